@@ -1,0 +1,115 @@
+"""One decision of a policy, as data: what it was asked (`TurnRequest`) and what it answered (`Turn`).
+
+``state -> observation -> [TurnRequest -> Turn] -> action``: everything in this package is on one side or the other of
+these two types, and they are all that a policy and the loop that plays it know of each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from textgames.tsmg import TSMG
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Message(NamedTuple):
+    """One chat message."""
+
+    role: Role
+    content: str
+
+
+Prompt = tuple[Message, ...]
+"""What a language model is sent. Models without a chat template get the contents joined by blank lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """Everything that a player may know when it has to choose.
+
+    Attributes:
+        observation: the text observation ``phi(s)``.
+        instructions: the game's rules and actions, constant over an episode.
+        legal_actions: the names that count as an action now.
+        history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
+        player: who is asked, as in ``game.players``.
+        steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
+        game: the rules, for players that search; they read the state from the observation and play ahead on their
+            own copy. Language models never see it.
+        seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
+            the batch, in whatever order, after a resume too.
+    """
+
+    observation: str
+    instructions: str = ""
+    legal_actions: tuple[str, ...] = ()
+    history: tuple[tuple[str, str], ...] = ()
+    player: str = "player_0"
+    steps_left: int | None = None
+    game: "TSMG[Any] | None" = None
+    seed: tuple[int, ...] = ()
+
+
+class Usage(NamedTuple):
+    """Tokens of one decision, as the model or the provider counted them; 0 for players without a model."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached: bool = False
+    """The response came from the response cache: nothing was generated or paid for."""
+
+
+FinishReason = Literal["stop", "length", "content_filter", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of a policy.
+
+    Attributes:
+        prompt: what the model was sent; empty for players without a model.
+        response: the free text that goes to the game, as it is.
+        prompt_ids: token ids of the prompt, without padding; ``None`` where the model doesn't give them.
+        response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
+        logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
+            (temperature applied), as long as ``response_ids``; ``None`` likewise.
+        finish_reason: ``"length"`` when the response was cut off at the token limit.
+        usage: tokens as counted.
+        seconds: wall-clock time of this decision; for a batch, that of the batch.
+        error: why there is no response (provider error). The episode is then unscored, neither lost nor won.
+    """
+
+    response: str
+    prompt: Prompt = ()
+    prompt_ids: tuple[int, ...] | None = None
+    response_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    finish_reason: FinishReason = "stop"
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A player: chooses for a whole batch of requests at once.
+
+    A request may also be a bare observation string, so that a policy can be tried by hand.
+    """
+
+    name: str
+
+    def act(self, requests: Sequence["TurnRequest | str"]) -> list[Turn]:
+        """One :class:`Turn` per request, in order."""
+        ...
+
+
+@runtime_checkable
+class AsyncPolicy(Policy, Protocol):
+    """A player whose model is a server: requests are answered one by one, many at a time."""
+
+    async def act_async(self, request: "TurnRequest | str") -> Turn:
+        """The :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
+        ...

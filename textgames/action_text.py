@@ -1,0 +1,92 @@
+"""The action map's parser, one for all games: from a free-text response to an action's name, or the reason why not.
+
+What counts (and nothing else does, no move is ever guessed):
+
+* exactly one ``<action>NAME</action>`` in the response, whatever stands around it; or
+* a response that is nothing but a name.
+
+``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``, ``upset`` is not.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+OPEN_TAG, CLOSE_TAG = "<action>", "</action>"
+
+
+class UnreadableReason(StrEnum):
+    """Why a response is invalid. The values are what results files and ``info["unreadable"]`` hold."""
+
+    EMPTY = "empty"
+    """Nothing but white space, in the response or inside its action tag."""
+    NO_TAG = "no_tag"
+    """No action tag, and the response as a whole is not a name."""
+    UNCLOSED_TAG = "unclosed_tag"
+    """Only half of a tag: typically a response cut off at the token limit."""
+    SEVERAL_TAGS = "several_tags"
+    """More than one action tag: which one is meant is not ours to say."""
+    UNKNOWN_NAME = "unknown_name"
+    """One well-formed tag, around something that is not the name of an action of this game."""
+    ILLEGAL = "illegal"
+    """A name of the game's, but not a legal action in this state."""
+
+
+class Unreadable(NamedTuple):
+    """The outcome of an invalid response: the reason, and the text inside the tag where there is one."""
+
+    reason: UnreadableReason
+    text: str = ""
+
+
+class ActionNames(dict[str, str]):
+    """``{name as written: action name}`` for a game's actions; a dictionary so that exact names cost one lookup.
+
+    Raises:
+        ValueError: no names, one twice, or one that the parser could never return (not lower case, or padded).
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__((name, name) for name in names)
+        if not names or len(self) != len(names):
+            raise ValueError(f"a game needs at least one action and no name twice, got actions={names!r}")
+        for name in names:
+            if not name or name != name.strip().casefold() or OPEN_TAG in name or CLOSE_TAG in name:
+                raise ValueError(f"action names are lower case without surrounding space or tags, got {name!r}")
+
+
+def parse_action(text: str, names: ActionNames) -> str | Unreadable:
+    """Read the one action that a response names.
+
+    Args:
+        text: a model's whole response; any string.
+        names: the names that count.
+
+    Returns:
+        One of ``names``, or :class:`Unreadable` with the reason. Never raises for a string.
+    """
+    name = names.get(text)
+    if name is not None:
+        return name
+    before, opened, rest = text.partition(OPEN_TAG)
+    inside, closed, after = rest.partition(CLOSE_TAG)
+    if not opened:
+        return _parse_bare(text, names)
+    if not closed:
+        return Unreadable(UnreadableReason.SEVERAL_TAGS if OPEN_TAG in rest else UnreadableReason.UNCLOSED_TAG)
+    if OPEN_TAG in inside or OPEN_TAG in after or CLOSE_TAG in before or CLOSE_TAG in after:
+        return Unreadable(UnreadableReason.SEVERAL_TAGS)
+    name = names.get(inside) or names.get(inside.strip().casefold())
+    if name is not None:
+        return name
+    return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+
+
+def _parse_bare(text: str, names: ActionNames) -> str | Unreadable:
+    """A response without an opening tag: the whole of it is a name, or it is unreadable."""
+    stripped = text.strip()
+    if not stripped:
+        return Unreadable(UnreadableReason.EMPTY)
+    name = names.get(stripped.casefold())
+    if name is not None:
+        return name
+    return Unreadable(UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG)
