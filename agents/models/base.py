@@ -1,0 +1,130 @@
+"""What a language model is to this package: prompts in, completions out, and nothing about games.
+
+Two forms of the same thing:
+
+* :class:`LanguageModel` completes a whole batch at once (models in this process);
+* :class:`AsyncLanguageModel` completes one prompt at a time, many at once (models behind a server).
+
+A model of either form becomes a player through :class:`agents.policy.LanguageAgentPolicy`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Protocol, runtime_checkable
+
+from agents.turn import FinishReason, Prompt, Usage
+
+CLOSE_TAG = "</action>"
+"""The default stop string. What follows a response's action is neither read nor worth paying for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How a response is drawn from the model's distribution.
+
+    Attributes:
+        temperature: softmax temperature; 0 takes the most probable token. 0.5 is the paper's for evaluation, 1.25 its
+            value for training.
+        top_p: nucleus sampling, in (0, 1]; 1 keeps the whole vocabulary.
+        max_tokens: the most tokens of a response.
+        stop: strings that end a response. The text of a completion includes the one that ended it.
+
+    Raises:
+        ValueError: for a value out of range, naming the field.
+    """
+
+    temperature: float = 0.5
+    top_p: float = 1.0
+    max_tokens: int = 256
+    stop: tuple[str, ...] = (CLOSE_TAG,)
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.temperature) and self.temperature >= 0):
+            raise ValueError(f"decoding.temperature is a number of at least 0, got {self.temperature!r}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"decoding.top_p is above 0 and at most 1, got {self.top_p!r}")
+        if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
+            raise ValueError(f"decoding.max_tokens is a whole number of at least 1, got {self.max_tokens!r}")
+        if isinstance(self.stop, str):
+            raise ValueError(f"decoding.stop is a tuple of strings, got the string {self.stop!r}; write ({self.stop!r},)")
+        object.__setattr__(self, "stop", tuple(self.stop))
+        if not all(isinstance(text, str) and text for text in self.stop):
+            raise ValueError(f"decoding.stop holds non-empty strings, got {self.stop!r}")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same prompt always gets the same response (as far as the model's arithmetic does)."""
+        return self.temperature == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote for one prompt. The fields mean what they mean in :class:`agents.turn.Turn`.
+
+    Attributes:
+        text: the response, without special tokens, the stop string that ended it included (``...</action>``).
+        prompt_ids: token ids of the prompt, without padding; ``None`` where the model doesn't give them.
+        token_ids: the sampled token ids, the end-of-sequence token included; ``None`` likewise.
+        logprobs: natural log-probability of each of ``token_ids`` under the distribution that it was sampled from
+            (temperature and top-p applied); ``None`` likewise.
+        finish_reason: ``"length"`` when the response was cut off at ``max_tokens``.
+        usage: tokens as the model counted them.
+        seconds: wall-clock time; for a batch, that of the batch.
+        error: why there is no text (a provider's error); the text is then empty.
+    """
+
+    text: str
+    prompt_ids: tuple[int, ...] | None = None
+    token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    finish_reason: FinishReason = "stop"
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model in this process: completes a batch of prompts at once.
+
+    Attributes:
+        name: what results call it: a repository, a folder, a deployment.
+    """
+
+    name: str
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """One completion per prompt, in order.
+
+        Args:
+            prompts: any number of prompts, of any lengths; identical ones are common.
+            decoding: the same for the whole batch.
+            seeds: one per prompt. All sampling randomness of a row comes from its own seed, so that a completion
+                doesn't depend on what else is in the batch.
+
+        Raises:
+            ValueError: for a prompt that the model can't take (longer than its context).
+        """
+        ...
+
+
+@runtime_checkable
+class AsyncLanguageModel(Protocol):
+    """A model behind a server: completes one prompt at a time, many at once.
+
+    Attributes:
+        name: what results call it.
+    """
+
+    name: str
+
+    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+        """The completion of one prompt.
+
+        A provider's errors come back in :attr:`Completion.error`, after the retries that make sense; they are never
+        raised. Errors of the program (a wrong type) are.
+        """
+        ...
