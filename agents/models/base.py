@@ -18,6 +18,9 @@ from agents.turn import FinishReason, Prompt, Usage
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
 
+NO_USAGE = Usage()
+"""Nothing counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
@@ -46,16 +49,21 @@ class Decoding:
             raise ValueError(f"decoding.top_p is above 0 and at most 1, got {self.top_p!r}")
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise ValueError(f"decoding.max_tokens is a whole number of at least 1, got {self.max_tokens!r}")
-        if isinstance(self.stop, str):
-            raise ValueError(f"decoding.stop is a tuple of strings, got the string {self.stop!r}; write ({self.stop!r},)")
+        _check_stop(self.stop)
         object.__setattr__(self, "stop", tuple(self.stop))
-        if not all(isinstance(text, str) and text for text in self.stop):
-            raise ValueError(f"decoding.stop holds non-empty strings, got {self.stop!r}")
 
     @property
     def deterministic(self) -> bool:
         """Whether the same prompt always gets the same response (as far as the model's arithmetic does)."""
         return self.temperature == 0
+
+
+def _check_stop(stop: object) -> None:
+    """A bare string is the easy mistake: as a sequence it would stop at every one of its letters."""
+    if isinstance(stop, str):
+        raise ValueError(f"decoding.stop is a tuple of strings, got the string {stop!r}; write ({stop!r},)")
+    if not isinstance(stop, (tuple, list)) or not all(isinstance(text, str) and text for text in stop):
+        raise ValueError(f"decoding.stop is a tuple of non-empty strings, got {stop!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class Completion:
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
     finish_reason: FinishReason = "stop"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     seconds: float = 0.0
     error: str | None = None
 
