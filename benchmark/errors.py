@@ -1,0 +1,36 @@
+"""What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BenchmarkError(Exception):
+    """Base class: ``str(error)`` is one sentence for a person; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(BenchmarkError):
+    """What was asked for can't be done as asked: unknown names, bad values, a missing key, files that aren't ours."""
+
+    exit_code = 2
+
+
+class StorageError(BenchmarkError):
+    """The disk said no (full, unwritable, locked by another run). Finished episodes are kept."""
+
+    exit_code = 1
+
+
+class InvalidEntry(BenchmarkError):
+    """A leaderboard entry that isn't what its own responses give; the message names the place where it differs."""
+
+    exit_code = 1
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that doesn't exist: quotes it and says what it may have meant, or what there is."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names) or 'none'}"
+    return UsageError(f"no {kind} named {name!r}; {hint}")

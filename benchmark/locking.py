@@ -1,0 +1,48 @@
+"""One writer per run folder: an operating-system lock, which a killed process can't leave behind."""
+
+import os
+import sys
+from pathlib import Path
+
+from benchmark.errors import StorageError
+
+LOCK_NAME = ".lock"
+
+
+class FolderLock:
+    """Holds ``folder/.lock`` exclusively until :meth:`release` or the end of the process, however it ends.
+
+    Raises:
+        StorageError: another process holds it, or the folder can't be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / LOCK_NAME
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StorageError(f"can't write in {folder}: {error.strerror}") from None
+        try:
+            _lock(self._file)
+        except OSError:
+            os.close(self._file)
+            raise StorageError(
+                f"{folder} is in use by another textbench process; wait for it, or choose another --out"
+            ) from None
+
+    def release(self) -> None:
+        """Let others in. The file stays: removing it would let two processes lock two different files."""
+        os.close(self._file)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
