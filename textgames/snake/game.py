@@ -1,0 +1,103 @@
+"""Snake as a text-mediated stochastic game: the rules of :mod:`rules` seen through the texts of :mod:`text`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textgames.snake.rules import ACTIONS, SnakeConfig, SnakeRules, SnakeState
+from textgames.snake.text import PALETTE, SnakeText
+from textgames.tsmg import TSMG, Action, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Snake(TSMG[SnakeState]):
+    """Simultaneous-move Snake with any number of players and built-in random opponents.
+
+    Args:
+        width: cells in a row.
+        height: cells in a column.
+        num_players: snakes that are controlled from outside: ``player_0``, ``player_1``, ...
+        num_opponents: snakes that the game moves at random.
+        num_apples: apples on the board at any time; ``num_bananas`` and ``num_fires`` likewise.
+        apple_reward: reward for moving onto an apple; ``banana_reward`` and ``fire_reward`` likewise. Any sign.
+        death_reward: paid once, in the round of the death.
+        step_reward: paid in every round to every player that was alive when it began.
+        coordinates: the observation tells the coordinates of everything on the board.
+        grid: the observation holds a drawing of the board.
+        axes: the rows and columns of that drawing are numbered.
+
+    Raises:
+        ValueError: naming the setting, its value and what is accepted.
+    """
+
+    actions: tuple[Action, ...] = ACTIONS
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE
+
+    def __init__(
+        self,
+        *,
+        width: int = 10,
+        height: int = 10,
+        num_players: int = 1,
+        num_opponents: int = 1,
+        num_apples: int = 5,
+        num_bananas: int = 0,
+        num_fires: int = 0,
+        apple_reward: float = 1.0,
+        banana_reward: float = 1.0,
+        fire_reward: float = -1.0,
+        death_reward: float = -1.0,
+        step_reward: float = 0.0,
+        coordinates: bool = True,
+        grid: bool = True,
+        axes: bool = False,
+    ) -> None:
+        self.config = SnakeConfig(
+            width=width,
+            height=height,
+            num_players=num_players,
+            num_opponents=num_opponents,
+            num_apples=num_apples,
+            num_bananas=num_bananas,
+            num_fires=num_fires,
+            apple_reward=apple_reward,
+            banana_reward=banana_reward,
+            fire_reward=fire_reward,
+            death_reward=death_reward,
+            step_reward=step_reward,
+        )
+        self.rules = SnakeRules(self.config)
+        self.text = SnakeText(self.config, coordinates=coordinates, grid=grid, axes=axes)
+        self.players = self.rules.players
+        self._snake_of = {player: i for i, player in enumerate(self.players)}
+
+    def initial_state(self, rng: "np.random.Generator") -> SnakeState:
+        """Snakes of length 1 and all food on distinct, uniformly random cells."""
+        return self.rules.initial_state(rng)
+
+    def transition(
+        self, state: SnakeState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
+    ) -> tuple[SnakeState, dict[Player, float], bool]:
+        """One simultaneous round. The game is over when no player lives; opponents alone don't go on."""
+        return self.rules.transition(state, joint_action, rng)
+
+    def is_playing(self, state: SnakeState, player: Player) -> bool:
+        """Whether the player's snake lives."""
+        return bool(state.snakes[self._snake_of[player]])
+
+    def succeeded(self, state: SnakeState, player: Player) -> bool:
+        """An episode is a success of those whose snakes live at its end."""
+        return bool(state.snakes[self._snake_of[player]])
+
+    def observe(self, state: SnakeState, player: Player) -> str:
+        """The board as ``player`` reads it; its own snake is number 1."""
+        return self.text.observe(state, self._snake_of[player])
+
+    def instructions(self, player: Player) -> str:
+        """The rules; every player is told the same."""
+        return self.text.instructions()
+
+    def board(self, state: SnakeState) -> tuple[str, ...]:
+        """The spectator's rows, top row first: heads 1 to 9 (players first), T, A, B, F and _."""
+        return self.text.board(state)

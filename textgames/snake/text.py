@@ -1,0 +1,223 @@
+"""The observation map of Snake: what a player reads, the instructions for its prompt, and the spectator's board.
+
+:mod:`textgames.snake.observation_reader` is the way back from the text to the state.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
+
+HEADS = "123456789"
+BODY, APPLE, BANANA, FIRE, EMPTY = "TABF_"
+
+PALETTE: Mapping[str, tuple[int, int, int]] = {
+    EMPTY: (28, 32, 38),
+    BODY: (120, 134, 150),
+    APPLE: (214, 60, 62),
+    BANANA: (240, 202, 64),
+    FIRE: (240, 128, 36),
+    "1": (74, 176, 92),
+    "2": (70, 132, 222),
+    "3": (170, 96, 204),
+    "4": (64, 186, 186),
+    "5": (222, 112, 168),
+    "6": (150, 120, 84),
+    "7": (150, 186, 60),
+    "8": (120, 108, 220),
+    "9": (232, 160, 128),
+}
+
+
+@lru_cache(maxsize=64)
+def cell_names(width: int, height: int) -> tuple[str, ...]:
+    """``"(x, y)"`` of every cell."""
+    return tuple(f"({x}, {y})" for y in range(height) for x in range(width))
+
+
+def grid_template(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
+    """An empty grid, and where in it each cell's character stands.
+
+    Rows are written top first, cells separated by a space. With ``axes``, each row begins with its y and a last line
+    holds every column's x; cells are then padded to the width of the largest number, so that columns line up.
+    """
+    cell_width = len(str(width - 1)) if axes else 1
+    label_width = len(str(height - 1)) if axes else 0
+    rows = []
+    for y in reversed(range(height)):
+        cells = [EMPTY.rjust(cell_width)] * width
+        rows.append(" ".join([str(y).rjust(label_width), *cells] if axes else cells))
+    if axes:
+        rows.append(" ".join([" " * label_width, *(str(x).rjust(cell_width) for x in range(width))]))
+    row_length = len(rows[0]) + 1
+    first = label_width + 1 if axes else 0
+    offsets = tuple(
+        (height - 1 - y) * row_length + first + x * (cell_width + 1) + cell_width - 1
+        for y in range(height)
+        for x in range(width)
+    )
+    return "\n".join(rows).encode("ascii"), offsets
+
+
+class SnakeText:
+    """The texts of a game of Snake, for one configuration and one choice of what is told.
+
+    Args:
+        config: the settings of the rules.
+        coordinates: tell the coordinates of everything on the board.
+        grid: draw the board.
+        axes: number the rows and columns of the drawn board.
+
+    Raises:
+        ValueError: when neither coordinates nor the grid are told, or axes are asked for without a grid.
+    """
+
+    def __init__(self, config: SnakeConfig, *, coordinates: bool, grid: bool, axes: bool) -> None:
+        if not (coordinates or grid):
+            raise ValueError("coordinates=False and grid=False leave nothing to observe; at least one must be True")
+        if axes and not grid:
+            raise ValueError("axes=True numbers the rows of the grid, so it needs grid=True, got grid=False")
+        self.config = config
+        self.coordinates, self.grid, self.axes = coordinates, grid, axes
+        self._names = cell_names(config.width, config.height)
+        self._template, self._offsets = grid_template(config.width, config.height, axes)
+        self._plain_template, self._plain_offsets = grid_template(config.width, config.height, False)
+        kinds = (
+            ("Apples", APPLE, config.num_apples, config.apple_reward),
+            ("Bananas", BANANA, config.num_bananas, config.banana_reward),
+            ("Fires", FIRE, config.num_fires, config.fire_reward),
+        )
+        self._header = f"Board: {config.width} wide, {config.height} high."
+        if coordinates or axes:
+            self._header += " (0, 0) is the bottom left corner, X grows right, Y grows up."
+        # (what stands before the list, its place among the foods of the state) of every kind of food that there is
+        self._lists = tuple(
+            (f"\n{name} ({worth:+g} each): ", field) for field, (name, _, number, worth) in enumerate(kinds) if number
+        )
+        # a snake of length 1, without more ado: most snakes of an episode's first rounds
+        self._short = tuple(f"head {name}, body none" for name in self._names)
+        self._key = self._key_line(kinds)
+
+    def _key_line(self, kinds: tuple[tuple[str, str, int, float], ...]) -> str:
+        heads = ["1 your head"]
+        if self.config.num_snakes > 1:
+            heads.append("2 enemy head" if self.config.num_snakes == 2 else "2.. enemy heads")
+        food = [
+            f"{letter} {name.lower()[:-1]}" + ("" if self.coordinates else f" ({worth:+g})")
+            for name, letter, number, worth in kinds
+            if number
+        ]
+        key = ", ".join([*heads, f"{BODY} body", *food, f"{EMPTY} empty"])
+        return f"\nGrid ({key}{'; rows are Y, columns are X' if self.axes else ''}):\n"
+
+    # ---------------------------------------------------------------- observation
+
+    def observe(self, state: SnakeState, reader: int) -> str:
+        """What snake ``reader`` reads: it is number 1, the others are 2, 3, ... in order; dead ones are left out.
+
+        Items of one kind are listed in the order of their cells, bodies from head to tail.
+        """
+        snakes = state[0]
+        own = snakes[reader]
+        others = snakes[:reader] + snakes[reader + 1 :]
+        text = self._header
+        if self.coordinates:
+            text += self._coordinate_lines(state, own, others)
+        elif not own:
+            text += "\nYou: dead"
+        if self.grid:
+            grid = bytearray(self._template)
+            _draw(grid, self._offsets, (own, *others), state)
+            return text + self._key + grid.decode("ascii")
+        return text
+
+    def _coordinate_lines(self, state: SnakeState, own: Cells, others: tuple[Cells, ...]) -> str:
+        names, foods = self._names, state[1:]
+        text = ""
+        for label, field in self._lists:
+            text += label + (", ".join([names[cell] for cell in foods[field]]) or "none")
+        number = 2
+        for snake in others:
+            if snake:
+                text += f"\nEnemy {number}: {self._snake_text(snake)}"
+            number += 1
+        return f"{text}\nYou: {self._snake_text(own)}" if own else text + "\nYou: dead"
+
+    def _snake_text(self, snake: Cells) -> str:
+        if len(snake) == 1:
+            return self._short[snake[0]]
+        head, *body = [self._names[cell] for cell in snake]
+        return f"head {head}, body {', '.join(body)}"
+
+    def board(self, state: SnakeState) -> tuple[str, ...]:
+        """Rows of one character a cell, top row first; heads are numbered players first, then opponents."""
+        grid = bytearray(self._plain_template)
+        _draw(grid, self._plain_offsets, state.snakes, state)
+        return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
+
+    # ---------------------------------------------------------------- instructions
+
+    def instructions(self) -> str:
+        """The rules as a player is told them; the same for every player and state."""
+        config = self.config
+        food = [
+            f"{name} {worth:+g}"
+            for name, number, worth in (
+                ("an apple", config.num_apples, config.apple_reward),
+                ("a banana", config.num_bananas, config.banana_reward),
+                ("a fire", config.num_fires, config.fire_reward),
+            )
+            if number
+        ]
+        lines = [
+            f"You control a snake on a board that is {config.width} cells wide and {config.height} cells high. "
+            "Collect as much reward as you can.",
+            f"Actions: {', '.join(ACTIONS)}. Up increases Y, down decreases Y, left decreases X, right increases X.",
+            "In every round all snakes choose at the same time, and all heads move by one cell at the same time.",
+            "You die if your head leaves the board, if it enters a cell that any snake (you included) occupied before "
+            "this round's move, tails included, or if it enters the same cell as another head.",
+        ]
+        if food:
+            lines.append(
+                f"Rewards for moving onto food: {', '.join(food)}. Every piece of food makes your snake one cell "
+                "longer, and reappears on a random empty cell. Otherwise your body follows your head."
+            )
+        lines.append(f"Dying: {config.death_reward:+g}, once; your game is then over.")
+        if config.step_reward:
+            lines.append(f"Every round you play: {config.step_reward:+g}.")
+        return "\n".join([*lines, *self._enemy_lines()])
+
+    def _enemy_lines(self) -> list[str]:
+        others, opponents = self.config.num_players - 1, self.config.num_opponents
+        if not others + opponents:
+            return ["You are the only snake."]
+        lines = [f"Number of enemy snakes: {others + opponents}. A dead snake leaves the board."]
+        if others:
+            lines.append(f"Enemies that other players control: {others}.")
+        if opponents:
+            lines.append(
+                f"Enemies that move at random: {opponents}. Each picks, with equal chances, a direction that hits "
+                "neither a wall nor its own body; if there is none, any direction."
+            )
+        return lines
+
+
+def _draw(grid: bytearray, offsets: Cells, snakes: tuple[Cells, ...], state: SnakeState) -> None:
+    """Put everything on the board into an empty grid; ``snakes`` in the order of their numbers."""
+    _, apples, bananas, fires = state
+    for cell in apples:
+        grid[offsets[cell]] = _APPLE
+    for cell in bananas:
+        grid[offsets[cell]] = _BANANA
+    for cell in fires:
+        grid[offsets[cell]] = _FIRE
+    head = _FIRST_HEAD
+    for snake in snakes:
+        if snake:
+            for cell in snake:
+                grid[offsets[cell]] = _BODY
+            grid[offsets[snake[0]]] = head
+        head += 1
+
+
+_FIRST_HEAD, _BODY, _APPLE, _BANANA, _FIRE = b"1TABF"
