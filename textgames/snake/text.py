@@ -1,12 +1,18 @@
-"""The observation map of Snake: what a player reads, the instructions for its prompt, and the spectator's board.
+"""The observation map of Snake, its inverse, the instructions for the prompt, and the spectator's board."""
 
-:mod:`textgames.snake.observation_reader` is the way back from the text to the state.
-"""
-
+import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
+from textgames.grid_text import coordinates_of, grid_rows
+from textgames.snake.body_paths import share_bodies
 from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
+
+if TYPE_CHECKING:
+    from textgames.snake.game import Snake
+
+ValueT = TypeVar("ValueT")
 
 HEADS = "123456789"
 BODY, APPLE, BANANA, FIRE, EMPTY = "TABF_"
@@ -32,31 +38,19 @@ PALETTE: Mapping[str, tuple[int, int, int]] = {
 @lru_cache(maxsize=64)
 def cell_names(width: int, height: int) -> tuple[str, ...]:
     """``"(x, y)"`` of every cell."""
-    return tuple(f"({x}, {y})" for y in range(height) for x in range(width))
+    return _upwards(coordinates_of(height, width), width)
 
 
-def grid_template(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
-    """An empty grid, and where in it each cell's character stands.
+def empty_grid(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
+    """An empty board as ASCII text, and the index into it of every cell's character."""
+    text, offsets = grid_rows(EMPTY * (width * height), width, axes)
+    return text.encode("ascii"), _upwards(offsets, width)
 
-    Rows are written top first, cells separated by a space. With ``axes``, each row begins with its y and a last line
-    holds every column's x; cells are then padded to the width of the largest number, so that columns line up.
-    """
-    cell_width = len(str(width - 1)) if axes else 1
-    label_width = len(str(height - 1)) if axes else 0
-    rows = []
-    for y in reversed(range(height)):
-        cells = [EMPTY.rjust(cell_width)] * width
-        rows.append(" ".join([str(y).rjust(label_width), *cells] if axes else cells))
-    if axes:
-        rows.append(" ".join([" " * label_width, *(str(x).rjust(cell_width) for x in range(width))]))
-    row_length = len(rows[0]) + 1
-    first = label_width + 1 if axes else 0
-    offsets = tuple(
-        (height - 1 - y) * row_length + first + x * (cell_width + 1) + cell_width - 1
-        for y in range(height)
-        for x in range(width)
-    )
-    return "\n".join(rows).encode("ascii"), offsets
+
+def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
+    """From the order of the written rows, top first, to the order of the cells, bottom first."""
+    starts = range(len(values) - width, -1, -width)
+    return tuple(value for start in starts for value in values[start : start + width])
 
 
 class SnakeText:
@@ -80,8 +74,8 @@ class SnakeText:
         self.config = config
         self.coordinates, self.grid, self.axes = coordinates, grid, axes
         self._names = cell_names(config.width, config.height)
-        self._template, self._offsets = grid_template(config.width, config.height, axes)
-        self._plain_template, self._plain_offsets = grid_template(config.width, config.height, False)
+        self._template, self._offsets = empty_grid(config.width, config.height, axes)
+        self._plain_template, self._plain_offsets = empty_grid(config.width, config.height, False)
         kinds = (
             ("Apples", APPLE, config.num_apples, config.apple_reward),
             ("Bananas", BANANA, config.num_bananas, config.banana_reward),
@@ -221,3 +215,70 @@ def _draw(grid: bytearray, offsets: Cells, snakes: tuple[Cells, ...], state: Sna
 
 
 _FIRST_HEAD, _BODY, _APPLE, _BANANA, _FIRE = b"1TABF"
+
+
+# ---------------------------------------------------------------- the way back
+
+_CELL = re.compile(r"\((\d+), (\d+)\)")
+_LINE = re.compile(r"^(Apples|Bananas|Fires|Enemy (\d)|You)\b[^:\n]*: (.*)$", re.MULTILINE)
+
+
+def read_observation(text: str, game: "Snake") -> SnakeState:
+    """The inverse of the observation map: for players that look ahead, and see nothing but text.
+
+    With coordinates, the result is exactly the state, its snakes put in the reader's order. From the grid alone,
+    heads, food and the set of body cells are exact, but the drawing doesn't say which body cell belongs to whom or in
+    which order: bodies are then paths from the heads that together cover all body cells, and where there are several
+    ways, or none is found within :data:`textgames.snake.body_paths.SEARCH_LIMIT`, some way.
+
+    Args:
+        text: an observation, as ``Snake.observe`` writes it with the same settings.
+        game: the game that it is an observation of; ``coordinates``, ``grid`` and ``axes`` must be the same too.
+
+    Returns:
+        The state with the reader as snake 0 (``()`` if it is dead) and its enemies after it.
+
+    Raises:
+        ValueError: saying what in ``text`` doesn't belong to an observation of this game.
+    """
+    if game.text.coordinates:
+        return _from_coordinates(text, game.config)
+    return _from_grid(text, game.config, game.text.axes)
+
+
+def _from_coordinates(text: str, config: SnakeConfig) -> SnakeState:
+    items: dict[str, Cells] = {}
+    for match in _LINE.finditer(text):
+        label, _, listed = match.groups()
+        items[label] = tuple([_cell(x, y, config) for x, y in _CELL.findall(listed)])
+    if "You" not in items:
+        raise ValueError(f"an observation with coordinates has a line 'You: ...', got {text!r}")
+    snakes = [items.get("You", ())]
+    snakes += [items.get(f"Enemy {number}", ()) for number in range(2, config.num_snakes + 1)]
+    state = SnakeState(tuple(snakes), *(tuple(sorted(items.get(kind, ()))) for kind in ("Apples", "Bananas", "Fires")))
+    taken = [cell for cells in (*state.snakes, *state[1:]) for cell in cells]
+    if len(set(taken)) < len(taken):
+        raise ValueError(f"two things are on one cell in the observation {text!r}")
+    return state
+
+
+def _cell(x: str, y: str, config: SnakeConfig) -> int:
+    if int(x) >= config.width or int(y) >= config.height:
+        raise ValueError(f"({x}, {y}) is not on a board of {config.width} by {config.height} cells")
+    return int(y) * config.width + int(x)
+
+
+def _from_grid(text: str, config: SnakeConfig, axes: bool) -> SnakeState:
+    rows = text[text.rfind(":\n") + 2 :].split("\n")[: config.height]
+    cells = [row.split()[1:] if axes else row.split() for row in reversed(rows)]
+    if len(cells) != config.height or any(len(row) != config.width for row in cells):
+        raise ValueError(f"the observation's grid isn't {config.width} by {config.height} cells: {text!r}")
+    found: dict[str, list[int]] = {}
+    for cell, character in enumerate(character for row in cells for character in row):
+        found.setdefault(character, []).append(cell)
+    heads = [found.get(digit, []) for digit in HEADS[: config.num_snakes]]
+    bodies = share_bodies([head[0] for head in heads if head], found.get(BODY, []), config)
+    return SnakeState(
+        tuple(bodies.pop(0) if head else () for head in heads),
+        *(tuple(found.get(character, ())) for character in (APPLE, BANANA, FIRE)),
+    )
