@@ -19,6 +19,7 @@ To add a game: subclass :class:`TSMG`, implement the five abstract methods, and 
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textgames.action_text import ActionNames, Unreadable, UnreadableReason, parse_action
@@ -112,14 +113,10 @@ class TSMG(ABC, Generic[StateT]):
         action = parse_action(text, self.action_names)
         return action if isinstance(action, Unreadable) else Unreadable(UnreadableReason.ILLEGAL, action)
 
-    @property
+    @cached_property
     def action_names(self) -> ActionNames:
         """The lookup table of :attr:`actions` that the parser uses; built once."""
-        try:
-            return self._action_names
-        except AttributeError:
-            self._action_names = ActionNames(self.actions)
-            return self._action_names
+        return ActionNames(self.actions)
 
     # ---------------------------------------------------------------- for people
 

@@ -1,0 +1,154 @@
+"""What an environment adds to a game, the same for one player, several players and batches.
+
+The game knows states and actions. The environment knows the horizon, the format penalty, what happens in place of an
+unreadable response, and when it is an error to go on. It lives here once; ``solo_env``, ``parallel_env`` and
+``vector_env`` only arrange it.
+"""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from textgames.tsmg import TSMG
+
+InvalidAction = Literal["default", "random", "noop", "terminate"]
+"""What an unreadable response does: the first action, a random one, the game's no-op, or the end of the episode."""
+
+
+class EpisodeRules(NamedTuple):
+    """The settings of an environment that are not the game's.
+
+    Attributes:
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit.
+        format_penalty: subtracted from the reward of a step whose response is invalid.
+        invalid_action: what is executed in its place.
+    """
+
+    max_steps: int | None
+    format_penalty: float
+    invalid_action: InvalidAction
+
+    @classmethod
+    def checked(
+        cls, game: TSMG[Any], max_steps: int | None, format_penalty: float, invalid_action: str
+    ) -> "EpisodeRules":
+        """Build the rules from what a user wrote.
+
+        Raises:
+            ValueError: a value outside of its range; the message names it and says what is accepted.
+        """
+        whole = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
+        if max_steps is not None and not (whole and max_steps >= 1):
+            raise ValueError(f"max_steps must be a whole number of at least 1, or None for no limit, got {max_steps!r}")
+        if not 0 <= format_penalty < float("inf"):
+            raise ValueError(f"format_penalty must be a finite number of at least 0, got {format_penalty!r}")
+        if invalid_action not in get_args(InvalidAction):
+            raise ValueError(
+                f"invalid_action must be one of {', '.join(get_args(InvalidAction))}, got {invalid_action!r}"
+                + did_you_mean(str(invalid_action), get_args(InvalidAction))
+            )
+        if invalid_action == "noop" and game.noop is None:
+            raise ValueError(
+                f"invalid_action='noop' needs a game with an action that does nothing; {type(game).__name__} has none; "
+                "accepted for it: default, random, terminate"
+            )
+        limit = None if max_steps is None else int(max_steps)
+        return cls(limit, float(format_penalty), invalid_action)  # type: ignore[arg-type]
+
+    def choose(
+        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator
+    ) -> tuple[str | None, str | None]:
+        """The action that a response executes, and why it is invalid (``None`` for a valid one).
+
+        The action is ``None`` when the response ends the player's episode (``invalid_action="terminate"``). A random
+        stand-in takes one uniform number of ``rng``; nothing else here is random.
+
+        Raises:
+            TypeError: the response is not a string.
+        """
+        if not isinstance(response, str):
+            raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
+        action = game.interpret(response, state, player)
+        if action is not None:
+            return action, None
+        reason = str(game.why_invalid(response, state, player).reason)
+        if self.invalid_action == "terminate":
+            return None, reason
+        legal = game.legal_actions(state, player)
+        if self.invalid_action == "random":
+            return legal[int(rng.random() * len(legal))], reason
+        if self.invalid_action == "noop":
+            return game.noop, reason
+        return legal[0], reason
+
+    def play(
+        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator
+    ) -> tuple[Any, float, bool, str, str | None]:
+        """One round of a game with one player.
+
+        Returns:
+            The next state, the reward with the format penalty taken off, whether the episode is terminated, the
+            executed
+            action's name (``""`` where none was), and why the response was invalid (``None`` for a valid one).
+        """
+        action, unreadable = self.choose(game, state, player, response, rng)
+        if action is None:
+            return state, 0.0 - self.format_penalty, True, "", unreadable
+        state, rewards, terminated = game.transition(state, {player: action}, rng)
+        reward = rewards[player]
+        if unreadable is not None:
+            reward -= self.format_penalty
+        return state, reward, terminated, action, unreadable
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the known word nearest to the given one, or nothing."""
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
+    """The game's class, from itself or from ``"module:Class"``, so that a game is imported when it is first made."""
+    if not isinstance(game, str):
+        return game
+    module, _, name = game.partition(":")
+    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+
+
+def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:
+    """Build a game from its settings.
+
+    Raises:
+        TypeError: a setting that the game doesn't have; the message names the nearest one and lists all.
+    """
+    if isinstance(game, TSMG):
+        if settings:
+            raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
+        return game
+    cls = load_game(game)
+    accepted = [name for name in inspect.signature(cls).parameters if name != "self"]
+    for name in settings:
+        if name not in accepted:
+            known = [*accepted, "max_steps", "format_penalty", "invalid_action", "render_mode"]
+            raise TypeError(
+                f"{cls.__name__} has no setting {name!r}{did_you_mean(name, known)} It has: {', '.join(known)}"
+            )
+    return cls(**settings)
+
+
+def layout_generator(options: Mapping[str, Any] | None, generator: np.random.Generator) -> np.random.Generator:
+    """The generator that draws the initial state: the episode's own, or a fresh one of ``options["layout_seed"]``.
+
+    Raises:
+        ValueError: a layout seed that is not a whole number of at least 0.
+    """
+    seed = None if options is None else options.get("layout_seed")
+    if seed is None:
+        return generator
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f'options["layout_seed"] must be a whole number of at least 0, got {seed!r}')
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed))))

@@ -1,0 +1,133 @@
+"""Frozen Lake as a text-mediated stochastic game: the rules of ``rules.py`` with the texts of ``text.py``."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from textgames.frozen_lake import text
+from textgames.frozen_lake.rules import ACTIONS, GOAL, START, FrozenLakeState, Lake, draw_lake, move_table, outcomes
+from textgames.tsmg import TSMG
+
+_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
+
+
+class FrozenLake(TSMG[FrozenLakeState]):
+    """Cross a frozen lake from start to goal without falling into a hole.
+
+    The dynamics are those of Gymnasium's ``FrozenLake-v1``; a new map with a path is drawn at every reset, unless
+    ``desc`` fixes one. Reward: 1 on entering the goal, else 0.
+
+    Args:
+        size: side of the square board, at least 2.
+        frozen_probability: chance of each tile to be ice, in (0, 1].
+        is_slippery: whether moves go astray.
+        success_rate: slippery ice: probability of the intended direction, in [0, 1]; the two perpendicular ones
+            share the
+            rest.
+        desc: rows of a fixed map (``S`` start, ``F`` frozen, ``H`` hole, ``G`` goal); overrides ``size`` and
+            ``frozen_probability``. With several starts one is drawn at every reset.
+        coordinates: observations list the coordinates of everything.
+        grid: observations show the grid.
+        axes: the grid has row and column numbers.
+
+    Raises:
+        ValueError: a setting outside of its range; the message names it.
+    """
+
+    actions = ACTIONS
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
+        text.PLAYER_MARK: (213, 94, 0),
+        text.HOLE_MARK: (20, 50, 90),
+        text.GOAL_MARK: (0, 158, 115),
+        text.ICE_MARK: (214, 234, 248),
+    }
+
+    def __init__(
+        self,
+        *,
+        size: int = 4,
+        frozen_probability: float = 0.8,
+        is_slippery: bool = False,
+        success_rate: float = 1 / 3,
+        desc: Sequence[str] | None = None,
+        coordinates: bool = True,
+        grid: bool = True,
+        axes: bool = False,
+    ) -> None:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
+            raise ValueError(f"size must be a whole number of at least 2, got {size!r}")
+        if not 0 < frozen_probability <= 1:
+            raise ValueError(f"frozen_probability must be in (0, 1], got {frozen_probability!r}")
+        if not 0 <= success_rate <= 1:
+            raise ValueError(f"success_rate must be in [0, 1], got {success_rate!r}")
+        if not coordinates and not grid:
+            raise ValueError("coordinates and grid are both off: the player would see nothing; switch one on")
+        self.size = int(size)
+        self.frozen_probability = float(frozen_probability)
+        self.is_slippery = bool(is_slippery)
+        self.success_rate = float(success_rate)
+        self.lake = None if desc is None else Lake.from_desc(desc)
+        self.style = text.TextStyle(bool(coordinates), bool(grid), bool(axes))
+        self._aside = (1.0 - self.success_rate) / 2.0
+
+    def initial_state(self, rng: np.random.Generator) -> FrozenLakeState:
+        """Draw a map (unless it is fixed) and stand on its start."""
+        lake = self.lake
+        if lake is None:
+            return FrozenLakeState(draw_lake(self.size, self.frozen_probability, rng), 0)
+        starts = [cell for cell, tile in enumerate(lake.tiles) if tile == START]
+        return FrozenLakeState(lake, starts[0] if len(starts) == 1 else starts[int(rng.random() * len(starts))])
+
+    def transition(
+        self, state: FrozenLakeState, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[FrozenLakeState, dict[str, float], bool]:
+        """Move by one cell; slippery ice takes one uniform number of ``rng``."""
+        lake, position = state
+        tiles = lake.tiles
+        try:
+            action = _ACTION_INDEX[joint_action["player_0"]]
+        except KeyError:
+            raise ValueError(
+                f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}"
+            ) from None
+        if tiles[position] in "HG":  # absorbing
+            return state, {"player_0": 0.0}, True
+        if self.is_slippery:
+            chance = rng.random()
+            if chance >= self.success_rate:
+                action = (action - 1) % 4 if chance < self.success_rate + self._aside else (action + 1) % 4
+        position = move_table(lake.nrow, lake.ncol)[position][action]
+        tile = tiles[position]
+        return FrozenLakeState(lake, position), {"player_0": 1.0 if tile == GOAL else 0.0}, tile in "HG"
+
+    def outcomes(self, state: FrozenLakeState, action: str) -> list[tuple[float, FrozenLakeState, float, bool]]:
+        """The exact transition kernel: ``[(probability, next state, reward, terminated), ...]``."""
+        return [
+            (probability, FrozenLakeState(state.lake, cell), reward, terminated)
+            for probability, cell, reward, terminated in outcomes(
+                state.lake, state.position, _ACTION_INDEX[action], self.is_slippery, self.success_rate
+            )
+        ]
+
+    def is_playing(self, state: FrozenLakeState, player: str) -> bool:
+        """Until the player stands in a hole or on the goal."""
+        return state.lake.tiles[state.position] not in "HG"
+
+    def succeeded(self, state: FrozenLakeState, player: str) -> bool:
+        """The player is on the goal."""
+        return state.lake.tiles[state.position] == GOAL
+
+    def observe(self, state: FrozenLakeState, player: str) -> str:
+        """See :mod:`textgames.frozen_lake.text`."""
+        return text.observation(state, self.style)
+
+    def instructions(self, player: str) -> str:
+        """The rules and the actions."""
+        return text.instructions(self.is_slippery, self.success_rate)
+
+    def board(self, state: FrozenLakeState) -> tuple[str, ...]:
+        """Rows of ``P``, ``O``, ``G`` and ``_``, top row first."""
+        marks = state.lake.tiles.translate(text._MARKS)
+        marks = marks[: state.position] + text.PLAYER_MARK + marks[state.position + 1 :]
+        return tuple(marks[start : start + state.lake.ncol] for start in range(0, len(marks), state.lake.ncol))

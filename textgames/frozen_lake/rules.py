@@ -1,0 +1,207 @@
+"""Frozen Lake's rules: maps, states and transition probabilities. No text here.
+
+The dynamics are exactly those of Gymnasium's ``FrozenLake-v1``: cells are numbered row by row from the top left,
+actions are left 0, down 1, right 2, up 3, holes and goals are absorbing, and entering a goal pays 1.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ACTIONS = ("left", "down", "right", "up")
+START, FROZEN, HOLE, GOAL = "S", "F", "H", "G"
+
+_MAX_DRAWS = 100_000  # maps drawn before we say that the probability is too small for the size
+
+
+class Lake:
+    """One map: an immutable, hashable value.
+
+    Attributes:
+        nrow: rows.
+        ncol: columns.
+        tiles: one character of ``SFHG`` a cell, row by row from the top left.
+        memo: room for what is derived from the map alone (its texts, its value tables), so that it is computed once
+            and dies with the map. Not part of the value: two equal maps are equal whatever they remember.
+    """
+
+    __slots__ = ("_hash", "memo", "ncol", "nrow", "tiles")
+
+    nrow: int
+    ncol: int
+    tiles: str
+    memo: dict[Any, Any]
+
+    def __init__(self, nrow: int, ncol: int, tiles: str) -> None:
+        if len(tiles) != nrow * ncol:
+            raise ValueError(f"a {nrow} by {ncol} map has {nrow * ncol} tiles, got {len(tiles)}: {tiles!r}")
+        set_field = object.__setattr__
+        set_field(self, "nrow", nrow)
+        set_field(self, "ncol", ncol)
+        set_field(self, "tiles", tiles)
+        set_field(self, "memo", {})
+        set_field(self, "_hash", hash((nrow, ncol, tiles)))
+
+    @classmethod
+    def from_desc(cls, desc: Sequence[str]) -> "Lake":
+        """A map from its rows, top row first, as Gymnasium's ``desc``: ``["SFF", "FHF", "FFG"]``.
+
+        Raises:
+            ValueError: no rows, rows of different lengths, characters other than ``SFHG``, or no start.
+        """
+        rows = tuple(desc)
+        if isinstance(desc, str) or not rows or not all(isinstance(row, str) for row in rows):
+            raise ValueError(f'desc must be a sequence of rows such as ["SF", "FG"], got {desc!r}')
+        lengths = {len(row) for row in rows}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError(f"every row of desc must have the same length of at least 1, got {rows!r}")
+        tiles = "".join(rows)
+        if strange := set(tiles) - set("SFHG"):
+            raise ValueError(
+                f"desc may hold S (start), F (frozen), H (hole) and G (goal), got {sorted(strange)!r} in {rows!r}"
+            )
+        if START not in tiles:
+            raise ValueError(f"desc needs a start tile S, got {rows!r}")
+        return cls(len(rows), len(rows[0]), tiles)
+
+    @property
+    def desc(self) -> tuple[str, ...]:
+        """The rows, top row first: what ``gym.make("FrozenLake-v1", desc=...)`` takes."""
+        return tuple(self.tiles[start : start + self.ncol] for start in range(0, len(self.tiles), self.ncol))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Lake can't be changed: tried to set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Lake can't be changed: tried to delete {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Lake)
+            and self.tiles == other.tiles
+            and self.ncol == other.ncol
+            and self.nrow == other.nrow
+        )
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[no-any-return,attr-defined]
+
+    def __repr__(self) -> str:
+        return f"Lake.from_desc({list(self.desc)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lake, (self.nrow, self.ncol, self.tiles)
+
+    def __copy__(self) -> "Lake":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Lake":
+        return self
+
+
+class FrozenLakeState(NamedTuple):
+    """The state: the map and the player's cell on it."""
+
+    lake: Lake
+    position: int
+    """The cell, ``row * ncol + column``."""
+
+
+@lru_cache(maxsize=64)
+def move_table(nrow: int, ncol: int) -> tuple[tuple[int, int, int, int], ...]:
+    """Where every intended direction leads, ``table[cell][action] -> cell``; a wall leaves the player in place."""
+    return tuple(
+        (
+            cell - 1 if cell % ncol else cell,
+            cell + ncol if cell < (nrow - 1) * ncol else cell,
+            cell + 1 if cell % ncol != ncol - 1 else cell,
+            cell - ncol if cell >= ncol else cell,
+        )
+        for cell in range(nrow * ncol)
+    )
+
+
+@lru_cache(maxsize=64)
+def _flood_masks(nrow: int, ncol: int) -> tuple[int, int, int]:
+    """Bit masks of all cells, of those not in the first column, and of those not in the last column."""
+    row = (1 << ncol) - 1
+    everywhere = (1 << (nrow * ncol)) - 1
+    every_row = everywhere // row
+    return everywhere, (row ^ 1) * every_row, (row >> 1) * every_row
+
+
+def is_solvable(safe: int, nrow: int, ncol: int, start: int, goal: int) -> bool:
+    """Whether a path over safe cells joins two cells.
+
+    A flood fill on whole boards at once: an integer holds a bit per cell, so that one step costs a handful of integer
+    operations whatever the board's size.
+
+    Args:
+        safe: bit ``i`` is set where cell ``i`` may be entered; start and goal included.
+        nrow: rows.
+        ncol: columns.
+        start: the cell to start from.
+        goal: the cell to reach.
+    """
+    _, not_first, not_last = _flood_masks(nrow, ncol)
+    target = 1 << goal
+    reached = 1 << start
+    while True:
+        grown = (
+            reached | (reached & not_last) << 1 | (reached & not_first) >> 1 | reached << ncol | reached >> ncol
+        ) & safe
+        if grown & target:
+            return True
+        if grown == reached:
+            return False
+        reached = grown
+
+
+_FROZEN_OR_HOLE = bytes.maketrans(b"\x00\x01", b"HF")
+
+
+def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) -> Lake:
+    """Draw a map with a path from the start (top left) to the goal (bottom right).
+
+    Each tile is frozen with ``frozen_probability``, independently; maps without a path are drawn again. One map takes
+    ``size * size`` uniform numbers of ``rng``, row by row.
+
+    Raises:
+        ValueError: no map with a path in 100,000 draws.
+    """
+    cells = size * size
+    ends = 1 | 1 << (cells - 1)
+    for _ in range(_MAX_DRAWS):
+        frozen = rng.random(cells) < frozen_probability
+        safe = int.from_bytes(np.packbits(frozen, bitorder="little").tobytes(), "little") | ends
+        if is_solvable(safe, size, size, 0, cells - 1):
+            tiles = frozen.tobytes().translate(_FROZEN_OR_HOLE).decode("ascii")
+            return Lake(size, size, START + tiles[1:-1] + GOAL)
+    raise ValueError(
+        f"none of {_MAX_DRAWS} maps drawn with frozen_probability={frozen_probability} and size={size} "
+        "has a path from start to goal; raise frozen_probability or lower size"
+    )
+
+
+def outcomes(
+    lake: Lake, position: int, action: int, is_slippery: bool, success_rate: float
+) -> list[tuple[float, int, float, bool]]:
+    """The transition kernel, entry by entry as Gymnasium's ``P[position][action]``.
+
+    Returns:
+        ``[(probability, next position, reward, terminated), ...]``; slippery: the direction one before the intended
+        one (in the order of the actions), the intended one, and the one after.
+    """
+    if lake.tiles[position] in "HG":
+        return [(1.0, position, 0.0, True)]
+    targets = move_table(lake.nrow, lake.ncol)[position]
+    chances = [(1.0, action)]
+    if is_slippery:
+        aside = (1.0 - success_rate) / 2.0
+        chances = [(aside, (action - 1) % 4), (success_rate, action), (aside, (action + 1) % 4)]
+    return [
+        (chance, cell, 1.0 if lake.tiles[cell] == GOAL else 0.0, lake.tiles[cell] in "HG")
+        for chance, cell in ((chance, targets[direction]) for chance, direction in chances)
+    ]

@@ -1,0 +1,74 @@
+"""Frozen Lake, solved exactly by finite-horizon value iteration (Bellman's backward induction).
+
+``V_0 = 0`` and ``V_h(s) = max_a sum_s' P(s'|s, a) (r + V_{h-1}(s'))``: the largest expected return that any policy can
+collect in the ``h`` steps that are left.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.frozen_lake.game import FrozenLake
+from textgames.frozen_lake.rules import ACTIONS, FrozenLakeState, Lake, outcomes
+
+
+class FrozenLakeSolver:
+    """The optimal values and actions of one configuration of Frozen Lake, on any map and horizon.
+
+    Args:
+        game: the configuration (slipperiness and success rate); maps come with the states.
+    """
+
+    def __init__(self, game: FrozenLake) -> None:
+        self._kernel_key = (game.is_slippery, game.success_rate)
+
+    def action_values(self, state: FrozenLakeState, steps_left: int) -> dict[str, float]:
+        """``Q_h(s, a)`` of every action: expected return of ``a`` now and optimal play after it."""
+        q = self._tables(state.lake, steps_left)[1][steps_left]
+        return {name: float(q[state.position, action]) for action, name in enumerate(ACTIONS)}
+
+    def optimal_value(self, state: FrozenLakeState, steps_left: int) -> float:
+        """``V_h(s)``: the optimal expected return with ``steps_left`` steps to go."""
+        return float(self._tables(state.lake, steps_left)[0][steps_left][state.position])
+
+    def best_action(self, state: FrozenLakeState, steps_left: int) -> str:
+        """An optimal action; among equals the first in the order of the actions.
+
+        Values that agree to 1e-12 count as equal, so that rounding doesn't decide.
+        """
+        q = self._tables(state.lake, steps_left)[1][steps_left][state.position]
+        return ACTIONS[int(np.argmax(q >= q.max() - 1e-12))]
+
+    def _tables(self, lake: Lake, horizon: int) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+        """``V[h]`` of shape (cells,) and ``Q[h]`` of shape (cells, 4), for every ``h`` up to at least ``horizon``."""
+        if horizon < 0:
+            raise ValueError(f"steps_left must not be negative, got {horizon}")
+        key = ("value iteration", *self._kernel_key)
+        if key not in lake.memo:
+            cells = len(lake.tiles)
+            lake.memo[key] = (*_kernel(lake, *self._kernel_key), [np.zeros(cells)], [np.zeros((cells, 4))])
+        probabilities, targets, rewards, values, action_values = lake.memo[key]
+        while len(values) <= horizon:
+            q = rewards + (probabilities * values[-1][targets]).sum(axis=2)
+            action_values.append(q)
+            values.append(q.max(axis=1))
+        return values, action_values
+
+
+def _kernel(
+    lake: Lake, is_slippery: bool, success_rate: float
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    """The transition kernel as arrays over (cell, action, outcome), and the expected reward over (cell, action)."""
+    cells, width = len(lake.tiles), 3 if is_slippery else 1
+    probabilities = np.zeros((cells, 4, width))
+    targets = np.zeros((cells, 4, width), dtype=np.intp)
+    rewards = np.zeros((cells, 4))
+    for cell in range(cells):
+        for action in range(4):
+            # termination needs no case of its own: a terminal cell stays where it is and pays 0, so its value is 0
+            for index, (chance, target, reward, _) in enumerate(
+                outcomes(lake, cell, action, is_slippery, success_rate)
+            ):
+                probabilities[cell, action, index] = chance
+                targets[cell, action, index] = target
+                rewards[cell, action] += chance * reward
+    return probabilities, targets, rewards

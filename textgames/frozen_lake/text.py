@@ -1,0 +1,129 @@
+"""Frozen Lake's texts: the observation, the instructions, and reading a state back from an observation.
+
+An observation has two halves, each of which can be switched off: the coordinates and the grid. ``(0, 0)`` is the
+bottom left corner, X grows to the right and Y grows up.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake
+from textgames.grid_text import coordinates_of, grid_rows, name_rows
+
+PLAYER_MARK, HOLE_MARK, GOAL_MARK, ICE_MARK = "P", "O", "G", "_"
+GRID_KEY = "Grid (P player, O hole, G goal, _ ice):"
+_MARKS = str.maketrans({START: ICE_MARK, FROZEN: ICE_MARK, HOLE: HOLE_MARK, GOAL: GOAL_MARK})
+
+
+class TextStyle(NamedTuple):
+    """Which parts an observation has."""
+
+    coordinates: bool = True
+    grid: bool = True
+    axes: bool = False
+
+
+class _LakeText(NamedTuple):
+    """What is the same in every observation of one map: an observation is these pieces around two that vary."""
+
+    before: str  # ends where the player's coordinates go
+    after: str  # from there to the end, with the grid without the player
+    names: tuple[str, ...]  # coordinates by cell; empty strings where coordinates are off
+    marks: tuple[int, ...]  # index into `after` of each cell's mark; empty where the grid is off
+
+
+def observation(state: FrozenLakeState, style: TextStyle) -> str:
+    """The observation map ``phi``: what the player reads in ``state``."""
+    lake, position = state
+    text = lake.memo.get(style)
+    if text is None:
+        text = lake.memo[style] = _lake_text(lake, style)
+    before, after, names, marks = text
+    if marks:
+        mark = marks[position]
+        return f"{before}{names[position]}{after[:mark]}P{after[mark + 1 :]}"
+    return f"{before}{names[position]}{after}"
+
+
+def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
+    """Lay out everything that doesn't depend on the player."""
+    header, names, nothing = _layout(lake.nrow, lake.ncol)
+    before, after = header, ""
+    if style.coordinates:
+        before += "Player: "
+        holes = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == HOLE])
+        goals = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == GOAL])
+        after = f"\nHoles: {holes or 'none'}\nGoal: {goals or 'none'}"
+    else:
+        names = nothing
+    marks: tuple[int, ...] = ()
+    if style.grid:
+        lead = f"{after}\n{GRID_KEY}\n" if style.coordinates else f"{GRID_KEY}\n"
+        grid, offsets = grid_rows(lake.tiles.translate(_MARKS), lake.ncol, style.axes)
+        marks = tuple(len(lead) + offset for offset in offsets) if lead else offsets
+        after = lead + grid
+    return _LakeText(before, after, names, marks)
+
+
+@lru_cache(maxsize=64)
+def _layout(nrow: int, ncol: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The first line for a board of this size, the coordinates of its cells, and as many empty strings."""
+    header = f"Board: {ncol} wide, {nrow} high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n"
+    names = coordinates_of(nrow, ncol)
+    return header, names, ("",) * len(names)
+
+
+def instructions(is_slippery: bool, success_rate: float) -> str:
+    """The rules and the actions, for the prompt."""
+    if is_slippery:
+        aside = (1 - success_rate) / 2
+        ice = (
+            f"The ice is slippery: you move in the direction that you choose with probability {success_rate:.3g}, "
+            f"and in each of the two directions perpendicular to it with probability {aside:.3g}."
+        )
+    else:
+        ice = "The ice is not slippery: you always move in the direction that you choose."
+    return (
+        "You are playing Frozen Lake. Cross the lake from your position to the goal without falling into a hole.\n"
+        "Each turn you move by one cell: left (X - 1), down (Y - 1), right (X + 1) or up (Y + 1). "
+        "A move off the board leaves you where you are.\n"
+        f"{ice}\n"
+        "Reaching the goal gives a reward of 1 and ends the game. Falling into a hole gives 0 and ends the game.\n"
+        "Actions: left, down, right, up."
+    )
+
+
+_BOARD = re.compile(r"Board: (\d+) wide, (\d+) high\.")
+
+
+def read_observation(text: str) -> FrozenLakeState:
+    """The inverse of :func:`observation`, from whichever half of it is there.
+
+    The start tile can't be seen any more in an observation: it is read as the player's own cell where that is ice
+    (it plays no part in the rules once the game is on).
+
+    Raises:
+        ValueError: the text is not an observation of this game.
+    """
+    found = _BOARD.search(text)
+    player = re.search(r"^Player: (\(.*\))$", text, re.MULTILINE)
+    if found is None or (player is None and GRID_KEY not in text):
+        raise ValueError(f"not a Frozen Lake observation: {text[:80]!r}")
+    ncol, nrow = int(found[1]), int(found[2])
+    if player is not None:
+        names = name_rows(nrow, ncol)
+        tiles = [FROZEN] * (nrow * ncol)
+        for kind, tile in (("Holes", HOLE), ("Goal", GOAL)):
+            line = re.search(rf"^{kind}: (.*)$", text, re.MULTILINE)
+            for name in re.findall(r"\(\d+, \d+\)", line[1]) if line else ():
+                tiles[names[name]] = tile
+        position = names[player[1]]
+    else:
+        rows = text.partition(GRID_KEY + "\n")[2].splitlines()[:nrow]
+        marks = [mark for row in rows for mark in re.findall(r"[POG_]", row)]
+        position = marks.index(PLAYER_MARK)
+        tiles = [{HOLE_MARK: HOLE, GOAL_MARK: GOAL}.get(mark, FROZEN) for mark in marks]
+    if tiles[position] == FROZEN:
+        tiles[position] = START
+    return FrozenLakeState(Lake(nrow, ncol, "".join(tiles)), position)

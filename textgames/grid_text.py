@@ -1,0 +1,50 @@
+"""What the text observations of board games share: names of cells and the layout of a grid.
+
+Cells are numbered row by row from the top left, as the rows are written. In text ``(0, 0)`` is the bottom left cell.
+"""
+
+from functools import lru_cache
+
+
+@lru_cache(maxsize=64)
+def coordinates_of(nrow: int, ncol: int) -> tuple[str, ...]:
+    """``"(x, y)"`` of every cell of a board."""
+    return tuple(f"({x}, {y})" for y in range(nrow - 1, -1, -1) for x in range(ncol))
+
+
+@lru_cache(maxsize=64)
+def name_rows(nrow: int, ncol: int) -> dict[str, int]:
+    """The inverse of :func:`coordinates_of`: ``{"(x, y)": cell}``."""
+    return {name: cell for cell, name in enumerate(coordinates_of(nrow, ncol))}
+
+
+def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
+    """Write a board as rows of marks separated by spaces, and tell where each cell's mark stands in the text.
+
+    Args:
+        marks: one character a cell, row by row from the top.
+        ncol: cells in a row.
+        axes: put each row's Y before it and the X below the columns; columns are then as wide as the largest X.
+
+    Returns:
+        The text without a line end at its end, and the index into it of every cell's mark.
+    """
+    nrow = len(marks) // ncol
+    rows = [marks[start : start + ncol] for start in range(0, len(marks), ncol)]
+    if not axes:
+        return "\n".join([" ".join(row) for row in rows]), _plain_offsets(nrow, ncol)
+    cell, margin = len(str(ncol - 1)), len(str(nrow - 1))
+    lines = [
+        f"{nrow - 1 - index:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for index, row in enumerate(rows)
+    ]
+    lines.append(" " * (margin + 1) + " ".join(f"{x:>{cell}}" for x in range(ncol)))
+    width = len(lines[0]) + 1
+    first = margin + 1 + cell - 1
+    offsets = tuple(row * width + first + column * (cell + 1) for row in range(nrow) for column in range(ncol))
+    return "\n".join(lines), offsets
+
+
+@lru_cache(maxsize=64)
+def _plain_offsets(nrow: int, ncol: int) -> tuple[int, ...]:
+    # a row of n marks has n - 1 spaces and a line end: cell i stands at 2 * i
+    return tuple(range(0, 2 * nrow * ncol, 2))

@@ -1,0 +1,83 @@
+"""Registering games, with Gymnasium and with PettingZoo, and making their environments by name."""
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import pettingzoo
+
+from textgames.episode_rules import did_you_mean, load_game, make_game
+from textgames.tsmg import TSMG
+
+if TYPE_CHECKING:
+    from textgames.parallel_env import TextParallelEnv
+
+_IDS: list[str] = []
+
+
+def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
+    """Register a game: after this one line every form of environment can be made by name.
+
+    Args:
+        id: the environment's id, ``"MyGame-v0"``.
+        game: the game's class, or ``"module:Class"`` so that its module is only imported when it is first made.
+        **settings: settings that differ from the game's own defaults, and the environment's: ``max_steps``,
+            ``format_penalty``,
+            ``invalid_action``.
+
+    Raises:
+        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts.
+    """
+    kwargs = {"game": game, **settings}
+    if id in gym.registry:
+        if id in _IDS and gym.registry[id].kwargs == kwargs:
+            return  # the same line run again: a notebook cell, a module reloaded
+        raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
+    gym.register(
+        id=id,
+        entry_point="textgames.solo_env:TextGameEnv",
+        vector_entry_point="textgames.vector_env:TextVectorEnv",
+        kwargs=kwargs,
+        # the environment refuses wrong calls itself; wrappers that check them again would double its time
+        order_enforce=False,
+        disable_env_checker=True,
+    )
+    pettingzoo.register("parallel", id, entry_point="textgames.parallel_env:TextParallelEnv", kwargs=kwargs)
+    pettingzoo.register("aec", id, entry_point="textgames.parallel_env:aec_env", kwargs=kwargs)
+    _IDS.append(id)
+
+
+def registered_ids() -> tuple[str, ...]:
+    """The ids of all games that were registered here, in order."""
+    return tuple(_IDS)
+
+
+def settings_of(id: str) -> dict[str, Any]:
+    """What an id was registered with: ``"game"`` and the settings that differ from the defaults.
+
+    Raises:
+        ValueError: no such id; the message names the nearest one.
+    """
+    if id not in _IDS:
+        raise ValueError(
+            f"no game is registered as {id!r}{did_you_mean(id, _IDS)} Registered: {', '.join(_IDS)}. "
+            "A game of your own is registered with textgames.register(id, GameClass)"
+        )
+    return dict(gym.registry[id].kwargs)
+
+
+def parallel_env(id: str, **kwargs: Any) -> "TextParallelEnv":
+    """Make the PettingZoo ParallelEnv of an id: ``parallel_env("TextSnake-v0", num_players=2)``."""
+    from textgames.parallel_env import TextParallelEnv
+
+    return TextParallelEnv(**{**settings_of(id), **kwargs})
+
+
+def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
+    """Build the game of an id, without an environment around it; environment settings in ``kwargs`` are left out."""
+    settings = {**settings_of(id), **kwargs}
+    game = load_game(settings.pop("game"))
+    for name in ("max_steps", "format_penalty", "invalid_action", "render_mode"):
+        if name not in inspect.signature(game).parameters:
+            settings.pop(name, None)
+    return make_game(game, settings)

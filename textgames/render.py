@@ -1,0 +1,84 @@
+"""Drawing a state: as text, as a live board in the terminal, or as a picture. One way for all games."""
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.episode_rules import did_you_mean
+from textgames.tsmg import TSMG
+
+_CELL_PIXELS = 32
+_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+_RESET = "\x1b[0m"
+
+
+def check_render_mode(game: TSMG[Any], mode: str | None, modes: list[str]) -> None:
+    """Refuse a render mode at construction rather than at the first picture.
+
+    Raises:
+        ValueError: an unknown mode, or pictures of a game without a board.
+    """
+    if mode is not None and mode not in modes:
+        raise ValueError(
+            f"render_mode must be None or one of {', '.join(modes)}, got {mode!r}" + did_you_mean(str(mode), modes)
+        )
+    if mode == "rgb_array" and type(game).board is TSMG.board:
+        raise ValueError(f"render_mode='rgb_array' needs {type(game).__name__}.board(state); without it use 'ansi'")
+
+
+def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> str | NDArray[np.uint8] | None:
+    """Render one state.
+
+    Args:
+        game: the game that the state is of.
+        state: what to draw.
+        mode: ``"ansi"``, ``"human"``, ``"rgb_array"`` or ``None``.
+        title: a line above the live board.
+
+    Returns:
+        Text for ``"ansi"``; for ``"rgb_array"`` an array of shape (height, width, 3), uint8; else ``None``.
+    """
+    if mode == "ansi":
+        return game.describe(state)
+    if mode == "rgb_array":
+        return _picture(game.board(state), game.palette)
+    if mode == "human":
+        show(game, state, title, sys.stdout)
+    return None
+
+
+def show(game: TSMG[Any], state: Any, title: str, out: TextIO) -> None:
+    """Draw the state on a terminal, over the one before it; elsewhere print it after the one before it."""
+    text = game.describe(state)
+    if out.isatty():
+        colours = {mark: f"\x1b[48;2;{r};{g};{b}m\x1b[38;2;0;0;0m" for mark, (r, g, b) in game.palette.items()}
+        lines = text.splitlines()
+        if type(game).board is not TSMG.board:
+            lines = ["".join(f"{colours.get(mark, '')}{mark} {_RESET}" for mark in row) for row in game.board(state)]
+        text = "\n".join(lines)
+        out.write(_HOME_AND_CLEAR)
+    out.write(f"{title}\n{text}\n\n")
+    out.flush()
+
+
+def _picture(rows: tuple[str, ...], palette: Mapping[str, tuple[int, int, int]]) -> NDArray[np.uint8]:
+    """A square tile a cell, with a thin line between cells; shape (rows * 32, columns * 32, 3)."""
+    height, width = len(rows), len(rows[0])
+    image = np.empty((height * _CELL_PIXELS, width * _CELL_PIXELS, 3), dtype=np.uint8)
+    for y, row in enumerate(rows):
+        for x, mark in enumerate(row):
+            top, left = y * _CELL_PIXELS, x * _CELL_PIXELS
+            image[top : top + _CELL_PIXELS, left : left + _CELL_PIXELS] = _tile(palette.get(mark, (128, 128, 128)))
+    return image
+
+
+@lru_cache(maxsize=256)
+def _tile(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
+    tile = np.empty((_CELL_PIXELS, _CELL_PIXELS, 3), dtype=np.uint8)
+    tile[:] = colour
+    tile[-1, :] = tile[:, -1] = 90
+    return tile

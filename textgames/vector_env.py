@@ -1,0 +1,307 @@
+"""A batch of games with one player as a Gymnasium vector environment, in one process.
+
+The rules are those of the single environment, called in a loop: with text to write and to read, a Python loop over pure
+rules costs less than a round trip to a worker process. Every sub-environment has its own generator and behaves step by
+step as
+``gym.make`` does with the same seed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from textgames.episode_rules import EpisodeRules, did_you_mean, layout_generator, make_game
+from textgames.render import check_render_mode, render_state
+from textgames.solo_env import TextGameEnv
+from textgames.spaces import ObservationText, ResponseText
+from textgames.tsmg import TSMG
+
+BoolArray = NDArray[np.bool_]
+
+
+class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray[Any]]):
+    """``num_envs`` independent games: observations are a tuple of strings, actions a sequence of strings.
+
+    Args:
+        game: as for :class:`textgames.solo_env.TextGameEnv`, like the other settings.
+        num_envs: how many games.
+        autoreset_mode: ``gymnasium.vector.AutoresetMode`` or its value: ``"NextStep"`` (the default: the step after
+            an episode's
+            end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at once; the old
+            one's last
+            observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or ``"Disabled"``
+            (``reset(options={"reset_mask": mask})`` is up to you).
+        max_episode_steps: another name for ``max_steps``, the one that ``gymnasium.make_vec`` uses.
+
+    Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
+    Arrays that
+    are the same at every step (masks of all, legal actions) are shared and can't be written to.
+    """
+
+    def __init__(
+        self,
+        game: str | type[TSMG[Any]] | TSMG[Any],
+        num_envs: int = 1,
+        *,
+        max_steps: int | None = None,
+        max_episode_steps: int | None = None,
+        format_penalty: float = 0.0,
+        invalid_action: str = "default",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise ValueError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
+        self.game = make_game(game, settings)
+        if len(self.game.players) != 1:
+            raise ValueError(
+                f"a vector environment is of games with one player and this game has {len(self.game.players)}; "
+                "use textgames.parallel_env(...) with the same arguments"
+            )
+        limit = max_episode_steps if max_episode_steps is not None else max_steps
+        self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
+        check_render_mode(self.game, render_mode, TextGameEnv.metadata["render_modes"])
+        self.render_mode = render_mode
+        self.num_envs = int(num_envs)
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {**TextGameEnv.metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = ObservationText()
+        self.single_action_space = ResponseText(self.game.actions)
+        # one space object `num_envs` times: equal to a batch of copies, and 4096 copies would take a second
+        self.observation_space = spaces.Tuple([self.single_observation_space] * self.num_envs)
+        self.action_space = spaces.Tuple([self.single_action_space] * self.num_envs)
+        self._player = self.game.players[0]
+        self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
+        self._states: list[Any] = [None] * self.num_envs
+        self._observations: list[str] = [""] * self.num_envs
+        self._elapsed = [0] * self.num_envs
+        self._over = [True] * self.num_envs
+        self._rngs: list[Any] = [None] * self.num_envs  # np.random.Generator, from the first reset on
+        self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
+        self._everywhere.flags.writeable = False
+        # legal actions that don't depend on the state are one array for good
+        self._constant_legal: NDArray[Any] | None = None
+        if type(self.game).legal_actions is TSMG.legal_actions:
+            self._constant_legal = _objects([self.game.actions] * self.num_envs)
+            self._constant_legal.flags.writeable = False
+
+    @property
+    def instructions(self) -> str:
+        """The rules and the actions, for the prompt."""
+        return self.game.instructions(self._player)
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The games' current states."""
+        return tuple(self._states)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Start an episode in every game, or in those of a mask.
+
+        Args:
+            seed: ``n`` seeds the games with ``n, n + 1, ...``; a sequence gives each its own; ``None`` goes on with
+                the generators.
+            options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset; the others are left
+                as they are.
+                ``"layout_seed"``: as in the single environment; a number for all games or a sequence of numbers.
+
+        Returns:
+            The observations of all games, and the infos of those that were reset.
+        """
+        options = dict(options or {})
+        mask = options.pop("reset_mask", None)
+        chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
+        seeds = self._per_game("seed", seed, spread=True)
+        layouts = self._per_game('options["layout_seed"]', options.get("layout_seed"), spread=False)
+        for i in chosen:
+            if seeds[i] is not None or self._rngs[i] is None:
+                self._rngs[i] = seeding.np_random(seeds[i])[0]
+            self._reset_game(i, {"layout_seed": layouts[i]})
+        reset = self._everywhere if mask is None else np.array(mask)
+        infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
+        return tuple(self._observations), {**infos, **self._legal_info(None if mask is None else reset)}
+
+    def step(
+        self, actions: Sequence[str]
+    ) -> tuple[tuple[str, ...], NDArray[np.float64], BoolArray, BoolArray, dict[str, Any]]:
+        """Give every game a response; see :meth:`TextGameEnv.step`.
+
+        Args:
+            actions: ``num_envs`` responses.
+
+        Returns:
+            Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length
+            ``num_envs``, and
+            infos.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset, or after an episode's end where autoreset is disabled.
+        """
+        if len(actions) != self.num_envs:
+            raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
+        game, player, limit, play = self.game, self._player, self._limit, self.rules.play
+        states, observations, elapsed, over, rngs = (
+            self._states,
+            self._observations,
+            self._elapsed,
+            self._over,
+            self._rngs,
+        )
+        n, everywhere = self.num_envs, self._everywhere
+        # arrays start as what most games need, so that most games write nothing
+        rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
+        terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        valid = played = everywhere
+        ended: list[int] = []
+        for i, response in enumerate(actions):
+            if over[i]:  # this step is only a reset for the game: it has no response to tell of
+                self._reset_ended_game(i)
+                if played is everywhere:
+                    played = everywhere.copy()
+                if valid is everywhere:
+                    valid = everywhere.copy()
+                played[i] = valid[i] = False
+                continue
+            state, reward, terminated, action, reason = play(game, states[i], player, response, rngs[i])
+            states[i] = state
+            observations[i] = game.observe(state, player)
+            elapsed[i] += 1
+            executed[i] = action
+            if reward:
+                rewards[i] = reward
+            if reason is not None:
+                if valid is everywhere:
+                    valid = everywhere.copy()
+                valid[i] = False
+                reasons[i] = reason
+            if terminated or elapsed[i] >= limit:
+                (terminations if terminated else truncations)[i] = over[i] = True
+                successes[i] = action != "" and game.succeeded(state, player)
+                ended.append(i)
+        infos = {
+            "valid": valid,
+            "_valid": played,
+            "action": executed,
+            "_action": played,
+            "unreadable": reasons,
+            "_unreadable": played,
+            "success": successes,
+            "_success": everywhere,
+        }
+        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            infos = self._reset_same_step(ended, infos)
+        return tuple(observations), rewards, terminations, truncations, {**infos, **self._legal_info(None)}
+
+    def render(self) -> tuple[Any, ...]:
+        """Every game in the ``render_mode``, in order."""
+        if self._states[0] is None:
+            raise ResetNeeded("render() was called before reset(); call reset() first")
+        return tuple(
+            render_state(self.game, state, self.render_mode, f"game {i}, step {self._elapsed[i]}")
+            for i, state in enumerate(self._states)
+        )
+
+    # ---------------------------------------------------------------- resets
+
+    def _reset_game(self, i: int, options: dict[str, Any] | None = None) -> None:
+        rng = self._rngs[i]
+        state = self._states[i] = self.game.initial_state(layout_generator(options, rng) if options else rng)
+        self._observations[i] = self.game.observe(state, self._player)
+        self._elapsed[i] = 0
+        self._over[i] = False
+
+    def _reset_ended_game(self, i: int) -> None:
+        """What a step does with a game whose episode is over."""
+        if self._states[i] is None:
+            raise ResetNeeded("step() was called before reset(); call reset() first")
+        if self.autoreset_mode is AutoresetMode.DISABLED:
+            raise ResetNeeded(
+                f"the episode of game {i} ended after {self._elapsed[i]} steps and autoreset is disabled; call "
+                'reset(options={"reset_mask": terminations | truncations}) before the next step()'
+            )
+        self._reset_game(i)
+
+    def _reset_same_step(self, ended: list[int], infos: dict[str, Any]) -> dict[str, Any]:
+        """Reset the games that just ended.
+
+        Returns:
+            The infos as Gymnasium lays them out: those of an ended game are now its reset's, and its last ones stand
+            under ``"final_info"``, beside its last observation.
+        """
+        n = self.num_envs
+        mask = np.zeros(n, dtype=np.bool_)
+        mask[ended] = True
+        observations, legal = np.empty(n, dtype=object), np.empty(n, dtype=object)
+        for i in ended:
+            observations[i] = self._observations[i]
+            legal[i] = self.game.legal_actions(self._states[i], self._player)
+            self._reset_game(i)
+        final: dict[str, Any] = {"legal_actions": legal, "_legal_actions": mask}
+        rest: dict[str, Any] = {"_success": self._everywhere}
+        for name in ("valid", "action", "unreadable", "success"):
+            values = infos[name]
+            final[name], rest[name] = np.zeros_like(values), values.copy()
+            if values.dtype == np.object_:
+                final[name].fill(None)
+            final[name][ended] = values[ended]
+            rest[name][ended] = False if values.dtype == np.bool_ else None
+            final[f"_{name}"] = mask
+        rest |= dict.fromkeys(("_valid", "_action", "_unreadable"), ~mask)
+        return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
+
+    # ---------------------------------------------------------------- infos
+
+    def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
+        """Legal actions of every game, or of those of a mask."""
+        if mask is None and self._constant_legal is not None:
+            return {"legal_actions": self._constant_legal, "_legal_actions": self._everywhere}
+        where = self._everywhere if mask is None else mask
+        legal = [
+            self.game.legal_actions(state, self._player) if there else None
+            for state, there in zip(self._states, where, strict=True)
+        ]
+        return {"legal_actions": _objects(legal), "_legal_actions": where}
+
+    def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
+        """One value a game from a number, a sequence or ``None``."""
+        if value is None:
+            return [None] * self.num_envs
+        if isinstance(value, int | np.integer):
+            return [value + i if spread else value for i in range(self.num_envs)]
+        values = list(value)
+        if len(values) != self.num_envs:
+            raise ValueError(f"{name} must be one number or {self.num_envs} of them, got {len(values)}")
+        return values
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    """A one-dimensional array of the values, tuples kept whole."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        modes = [known.value for known in AutoresetMode]
+        raise ValueError(
+            f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}" + did_you_mean(str(mode), modes)
+        ) from None
+
+
+def _checked_mask(mask: Any, num_envs: int) -> BoolArray:
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (num_envs,) or not mask.any():
+        raise ValueError(
+            f'options["reset_mask"] must be a boolean array of shape ({num_envs},) with at least one True, got {mask!r}'
+        )
+    return mask
