@@ -1,0 +1,111 @@
+"""Loading a causal language model and its tokenizer from disk or from the Hugging Face hub, with errors for people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_INSTALL = 'pip install "textbench[local]"'
+
+
+def load_model(
+    source: str, *, dtype: str, device: str, revision: str | None, adapter: str | None, trust_remote_code: bool
+) -> tuple[Any, Any]:
+    """The model, in evaluation mode on its device, and its tokenizer; see ``TransformersModel.from_pretrained``."""
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
+    folder = Path(source).expanduser()
+    if not folder.is_dir() and _looks_like_a_path(source):
+        raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
+    source = str(folder) if folder.is_dir() else source
+    target = pick_device(device)
+    number_type = pick_dtype(dtype, target)
+    base = source
+    if folder.is_dir() and (folder / "adapter_config.json").is_file():
+        adapter = adapter or source
+        base = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
+    elif folder.is_dir() and not (folder / "config.json").is_file():
+        raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        config = transformers.AutoConfig.from_pretrained(base, **options)
+        tokenizer = _load_tokenizer(transformers, source, base, options)
+        model = transformers.AutoModelForCausalLM.from_pretrained(base, config=config, dtype=number_type, **options)
+    except ValueError as error:
+        if "for this kind of AutoModel" not in str(error):
+            raise
+        raise ValueError(f"{source} is not a causal language model: its type is {config.model_type!r}") from error
+    except OSError as error:
+        raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
+    if adapter is not None:
+        model = _with_adapter(model, adapter)
+    return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
+
+
+def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str, Any]) -> Any:
+    """The tokenizer beside the weights (an adapter may bring its own), else the base model's."""
+    error: Exception | None = None
+    for place in dict.fromkeys((source, base)):
+        folder = Path(place)
+        names = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+        if folder.is_dir() and not any((folder / name).is_file() for name in names):
+            continue
+        try:
+            return transformers.AutoTokenizer.from_pretrained(place, **options)
+        except (OSError, ValueError, KeyError, TypeError) as failed:
+            error = failed
+    raise ValueError(
+        f"{source} has no tokenizer that transformers can load; "
+        f"save it there with tokenizer.save_pretrained({source!r})"
+    ) from error
+
+
+def _with_adapter(model: Any, adapter: str) -> Any:
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{adapter} is an adapter and needs peft, which is not installed: pip install "textbench[train]"'
+        ) from error
+    return peft.PeftModel.from_pretrained(model, adapter)
+
+
+def _looks_like_a_path(source: str) -> bool:
+    """Whether a person who wrote this meant a folder: hub names have at most one slash and don't begin with a dot."""
+    return source.startswith((".", "/", "~")) or source.count("/") > 1 or "\\" in source or source.endswith("/")
+
+
+def pick_device(device: str) -> torch.device:
+    """The torch device for a name; ``"auto"`` is a GPU if there is one.
+
+    Raises:
+        ValueError: not a device's name, or a device that isn't there.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        target = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device is auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
+    if target.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r}: this PyTorch sees no CUDA device; use device='cpu'")
+    return target
+
+
+def pick_dtype(dtype: str, device: torch.device) -> Any:
+    """The torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
+
+    Raises:
+        ValueError: not a floating-point dtype's name.
+    """
+    if dtype == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    picked = getattr(torch, dtype, None)
+    if not isinstance(picked, torch.dtype) or not picked.is_floating_point:
+        raise ValueError(f"dtype is auto, float32, bfloat16 or float16, got {dtype!r}")
+    return picked
