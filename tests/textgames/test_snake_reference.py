@@ -157,7 +157,7 @@ def games(draw: st.DrawFn) -> Snake:
     for kind in KINDS:
         counts[f"num_{kind}"] = draw(st.integers(0, left))
         left -= counts[f"num_{kind}"]
-    rewards = {
+    rewards: dict[str, Any] = {
         name: draw(st.sampled_from((-1.0, 0.5, 2.0))) for name in ("apple_reward", "banana_reward", "fire_reward")
     }
     return Snake(

@@ -402,7 +402,7 @@ def test_nine_snakes_of_both_kinds_play_together() -> None:
         ("step_reward", True),
     ],
 )
-def test_bad_setting_is_named_with_its_value(setting: str, value: object) -> None:
+def test_bad_setting_is_named_with_its_value(setting: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"{setting} must be .*got {value!r}"):
         Snake(**{setting: value})
 
@@ -415,7 +415,8 @@ def test_too_many_snakes_and_too_small_boards_are_refused() -> None:
 
 
 def test_numpy_integers_are_accepted_as_settings() -> None:
-    assert Snake(width=np.int64(7), num_apples=np.int32(2)).config.num_cells == 70
+    counts: dict[str, Any] = {"width": np.int64(7), "num_apples": np.int32(2)}
+    assert Snake(**counts).config.num_cells == 70
 
 
 # ---------------------------------------------------------------- randomness

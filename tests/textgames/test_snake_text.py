@@ -1,0 +1,268 @@
+"""What a player of Snake reads, and the way back from it to the state."""
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgames.snake import Snake, SnakeState, read_observation
+from textgames.snake.body_paths import SEARCH_LIMIT, share_bodies
+
+
+def cells(width: int, *items: tuple[int, int]) -> tuple[int, ...]:
+    return tuple(y * width + x for x, y in items)
+
+
+def example() -> tuple[Snake, SnakeState]:
+    game = Snake(width=5, height=4, num_players=2, num_opponents=1, num_apples=2, num_bananas=1, num_fires=1)
+    snakes = (cells(5, (2, 1), (1, 1), (1, 0)), cells(5, (4, 3)), cells(5, (0, 3), (0, 2)))
+    return game, SnakeState(snakes, cells(5, (3, 0), (2, 3)), cells(5, (4, 0)), cells(5, (3, 2)))
+
+
+# ---------------------------------------------------------------- golden texts
+
+
+def test_observation_of_the_first_player() -> None:
+    game, state = example()
+    assert game.observe(state, "player_0") == (
+        "Board: 5 wide, 4 high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n"
+        "Apples (+1 each): (3, 0), (2, 3)\n"
+        "Bananas (+1 each): (4, 0)\n"
+        "Fires (-1 each): (3, 2)\n"
+        "Enemy 2: head (4, 3), body none\n"
+        "Enemy 3: head (0, 3), body (0, 2)\n"
+        "You: head (2, 1), body (1, 1), (1, 0)\n"
+        "Grid (1 your head, 2.. enemy heads, T body, A apple, B banana, F fire, _ empty):\n"
+        "3 _ A _ 2\n"
+        "T _ _ F _\n"
+        "_ T 1 _ _\n"
+        "_ T _ A B"
+    )
+
+
+def test_every_reader_is_number_one_and_its_enemies_follow_in_order() -> None:
+    game, state = example()
+    text = game.observe(state, "player_1")
+    assert "You: head (4, 3), body none\n" in text
+    assert "Enemy 2: head (2, 1), body (1, 1), (1, 0)\nEnemy 3: head (0, 3), body (0, 2)\n" in text
+    assert text.endswith(":\n3 _ A _ 1\nT _ _ F _\n_ T 2 _ _\n_ T _ A B")
+
+
+def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers() -> None:
+    game, state = example()
+    text = game.observe(state._replace(snakes=(state.snakes[0], (), state.snakes[2])), "player_0")
+    assert "Enemy 2:" not in text
+    assert "Enemy 3: head (0, 3)" in text
+    assert text.endswith(":\n3 _ A _ _\nT _ _ F _\n_ T 1 _ _\n_ T _ A B")
+
+
+@pytest.mark.parametrize("options", [{}, {"grid": False}, {"coordinates": False}])
+def test_dead_player_reads_the_board_and_that_it_is_dead(options: dict[str, Any]) -> None:
+    game = Snake(num_players=2, num_apples=1, **options)
+    state = SnakeState(((), (5,), (8, 18)), (77,), (), ())
+    text = game.observe(state, "player_0")
+    assert "\nYou: dead" in text
+    assert text != game.observe(state, "player_1")
+    if game.text.grid:
+        assert not re.search(r"\b1\b", text.rpartition(":\n")[2])
+
+
+def test_kinds_that_are_not_in_the_game_are_not_mentioned_but_missing_food_is() -> None:
+    game = Snake(num_apples=2)
+    text = game.observe(SnakeState(((3,), (9,)), (), (), ()), "player_0")
+    assert "Apples (+1 each): none\n" in text
+    for word in ("anana", " fire", " B ", " F"):
+        assert word not in text
+        assert word not in game.instructions("player_0")
+
+
+def test_worth_is_told_with_its_sign_in_either_half() -> None:
+    state = SnakeState(((3,), (9,)), (20,), (30,), (40,))
+    options: dict[str, Any] = {"apple_reward": -1, "banana_reward": 0.25, "fire_reward": 0}
+    game = Snake(num_apples=1, num_bananas=1, num_fires=1, **options)
+    text = game.observe(state, "player_0")
+    assert "Apples (-1 each): (0, 2)\nBananas (+0.25 each): (0, 3)\nFires (+0 each): (0, 4)\n" in text
+    game = Snake(num_apples=1, num_bananas=1, num_fires=1, coordinates=False, **options)
+    assert "A apple (-1), B banana (+0.25), F fire (+0)" in game.observe(state, "player_0")
+
+
+def test_each_half_alone() -> None:
+    _, state = example()
+    both = Snake(width=5, height=4, num_players=2, num_apples=2, num_bananas=1, num_fires=1)
+    only = {"width": 5, "height": 4, "num_players": 2, "num_apples": 2, "num_bananas": 1, "num_fires": 1}
+    coordinates = Snake(**only, grid=False).observe(state, "player_0")  # type: ignore[arg-type]
+    grid = Snake(**only, coordinates=False).observe(state, "player_0")  # type: ignore[arg-type]
+    assert both.observe(state, "player_0").startswith(coordinates + "\nGrid (")
+    assert "(2, 1)" not in grid
+    assert grid.rpartition(":\n")[2] == both.observe(state, "player_0").rpartition(":\n")[2]
+
+
+def test_axes_line_up_with_two_digit_numbers() -> None:
+    game = Snake(width=12, height=11, num_opponents=0, num_apples=1, axes=True)
+    text = game.observe(SnakeState((cells(12, (10, 9)),), cells(12, (0, 10)), (), ()), "player_0")
+    assert "; rows are Y, columns are X" in text
+    lines = text.rpartition(":\n")[2].split("\n")
+    assert len(lines) == 12
+    assert len({len(line) for line in lines}) == 1
+    head_line = next(line for line in lines if line.startswith(" 9"))
+    column = head_line.index("1", 2)
+    assert lines[-1][column - 1 : column + 1] == "10"
+    assert lines[0] == "10  A" + "  _" * 11
+    assert lines[-1].split() == [str(x) for x in range(12)]
+
+
+def test_axes_with_one_digit_keep_the_grid_as_narrow_as_it_is() -> None:
+    game = Snake(width=3, height=2, num_opponents=0, num_apples=1, axes=True)
+    text = game.observe(SnakeState(((4,),), (0,), (), ()), "player_0")
+    assert text.rpartition(":\n")[2] == "1 _ 1 _\n0 A _ _\n  0 1 2"
+
+
+def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
+    game, state = example()
+    assert game.board(state) == ("3_A_2", "T__F_", "_T1__", "_T_AB")
+    assert Snake(width=5, height=4, num_players=3, num_opponents=0, axes=True, num_apples=2).board(state)[0] == "3_A_2"
+    assert set("123456789TABF_") == set(game.palette)
+    assert len(set(game.palette.values())) == len(game.palette)
+    assert game.describe(state).splitlines()[0] == "3 _ A _ 2"
+
+
+def test_nothing_to_observe_is_refused() -> None:
+    with pytest.raises(ValueError, match="coordinates=False and grid=False"):
+        Snake(coordinates=False, grid=False)
+    with pytest.raises(ValueError, match=r"axes=True.*grid=True, got grid=False"):
+        Snake(grid=False, axes=True)
+
+
+# ---------------------------------------------------------------- instructions
+
+
+def test_instructions_tell_rules_worth_and_enemies() -> None:
+    game = Snake(
+        width=7, height=6, num_players=2, num_opponents=3, num_bananas=1, banana_reward=-0.5, death_reward=-2,
+        step_reward=-0.01,
+    )  # fmt: skip
+    text = game.instructions("player_0")
+    for part in (
+        "7 cells wide and 6 cells high",
+        "Actions: up, down, left, right.",
+        "an apple +1, a banana -0.5",
+        "tails included",
+        "Dying: -2",
+        "Every round you play: -0.01",
+        "Number of enemy snakes: 4",
+        "that other players control: 1",
+        "that move at random: 3",
+    ):
+        assert part in text
+    assert text == game.instructions("player_1")
+
+
+def test_instructions_of_a_snake_alone_without_food() -> None:
+    text = Snake(num_opponents=0, num_apples=0).instructions("player_0")
+    assert "You are the only snake." in text
+    assert "food" not in text
+    assert "Every round" not in text
+
+
+# ---------------------------------------------------------------- the way back
+
+
+@st.composite
+def positions(draw: st.DrawFn, /, **fixed: Any) -> tuple[Snake, SnakeState, int]:
+    """A game, a state that is reached by playing it, and a reader."""
+    players, opponents = draw(st.integers(1, 3)), draw(st.integers(0, 2))
+    options = {
+        "width": draw(st.integers(3, 12)),
+        "height": draw(st.integers(3, 12)),
+        "num_apples": draw(st.integers(0, 2)),
+        "num_bananas": draw(st.integers(0, 1)),
+        "num_fires": draw(st.integers(0, 1)),
+        "axes": draw(st.booleans()),
+    }
+    game = Snake(num_players=players, num_opponents=opponents, **(options | fixed))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    state = game.initial_state(rng)
+    for _ in range(draw(st.integers(0, 25))):
+        moves = {
+            player: str(rng.choice(game.actions)) if rng.random() < 0.2 else polite(game, state, i, rng)
+            for i, player in enumerate(game.players)
+        }
+        state, _, _ = game.transition(state, moves, rng)
+    return game, state, draw(st.integers(0, players - 1))
+
+
+def polite(game: Snake, state: SnakeState, i: int, rng: np.random.Generator) -> str:
+    """A move that a built-in opponent might make in place of player ``i``."""
+    if not state.snakes[i]:
+        return "up"
+    cell = int(rng.choice(game.rules.opponent_targets(state.snakes[i])))
+    step = {game.config.width: "up", -game.config.width: "down", -1: "left", 1: "right"}
+    return step.get(cell - state.snakes[i][0], "up")
+
+
+def seen_by(state: SnakeState, reader: int) -> SnakeState:
+    snakes = state.snakes
+    return state._replace(snakes=(snakes[reader], *snakes[:reader], *snakes[reader + 1 :]))
+
+
+@settings(max_examples=120, deadline=None)
+@given(positions(num_apples=4))
+def test_coordinates_are_read_back_exactly(position: tuple[Snake, SnakeState, int]) -> None:
+    game, state, reader = position
+    assert read_observation(game.observe(state, game.players[reader]), game) == seen_by(state, reader)
+
+
+@settings(max_examples=120, deadline=None)
+@given(positions(coordinates=False))
+def test_grid_is_read_back_but_for_the_order_of_bodies(position: tuple[Snake, SnakeState, int]) -> None:
+    game, state, reader = position
+    read, true = read_observation(game.observe(state, game.players[reader]), game), seen_by(state, reader)
+    assert read[1:] == true[1:]
+    assert [snake[:1] for snake in read.snakes] == [snake[:1] for snake in true.snakes]
+    assert sorted(sum(read.snakes, ())) == sorted(sum(true.snakes, ()))
+    width = game.config.width
+    for snake in read.snakes:
+        for cell, following in pairwise(snake):
+            assert abs(cell % width - following % width) + abs(cell // width - following // width) == 1
+
+
+def test_grid_alone_gives_bodies_exactly_where_there_is_one_way_to_share_them() -> None:
+    game = Snake(coordinates=False, num_apples=0)
+    state = SnakeState((cells(10, (5, 5), (4, 5), (4, 4), (4, 3)), cells(10, (8, 8), (8, 7))), (), (), ())
+    assert read_observation(game.observe(state, "player_0"), game) == state
+
+
+def test_body_paths_turn_back_from_a_wrong_first_choice() -> None:
+    # whichever cell the first snake tries first, one order of the heads makes it the second one's only cell
+    config = Snake(width=4, height=1, num_apples=0).config
+    assert share_bodies([1, 3], [0, 2], config) == [(1, 0), (3, 2)]
+    assert share_bodies([2, 0], [3, 1], config) == [(2, 3), (0, 1)]
+
+
+def test_body_cells_that_cannot_be_shared_still_block_the_board() -> None:
+    config = Snake(width=9, height=9).config
+    assert share_bodies([0], [80, 1], config) == [(0, 1, 80)]
+    every_other = [cell for cell in range(1, 81) if cell != 40]
+    snakes = share_bodies([0, 40], every_other, config)
+    assert sorted(cell for snake in snakes for cell in snake) == list(range(81))
+    assert SEARCH_LIMIT > 0
+    assert share_bodies([], [], config) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "You"),
+        ("You: head (3, 3), body none\nEnemy 2: head (10, 3), body none", r"\(10, 3\) is not on a board of 10 by 10"),
+        ("You: head (3, 3), body none\nEnemy 2: head (3, 3), body none", "two things are on one cell"),
+    ],
+)
+def test_text_that_is_no_observation_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        read_observation(text, Snake())
+    with pytest.raises(ValueError, match="10 by 10 cells"):
+        read_observation(text, Snake(coordinates=False))
