@@ -1,0 +1,76 @@
+"""Players of text games: language-agent policies, baselines, and the loop that plays them.
+
+``request -> prompt -> model -> response``, and ``policies + tasks -> episodes``. Start reading at :mod:`agents.turn`.
+Names are imported when they are first used, so ``import agents`` loads neither torch nor an API client. The loop is
+``from agents.rollout import rollout``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents.episode import Episode, Step
+    from agents.load import load_agent
+    from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+    from agents.models.cache import ResponseCache
+    from agents.models.scripted import ScriptedModel
+    from agents.policy import LanguageAgentPolicy
+    from agents.prompt import PromptMap, PromptTexts
+    from agents.rollout import EpisodeTask
+    from agents.turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
+
+_MODULE_OF = {
+    "AsyncLanguageModel": "agents.models.base",
+    "AsyncPolicy": "agents.turn",
+    "Completion": "agents.models.base",
+    "Decoding": "agents.models.base",
+    "Episode": "agents.episode",
+    "EpisodeTask": "agents.rollout",
+    "LanguageAgentPolicy": "agents.policy",
+    "LanguageModel": "agents.models.base",
+    "Message": "agents.turn",
+    "Policy": "agents.turn",
+    "PromptMap": "agents.prompt",
+    "PromptTexts": "agents.prompt",
+    "ResponseCache": "agents.models.cache",
+    "ScriptedModel": "agents.models.scripted",
+    "Step": "agents.episode",
+    "Turn": "agents.turn",
+    "TurnRequest": "agents.turn",
+    "Usage": "agents.turn",
+    "load_agent": "agents.load",
+}
+
+__all__ = [
+    "AsyncLanguageModel",
+    "AsyncPolicy",
+    "Completion",
+    "Decoding",
+    "Episode",
+    "EpisodeTask",
+    "LanguageAgentPolicy",
+    "LanguageModel",
+    "Message",
+    "Policy",
+    "PromptMap",
+    "PromptTexts",
+    "ResponseCache",
+    "ScriptedModel",
+    "Step",
+    "Turn",
+    "TurnRequest",
+    "Usage",
+    "load_agent",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

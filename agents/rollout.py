@@ -4,12 +4,16 @@
 fine-tuner's rollouts are both this one function.
 """
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from agents._concurrent import concurrent_rollout
+from agents._live import EnvironmentPool, LiveEpisode
 from agents.episode import Episode, Step
-from agents.turn import Policy
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
@@ -39,9 +43,34 @@ class EpisodeTask:
     noise: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, scenario: "Scenario | str", seed: int, *, layout_seed: int | None = None) -> "EpisodeTask":
-        """The episode of ``scenario`` (its name or the object) with this seed."""
-        raise NotImplementedError
+    def of(
+        cls,
+        scenario: "Scenario | str",
+        seed: int,
+        *,
+        layout_seed: int | None = None,
+        noise: tuple[int, ...] = (),
+        **settings: Any,
+    ) -> "EpisodeTask":
+        """The episode of a scenario (its name or the object) or of a bare environment id, with this seed.
+
+        Args:
+            settings: environment settings that override the scenario's, ``format_penalty=1.0``.
+
+        Raises:
+            ValueError: neither a scenario nor a registered id.
+        """
+        import textgames
+
+        if isinstance(scenario, str) and scenario in textgames.SCENARIOS:
+            scenario = textgames.SCENARIOS[scenario]
+        if isinstance(scenario, str):
+            if ":" not in scenario and scenario not in textgames.registered_ids():
+                known = (*textgames.SCENARIOS, *textgames.registered_ids())
+                raise ValueError(f"unknown scenario {scenario!r}{_near(scenario, known)}; there are {', '.join(known)}")
+            return cls(scenario, scenario, seed, layout_seed, settings, noise)
+        kwargs = {**scenario.kwargs, "max_steps": scenario.horizon, **settings}
+        return cls(scenario.name, scenario.env_id, seed, layout_seed, kwargs, noise)
 
 
 def rollout(
@@ -70,6 +99,88 @@ def rollout(
     Yields:
         Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
 
-    Closing the iterator (also by leaving a ``for`` loop with Ctrl-C) cancels what is in flight.
+    Raises:
+        ValueError: a player without a policy, an unknown environment or setting.
+
+    Errors of a policy that aren't a provider's are the program's: they are raised, and what is in flight is cancelled.
+    Closing the iterator (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
     """
-    raise NotImplementedError
+    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
+        raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, or None, got {timeout!r}")
+    by_player = policies if isinstance(policies, Mapping) else _Everyone(policies)
+    deadline = None if timeout is None else monotonic() + timeout
+    served = any(isinstance(policy, AsyncPolicy) for policy in by_player.values())
+    play = concurrent_rollout if served else _lock_step_rollout
+    return play(by_player, iter(tasks), max_concurrency, deadline, on_step)
+
+
+def _lock_step_rollout(
+    policies: Mapping[str, Policy],
+    tasks: Iterator[EpisodeTask],
+    max_concurrency: int,
+    deadline: float | None,
+    on_step: Callable[[EpisodeTask, Step], None] | None,
+) -> Iterator[Episode]:
+    """All live episodes advance by one round at a time, so that a local model sees the largest possible batches."""
+    pool = EnvironmentPool()
+    live: list[LiveEpisode] = []
+    while True:
+        while len(live) < max_concurrency and (task := next(tasks, None)) is not None:
+            live.append(LiveEpisode(task, policies, pool))
+        if not live:
+            return
+        if deadline is not None and monotonic() > deadline:
+            raise TimeoutError(f"out of time with {len(live)} episodes in flight, which were cancelled")
+        for episode, turns in zip(live, _answers(live), strict=True):
+            for step in episode.play(turns):
+                if on_step is not None:
+                    on_step(episode.task, step)
+        over = [episode for episode in live if episode.over]
+        live = [episode for episode in live if not episode.over]
+        for episode in over:
+            yield episode.finish()
+
+
+def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
+    """Every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to answer."""
+    asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
+    for row, episode in enumerate(live):
+        for player, request in episode.requests().items():
+            policy = episode.policies[player]
+            asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
+    answers: list[dict[str, Turn]] = [{} for _ in live]
+    for policy, questions in asked.values():
+        turns = policy.act([request for _, _, request in questions])
+        if len(turns) != len(questions):
+            raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(questions)} requests")
+        for (row, player, _), turn in zip(questions, turns, strict=True):
+            answers[row][player] = turn
+    return answers
+
+
+class _Everyone(Mapping[str, Policy]):
+    """One policy for all players, whatever they are called."""
+
+    def __init__(self, policy: Policy) -> None:
+        if not isinstance(policy, Policy):
+            raise TypeError(f"a policy has a name and act(), got {type(policy).__name__}; see agents.load_agent")
+        self._policy = policy
+
+    def __getitem__(self, player: str) -> Policy:
+        return self._policy
+
+    def __contains__(self, player: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("*",))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

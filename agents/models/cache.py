@@ -1,0 +1,205 @@
+"""The response cache: what a model said to a prompt, kept in one SQLite file and never asked (or paid for) twice.
+
+By default only deterministic decoding (temperature 0) is answered from it: with sampling, a second play of a state has
+to be a second draw.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+from agents.turn import Prompt, Usage
+
+FORMAT = 1
+"""Part of every key: raised when the meaning of an entry changes."""
+_APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
+_BUSY_SECONDS = 60.0
+
+
+class ResponseCacheError(ValueError):
+    """The cache's file can't be used; the message says why and what to do."""
+
+
+class ResponseCache:
+    """Completions by model, prompt and decoding, in a file that any number of threads and processes may share.
+
+    Args:
+        path: the file; made when it doesn't exist.
+        sampled: also answer sampled decoding (temperature above 0) from the cache. The key then includes the decision's
+            seed, so that different decisions stay different draws.
+
+    Raises:
+        ResponseCacheError: not a cache of this program, corrupt, or not writable.
+    """
+
+    def __init__(self, path: str | Path, *, sampled: bool = False) -> None:
+        self.path = Path(path)
+        self.sampled = sampled
+        self._lock = threading.Lock()
+        self._connections: dict[int, sqlite3.Connection] = {}
+        self._run("SELECT count(*) FROM responses")
+
+    def accepts(self, decoding: Decoding) -> bool:
+        """Whether responses under this decoding are kept."""
+        return self.sampled or decoding.deterministic
+
+    @staticmethod
+    def key(
+        model: LanguageModel | AsyncLanguageModel, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]
+    ) -> str:
+        """The hash under which a completion is kept: everything that decides it."""
+        settings = getattr(model, "settings", {"name": model.name})
+        draw = None if decoding.deterministic else seed
+        identity = [FORMAT, settings, prompt, asdict(decoding), draw]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
+
+    def get(self, key: str) -> Completion | None:
+        """The kept completion, marked as cached, or ``None``."""
+        rows = self._run("SELECT completion FROM responses WHERE key = ?", (key,))
+        if not rows:
+            return None
+        try:
+            data = json.loads(rows[0][0])
+            for name in ("prompt_ids", "token_ids", "logprobs"):
+                data[name] = None if data[name] is None else tuple(data[name])
+            usage = Usage(*data.pop("usage"))._replace(cached=True)
+            return Completion(**data, usage=usage)
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._unusable(f"an entry can't be read ({error})") from None
+
+    def put(self, key: str, completion: Completion) -> None:
+        """Keep a completion. Errors and truncated connections aren't responses and aren't kept."""
+        if completion.error is not None:
+            return
+        data = asdict(replace(completion, seconds=0.0)) | {"usage": list(completion.usage)}
+        self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, json.dumps(data)))
+
+    def __len__(self) -> int:
+        """How many completions are kept."""
+        return int(self._run("SELECT count(*) FROM responses")[0][0])
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        with self._lock:
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
+
+    def _run(self, statement: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            with self._lock:
+                connection = self._connection()
+                rows = connection.execute(statement, values).fetchall()
+                connection.commit()
+            return rows
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(str(error)) from None
+
+    def _connection(self) -> sqlite3.Connection:
+        """This process's connection; one made before a fork must not be used after it."""
+        process = os.getpid()
+        if process not in self._connections:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connections[process] = connection
+        return self._connections[process]
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+        if owner != _APPLICATION_ID:
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if tables:
+                raise sqlite3.DatabaseError("the file is a database of another program")
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID")
+        connection.commit()
+
+    def _unusable(self, reason: str) -> ResponseCacheError:
+        return ResponseCacheError(
+            f"the response cache {str(self.path)!r} can't be used: {reason}. Delete it (responses are then asked for "
+            "again) or name another file"
+        )
+
+
+class CachedModel:
+    """A batched model that asks the cache first.
+
+    A prompt that is twice in a batch is generated once when the decoding is deterministic.
+    """
+
+    def __init__(self, model: LanguageModel, cache: ResponseCache) -> None:
+        self.model, self.cache, self.name = model, cache, model.name
+
+    @property
+    def settings(self) -> Any:
+        """Those of the model: a cache doesn't change responses."""
+        return getattr(self.model, "settings", {"name": self.name})
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """One completion per prompt, in order."""
+        if not self.cache.accepts(decoding):
+            return self.model.generate(prompts, decoding, seeds)
+        keys = [self.cache.key(self.model, *row) for row in zip(prompts, [decoding] * len(prompts), seeds, strict=True)]
+        known = {key: self.cache.get(key) for key in keys}
+        rows = {key: row for row, key in enumerate(keys) if known[key] is None}
+        if rows:
+            asked = list(rows.values())
+            fresh = self.model.generate([prompts[row] for row in asked], decoding, [seeds[row] for row in asked])
+            for key, completion in zip(rows, fresh, strict=True):
+                self.cache.put(key, completion)
+                known[key] = completion
+        return [completion for key in keys if (completion := known[key]) is not None]
+
+
+class AsyncCachedModel:
+    """A model behind a server whose answers are kept. Equal prompts that are in flight together are all asked."""
+
+    def __init__(self, model: AsyncLanguageModel, cache: ResponseCache) -> None:
+        self.model, self.cache, self.name = model, cache, model.name
+
+    @property
+    def settings(self) -> Any:
+        """Those of the model: a cache doesn't change responses."""
+        return getattr(self.model, "settings", {"name": self.name})
+
+    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+        """The kept completion, or the model's."""
+        if not self.cache.accepts(decoding):
+            return await self.model.generate_async(prompt, decoding, seed)
+        key = self.cache.key(self.model, prompt, decoding, seed)
+        known = self.cache.get(key)
+        if known is not None:
+            return known
+        completion = await self.model.generate_async(prompt, decoding, seed)
+        self.cache.put(key, completion)
+        return completion
+
+    async def aclose(self) -> None:
+        """Close the model's connections of the running event loop."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:
+    """``model``, asking ``cache`` first."""
+    if isinstance(model, AsyncLanguageModel):
+        return AsyncCachedModel(model, cache)
+    return CachedModel(model, cache)

@@ -1,0 +1,68 @@
+"""A model that plays back responses: for tests, demonstrations and dry runs. No network, no torch."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from agents.models.base import Completion, Decoding
+from agents.turn import Prompt, Usage
+
+Script = Callable[[Prompt, Decoding, tuple[int, ...]], str | Completion]
+
+
+class ScriptExhaustedError(RuntimeError):
+    """A scripted model was asked more often than it has responses."""
+
+
+class ScriptedModel:
+    """A :class:`~agents.models.base.LanguageModel` that says what it is told to.
+
+    Args:
+        responses: the responses in the order in which they are asked for (any iterable, endless ones included), or a
+            function ``(prompt, decoding, seed) -> response``. A response is a text, or a whole
+            :class:`~agents.models.base.Completion` (to play provider errors and truncated answers).
+        name: what results call it.
+
+    A list gives its responses in the order of the calls, so its results depend on the order of play; for results that
+    don't, use a function of the prompt and the seed.
+    """
+
+    def __init__(self, responses: Iterable[str | Completion] | Script, name: str = "scripted") -> None:
+        if isinstance(responses, str):
+            raise TypeError(f"responses is a list or a function, got the string {responses!r}; write [{responses!r}]")
+        self.name = name
+        self._script: Script | None = None
+        self._responses: Iterator[str | Completion] = iter(())
+        if callable(responses):
+            self._script = responses
+        else:
+            self._responses = iter(responses)
+        self._lock = threading.Lock()
+        self.calls = 0
+        """Responses given so far."""
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """The next response for each prompt, in order.
+
+        Raises:
+            ScriptExhaustedError: there are no more.
+        """
+        return [self._next(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+
+    def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+        with self._lock:
+            if self._script is None:
+                response = next(self._responses, None)
+                if response is None:
+                    raise ScriptExhaustedError(
+                        f"the scripted model {self.name!r} has given all of its {self.calls} responses and was "
+                        "asked for another one; give it more, an endless iterator (itertools.cycle), or a function"
+                    )
+            else:
+                response = self._script(prompt, decoding, seed)
+            self.calls += 1
+        if isinstance(response, Completion):
+            return response
+        words = sum(len(message.content.split()) for message in prompt)
+        return Completion(response, usage=Usage(words, len(response.split())))

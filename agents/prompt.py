@@ -1,0 +1,223 @@
+"""The prompt map ``rho``: from what a player may know to what its language model is sent.
+
+``observation (and the last k turns) -> prompt``. All wording is data: ``prompts/default.toml``, or a file of one's own.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from agents.turn import Message, Prompt, TurnRequest
+
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left")
+_TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
+
+
+@dataclass(frozen=True)
+class PromptTexts:
+    """The wording of prompts; ``prompts/default.toml`` says what each part is for.
+
+    Attributes:
+        system: the system message; empty for none.
+        opening: stands before the first observation.
+        observation: wraps one observation.
+        response: ``{mode: response template}``.
+        no_actions: what ``$actions`` says where the legal actions aren't known.
+        no_limit: what ``$steps_left`` says where there is no limit.
+
+    Raises:
+        ValueError: an unknown or missing placeholder, naming the part.
+    """
+
+    system: str
+    opening: str
+    observation: str
+    response: Mapping[str, str]
+    no_actions: str
+    no_limit: str
+
+    def __post_init__(self) -> None:
+        response = {mode: text.strip("\n") for mode, text in self.response.items()}
+        object.__setattr__(self, "response", response)
+        parts = {"system": self.system, "opening": self.opening, "observation": self.observation}
+        parts |= {f"response.{mode}": text for mode, text in self.response.items()}
+        used = {part: _placeholders(part, text) for part, text in parts.items()}
+        if "observation" not in used["observation"]:
+            raise ValueError(f"observation must contain $observation, got {self.observation!r}")
+        if "instructions" not in used["system"] | used["opening"]:
+            raise ValueError(
+                "opening (or system) must contain $instructions, else the model isn't told the rules; "
+                f"got opening = {self.opening!r}, system = {self.system!r}"
+            )
+        for part in parts.keys() - {"observation"}:
+            if "observation" in used[part]:
+                raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+        if not self.response:
+            raise ValueError("response needs at least one mode, such as response.think")
+
+    @classmethod
+    def default(cls) -> "PromptTexts":
+        """The texts that ship with the package."""
+        return _default_texts()
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "PromptTexts":
+        """Read a TOML file of the form of ``prompts/default.toml``. What it leaves out stays as in that file.
+
+        Raises:
+            ValueError: not readable, not TOML, an unknown key or a wrong type, a bad placeholder; naming the file.
+        """
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"can't read the prompt file {str(path)!r}: {error}") from None
+        try:
+            _check_data(data)
+            texts = asdict_texts(cls.default())
+            return cls(**(texts | data | {"response": texts["response"] | data.get("response", {})}))
+        except ValueError as error:
+            raise ValueError(f"prompt file {str(path)!r}: {error}") from None
+
+
+def _check_data(data: Mapping[str, Any]) -> None:
+    """Keys and types of a prompt file."""
+    known = (*_TEXTS, "response")
+    for key, value in data.items():
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}{_near(key, known)}; the keys are {', '.join(known)}")
+        if key != "response" and not isinstance(value, str):
+            raise ValueError(f"{key} must be a text, got {value!r}")
+    modes = data.get("response", {})
+    if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
+        raise ValueError(f"response must be a table of texts, one per mode, got {modes!r}")
+
+
+def asdict_texts(texts: PromptTexts) -> dict[str, Any]:
+    """The texts as a plain dictionary, as they would stand in a file."""
+    plain: dict[str, Any] = {key: getattr(texts, key) for key in _TEXTS}
+    return plain | {"response": dict(texts.response)}
+
+
+@cache
+def _default_texts() -> PromptTexts:
+    return PromptTexts(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
+
+
+@cache
+def _template(text: str) -> Template:
+    return Template(text)
+
+
+def _placeholders(part: str, text: str) -> set[str]:
+    """The placeholders of a text.
+
+    Raises:
+        ValueError: one that doesn't exist, or a lone dollar sign.
+    """
+    template = _template(text)
+    if not template.is_valid():
+        raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")
+    used = set(template.get_identifiers())
+    for name in used:
+        if name not in PLACEHOLDERS:
+            known = ", ".join(f"${placeholder}" for placeholder in PLACEHOLDERS)
+            raise ValueError(
+                f"{part} has the unknown placeholder ${name}{_near(name, PLACEHOLDERS)}; there are {known}"
+            )
+    return used
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+@dataclass(frozen=True)
+class PromptMap:
+    """``rho``: builds the prompt of one decision.
+
+    Attributes:
+        mode: which response template ends the prompt: ``"think"``, ``"direct"``, or one of the texts' own.
+        history_turns: how many of the episode's last turns come before the observation, as chat turns; 0 for none (a
+            step's prompt then doesn't grow with the episode), ``None`` for all.
+        texts: the wording.
+
+    Raises:
+        ValueError: a mode that the texts don't have, or a negative number of turns.
+    """
+
+    mode: str = "think"
+    history_turns: int | None = 0
+    texts: PromptTexts = field(default_factory=PromptTexts.default)
+
+    def __post_init__(self) -> None:
+        modes = tuple(self.texts.response)
+        if self.mode not in modes:
+            raise ValueError(f"unknown mode {self.mode!r}{_near(str(self.mode), modes)}; there are {', '.join(modes)}")
+        turns = self.history_turns
+        if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or turns < 0):
+            raise ValueError(f"history_turns is a whole number of at least 0, or None for all turns, got {turns!r}")
+
+    @classmethod
+    def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":
+        """A prompt map with the texts of a TOML file."""
+        return cls(mode, history_turns, PromptTexts.from_file(path))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain data, for manifests."""
+        return {"mode": self.mode, "history_turns": self.history_turns, "texts": asdict_texts(self.texts)}
+
+    def __call__(self, request: TurnRequest) -> Prompt:
+        """The prompt of one decision: user message last, nothing of it random."""
+        texts = self.texts
+        values = self._values(request)
+        messages = []
+        if system := _fill(texts.system, values):
+            messages.append(Message("system", system))
+        parts = [_fill(texts.opening, values)]
+        for ago, (observation, response) in self._last_turns(request):
+            then = values | {"observation": observation, "steps_left": self._steps_left(request, ago)}
+            parts.append(_fill(texts.observation, then))
+            messages += [Message("user", _join(parts)), Message("assistant", response)]
+            parts = []
+        parts += [_fill(texts.observation, values), _fill(texts.response[self.mode], values)]
+        messages.append(Message("user", _join(parts)))
+        return tuple(messages)
+
+    def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
+        """``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
+        turns = len(request.history) if self.history_turns is None else self.history_turns
+        shown = request.history[-turns:] if turns else ()
+        return [(len(shown) - index, turn) for index, turn in enumerate(shown)]
+
+    def _values(self, request: TurnRequest) -> dict[str, str]:
+        return {
+            "instructions": request.instructions,
+            "observation": request.observation,
+            "actions": ", ".join(request.legal_actions) or self.texts.no_actions,
+            "player": request.player,
+            "steps_left": self._steps_left(request),
+        }
+
+    def _steps_left(self, request: TurnRequest, ago: int = 0) -> str:
+        return self.texts.no_limit if request.steps_left is None else str(request.steps_left + ago)
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    return _template(text).substitute(values) if text else ""
+
+
+def _join(parts: list[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def as_text(prompt: Prompt) -> str:
+    """The prompt for a model without a chat template: the contents, joined by blank lines."""
+    return "\n\n".join(message.content for message in prompt)
