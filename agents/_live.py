@@ -10,7 +10,7 @@ from agents.turn import Policy, Turn, TurnRequest
 
 if TYPE_CHECKING:
     from agents.rollout import EpisodeTask
-    from textgames.parallel_env import TextParallelEnv
+    from textgames.parallel import TextParallelEnv
 
 
 class EnvironmentPool:

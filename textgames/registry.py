@@ -10,7 +10,7 @@ from textgames.episode_rules import did_you_mean, load_game, make_game
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
-    from textgames.parallel_env import TextParallelEnv
+    from textgames.parallel import TextParallelEnv
 
 _IDS: list[str] = []
 
@@ -42,8 +42,8 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         order_enforce=False,
         disable_env_checker=True,
     )
-    pettingzoo.register("parallel", id, entry_point="textgames.parallel_env:TextParallelEnv", kwargs=kwargs)
-    pettingzoo.register("aec", id, entry_point="textgames.parallel_env:aec_env", kwargs=kwargs)
+    pettingzoo.register("parallel", id, entry_point="textgames.parallel:TextParallelEnv", kwargs=kwargs)
+    pettingzoo.register("aec", id, entry_point="textgames.parallel:aec_env", kwargs=kwargs)
     _IDS.append(id)
 
 
@@ -68,7 +68,7 @@ def settings_of(id: str) -> dict[str, Any]:
 
 def parallel_env(id: str, **kwargs: Any) -> "TextParallelEnv":
     """Make the PettingZoo ParallelEnv of an id: ``parallel_env("TextSnake-v0", num_players=2)``."""
-    from textgames.parallel_env import TextParallelEnv
+    from textgames.parallel import TextParallelEnv
 
     return TextParallelEnv(**{**settings_of(id), **kwargs})
 

@@ -13,7 +13,7 @@ from textgames.registry import game_of, parallel_env
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
-    from textgames.parallel_env import TextParallelEnv
+    from textgames.parallel import TextParallelEnv
 
 TRAINING_SEEDS = range(10_000)
 """The seeds that training may use."""

@@ -12,7 +12,7 @@ hashable value and :meth:`TSMG.transition` returns a new one, so a state is clon
 can be searched by a planner. All randomness comes from the generator that is passed in.
 
 The horizon ``H``, the format penalty and what happens to an unreadable response are not the game's business: the
-environments (``solo_env``, ``parallel_env``, ``vector_env``) own them, the same way for every game.
+environments (``solo_env``, ``parallel``, ``vector_env``) own them, the same way for every game.
 
 To add a game: subclass :class:`TSMG`, implement the five abstract methods, and call :func:`textgames.register`.
 """

@@ -1,0 +1,500 @@
+"""The Gymnasium environment, batches and the PettingZoo environment: what is theirs and not the games'."""
+
+import copy
+import io
+import json
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, RecordVideo, TimeLimit
+from pettingzoo.test import parallel_seed_test
+from pettingzoo.utils.conversions import parallel_to_aec
+
+import textgames
+from textgames.render import show
+from textgames.solo_env import TextGameEnv
+from textgames.spaces import ObservationText, ResponseText
+
+IDS = ["TextFrozenLake-v0", "TextSnake-v0"]
+SAFE_LAKE = ("SFFFFFFG",)
+
+
+def make(**settings: Any) -> Any:
+    return gym.make("TextFrozenLake-v0", desc=SAFE_LAKE, **settings)
+
+
+# ---------------------------------------------------------------- one player
+
+
+def test_the_module_prefix_registers() -> None:
+    assert isinstance(gym.make("textgames:TextFrozenLake-v0").unwrapped, TextGameEnv)
+
+
+def test_a_step_tells_everything() -> None:
+    env = make(max_steps=3)
+    observation, info = env.reset(seed=0)
+    assert observation.startswith("Board: 8 wide, 1 high.")
+    assert info == {"success": False, "legal_actions": ("left", "down", "right", "up")}
+    _, reward, terminated, truncated, info = env.step("<think>east</think><action>Right</action>")
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info == {
+        "valid": True,
+        "action": "right",
+        "unreadable": None,
+        "success": False,
+        "legal_actions": ("left", "down", "right", "up"),
+    }
+
+
+def test_truncation_and_termination_are_never_mixed() -> None:
+    env = make(max_steps=7)
+    env.reset(seed=0)
+    for _ in range(6):
+        assert env.step("right")[2:4] == (False, False)
+    assert env.step("right")[1:4] == (1.0, True, False)  # reaches the goal on the last step
+    env = make(max_steps=6)
+    env.reset(seed=0)
+    steps = [env.step("right") for _ in range(6)]
+    assert steps[-1][2:4] == (False, True)
+    assert steps[-1][4]["success"] is False
+
+
+def test_success_is_told_on_the_last_step() -> None:
+    env = make(max_steps=8)
+    env.reset(seed=0)
+    told = [env.step("right")[4]["success"] for _ in range(7)]
+    assert told == [False] * 6 + [True]
+
+
+def test_no_limit() -> None:
+    env = make(max_steps=None)
+    env.reset(seed=0)
+    assert not any(env.step("left")[3] for _ in range(200))
+
+
+def test_gymnasiums_own_time_limit_works_too() -> None:
+    env = gym.make("TextFrozenLake-v0", max_episode_steps=2)
+    assert isinstance(env, TimeLimit)
+    env.reset(seed=0)
+    env.step("left")
+    assert env.step("left")[3] is True
+
+
+@pytest.mark.parametrize("mode", ["default", "random", "terminate"])
+def test_unreadable_responses(mode: str) -> None:
+    env = make(invalid_action=mode, format_penalty=0.5)
+    env.reset(seed=3)
+    _, reward, terminated, truncated, info = env.step("no idea")
+    assert (info["valid"], info["unreadable"], reward, truncated) == (False, "no_tag", -0.5, False)
+    assert terminated == (mode == "terminate")
+    assert info["action"] == {"default": "left", "terminate": ""}.get(mode, info["action"])
+    if mode == "random":
+        actions = set()
+        for seed in range(40):
+            env.reset(seed=seed)
+            actions.add(env.step("no idea")[4]["action"])
+        assert actions == {"left", "down", "right", "up"}
+
+
+def test_a_response_that_ends_the_episode_is_no_success() -> None:
+    env = gym.make("TextSnake-v0", invalid_action="terminate")  # the snake is alive when it is stopped
+    env.reset(seed=0)
+    assert env.step("?")[4]["success"] is False
+
+
+def test_the_penalty_is_for_invalid_responses_only() -> None:
+    env = make(format_penalty=1.0)
+    env.reset(seed=0)
+    assert [env.step(text)[1] for text in ("right", "rihgt", "right")] == [0.0, -1.0, 0.0]
+
+
+@pytest.mark.parametrize("response", ["", "\n", "é☃\U0001f40d", "x" * 10_000, "<action>up</action>" * 3, "\x00\ud800"])
+def test_any_response_is_accepted_and_in_the_space(response: str) -> None:
+    for env_id in IDS:
+        env = gym.make(env_id)
+        observation, _ = env.reset(seed=0)
+        assert response in env.action_space
+        assert env.step(response)[0] in env.observation_space
+        assert observation in env.observation_space
+
+
+def test_what_is_not_text_is_refused() -> None:
+    env = make()
+    env.reset(seed=0)
+    assert 2 not in env.action_space
+    with pytest.raises(TypeError, match="a response is a string such as 'right', got int: 2"):
+        env.step(2)
+
+
+def test_samples_are_commands() -> None:
+    for env_id in IDS:
+        env: Any = gym.make(env_id)
+        env.action_space.seed(0)
+        assert {env.action_space.sample() for _ in range(60)} == set(env.unwrapped.game.actions)
+        with pytest.raises(ValueError, match="no mask"):
+            env.action_space.sample(mask=(1, None))
+
+
+def test_steps_out_of_order_are_refused() -> None:
+    env = make(max_steps=1)
+    with pytest.raises(ResetNeeded, match=r"before reset\(\)"):
+        env.step("left")
+    with pytest.raises(ResetNeeded, match="render"):
+        env.render()
+    env.reset(seed=0)
+    env.step("left")
+    with pytest.raises(ResetNeeded, match="the episode ended after 1 steps"):
+        env.step("left")
+    env.reset()
+    env.step("left")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"max_step": 3}, TypeError, "did you mean 'max_steps'"),
+        ({"slippery": True}, TypeError, "did you mean 'is_slippery'"),
+        ({"max_steps": 0}, ValueError, "max_steps must be a whole number of at least 1, or None for no limit, got 0"),
+        ({"max_steps": 2.5}, ValueError, "got 2.5"),
+        ({"format_penalty": -1}, ValueError, "format_penalty must be a finite number of at least 0, got -1"),
+        ({"format_penalty": float("nan")}, ValueError, "got nan"),
+        ({"invalid_action": "defualt"}, ValueError, "did you mean 'default'"),
+        ({"invalid_action": "noop"}, ValueError, "needs a game with an action that does nothing"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        gym.make("TextFrozenLake-v0", **settings)
+    with pytest.raises(error, match=message):
+        textgames.parallel_env("TextFrozenLake-v0", **settings)
+    with pytest.raises(error, match=message):
+        gym.make_vec("TextFrozenLake-v0", num_envs=2, vectorization_mode="vector_entry_point", **settings)
+
+
+def test_bad_render_modes_are_named() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # gymnasium's own word about it comes first
+        with pytest.raises(ValueError, match="did you mean 'human'"):
+            gym.make("TextSnake-v0", render_mode="humman")
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "3", True])
+def test_bad_layout_seeds_are_refused(seed: Any) -> None:
+    with pytest.raises(ValueError, match="layout_seed"):
+        make().reset(seed=0, options={"layout_seed": seed})
+
+
+def test_two_players_are_sent_to_pettingzoo() -> None:
+    with pytest.raises(ValueError, match="parallel_env"):
+        gym.make("TextSnake-v0", num_players=2)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_copies_and_pickles_in_mid_episode(env_id: str) -> None:
+    env: Any = gym.make(env_id, max_steps=20)
+    env.reset(seed=11)
+    env.step("up")
+    twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    moves = ["right", "up", "left", "down", "up", "up"]
+
+    def play(env: Any) -> list[Any]:
+        told: list[Any] = []
+        while not (told and (told[-1][2] or told[-1][3])):
+            told.append(env.step(moves[len(told) % len(moves)]))
+        return told
+
+    snapshot, text = env.unwrapped.save_state(), env.unwrapped.game.observe(env.unwrapped.state, "player_0")
+    first = play(env)
+    assert [play(twin) for twin in twins] == [first, first]
+    assert env.unwrapped.restore_state(snapshot) == text
+    assert play(env) == first
+
+
+def test_the_spec_is_plain_data() -> None:
+    env = gym.make("TextFrozenLake-v0", size=5)
+    assert env.spec is not None
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.reset(seed=1) == env.reset(seed=1)
+    assert json.loads(env.spec.to_json())["kwargs"]["size"] == 5
+
+
+# ---------------------------------------------------------------- wrappers and rendering
+
+
+def test_frames_can_be_stacked() -> None:
+    env: Any = FrameStackObservation(gym.make("TextSnake-v0"), 3)
+    first, _ = env.reset(seed=0)
+    second = env.step("up")[0]
+    assert len(first) == len(second) == 3
+    assert second[2] != first[2] == second[1]
+    assert second in env.observation_space
+
+
+def test_episode_statistics() -> None:
+    env: Any = RecordEpisodeStatistics(make())
+    env.reset(seed=0)
+    for _ in range(7):
+        info = env.step("right")[4]
+    assert (info["episode"]["r"], info["episode"]["l"]) == (1.0, 7)
+
+
+def test_videos_can_be_recorded(tmp_path: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # moviepy's
+        env = RecordVideo(gym.make("TextSnake-v0", render_mode="rgb_array"), str(tmp_path), disable_logger=True)
+        env.reset(seed=0)
+        for _ in range(8):
+            _, _, terminated, truncated, _ = env.step("up")
+            if terminated or truncated:
+                break
+        env.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 500
+
+
+def test_pictures() -> None:
+    env: Any = gym.make("TextSnake-v0", width=7, height=3, render_mode="rgb_array")
+    env.reset(seed=0)
+    frame = env.render()
+    assert (frame.shape, frame.dtype) == ((3 * 32, 7 * 32, 3), np.uint8)
+    for y, row in enumerate(env.unwrapped.game.board(env.unwrapped.state)):
+        for x, mark in enumerate(row):
+            assert tuple(frame[y * 32 + 5, x * 32 + 5]) == env.unwrapped.game.palette[mark]
+
+
+def test_text_pictures() -> None:
+    env = gym.make("TextFrozenLake-v0", desc=("SH", "FG"), render_mode="ansi")
+    env.reset(seed=0)
+    assert env.render() == "P O\n_ G"
+
+
+def test_the_live_board_is_drawn_over_itself_on_a_terminal_only() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    game = textgames.game_of("TextFrozenLake-v0", desc=("SH", "FG"))
+    state = game.initial_state(np.random.default_rng(0))
+    plain, live = io.StringIO(), Terminal()
+    show(game, state, "step 0", plain)
+    show(game, state, "step 0", live)
+    assert plain.getvalue() == "step 0\nP O\n_ G\n\n"
+    assert live.getvalue().startswith("\x1b[H\x1b[2J")
+    assert "48;2;213;94;0" in live.getvalue()
+
+
+def test_the_human_mode_draws_at_every_step(capsys: pytest.CaptureFixture[str]) -> None:
+    env = make(render_mode="human")
+    env.reset(seed=0)
+    env.step("right")
+    assert capsys.readouterr().out == "step 0\nP _ _ _ _ _ _ G\n\nstep 1\n_ P _ _ _ _ _ G\n\n"
+
+
+# ---------------------------------------------------------------- batches
+
+
+def batch(env_id: str = "TextFrozenLake-v0", num_envs: int = 5, **settings: Any) -> Any:
+    return gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **settings)
+
+
+def info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    """What a batch's infos tell of one game."""
+    return {
+        key: info_of(value, i) if isinstance(value, dict) else value[i]
+        for key, value in infos.items()
+        if not key.startswith("_") and np.any(infos[f"_{key}"][i])
+    }
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_a_batch_is_gymnasiums_own_vector_environment_only_faster(env_id: str, mode: AutoresetMode) -> None:
+    """Observations, rewards, ends and infos (final ones too) equal those of SyncVectorEnv, step by step."""
+    settings: dict[str, Any] = {"format_penalty": 0.5, "max_steps": 5, "invalid_action": "random"}
+    ours = batch(env_id, autoreset_mode=mode, **settings)
+    theirs = gym.make_vec(
+        env_id, num_envs=5, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **settings
+    )
+    rng = np.random.default_rng(0)
+    told = [ours.reset(seed=3), theirs.reset(seed=3)]
+    assert told[0][0] == tuple(told[1][0])
+    for _ in range(60):
+        responses = [
+            ("left", "down", "right", "up", "nowhere", "<action>up</action>")[k] for k in rng.integers(6, size=5)
+        ]
+        mine, other = ours.step(responses), theirs.step(responses)
+        assert mine[0] == tuple(other[0])
+        for a, b in zip(mine[1:4], other[1:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+        for i in range(5):
+            assert info_of(mine[4], i) == info_of(other[4], i)
+
+
+def test_autoreset_disabled_leaves_the_reset_to_the_caller() -> None:
+    env = batch(num_envs=3, desc=SAFE_LAKE, max_steps=2, autoreset_mode="Disabled")
+    first, _ = env.reset(seed=0)
+    env.step(["right", "left", "right"])
+    observations, _, _, truncations, _ = env.step(["right", "left", "right"])
+    assert truncations.tolist() == [True] * 3
+    with pytest.raises(ResetNeeded, match=r"game 0 ended after 2 steps and autoreset is disabled.*reset_mask"):
+        env.step(["left"] * 3)
+    mask = np.array([True, False, False])
+    after, infos = env.reset(options={"reset_mask": mask})
+    assert after == (first[0], *observations[1:])
+    assert infos["_legal_actions"].tolist() == infos["_success"].tolist() == mask.tolist()
+    with pytest.raises(ResetNeeded, match="game 1"):
+        env.step(["left"] * 3)
+
+
+@pytest.mark.parametrize("mask", [[True, False], np.array([1, 0]), np.array([True]), np.array([False, False])])
+def test_bad_reset_masks_are_refused(mask: Any) -> None:
+    env = batch(num_envs=2)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="reset_mask"):
+        env.reset(options={"reset_mask": mask})
+
+
+def test_batches_take_one_seed_each() -> None:
+    env = batch(num_envs=3)
+    assert env.reset(seed=[7, 8, 9])[0] == env.reset(seed=7)[0]
+    layouts = env.reset(seed=[1, 2, 3], options={"layout_seed": 4})[0]
+    assert len(set(layouts)) == 1
+    assert env.reset(seed=0, options={"layout_seed": [7, 8, 9]})[0] == env.reset(seed=7)[0]
+    with pytest.raises(ValueError, match="3 of them, got 2"):
+        env.reset(seed=[1, 2])
+
+
+def test_batches_refuse_wrong_calls() -> None:
+    env = batch(num_envs=2)
+    with pytest.raises(ResetNeeded, match=r"before reset\(\)"):
+        env.step(["left", "left"])
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="expected 2 responses, one a game, got 1"):
+        env.step(["left"])
+    with pytest.raises(ValueError, match="num_envs"):
+        batch(num_envs=0)
+    with pytest.raises(ValueError, match="did you mean 'NextStep'"):
+        batch(autoreset_mode="NextSteps")
+
+
+def test_a_batchs_spaces_hold_what_it_gives() -> None:
+    env = batch("TextSnake-v0", num_envs=4)
+    observations, _ = env.reset(seed=0)
+    assert observations in env.observation_space
+    env.action_space.seed(0)
+    assert env.step(env.action_space.sample())[0] in env.observation_space
+    assert env.action_space == gym.vector.utils.batch_space(env.single_action_space, 4)
+
+
+def test_a_batch_can_be_wrapped_and_rendered() -> None:
+    env = gym.wrappers.vector.RecordEpisodeStatistics(batch(num_envs=2, desc=SAFE_LAKE, render_mode="ansi"))
+    env.reset(seed=0)
+    for _ in range(7):
+        infos = env.step(["right", "left"])[4]
+    assert infos["episode"]["r"].tolist() == [1.0, 0.0]
+    assert env.render()[1] == "P _ _ _ _ _ _ G"
+
+
+# ---------------------------------------------------------------- several players
+
+
+def test_both_registries_know_the_games() -> None:
+    env: Any = pettingzoo.make("parallel", "TextSnake-v0", num_players=2, max_cycles=4)
+    assert env.reset(seed=3)[0] == textgames.parallel_env("TextSnake-v0", num_players=2).reset(seed=3)[0]
+    aec: Any = pettingzoo.make("aec", "TextSnake-v0", num_players=2)
+    aec.reset(seed=3)
+    assert aec.observe("player_0") == env.reset(seed=3)[0]["player_0"]
+
+
+@pytest.mark.parametrize("num_players", [1, 2, 4])
+def test_seeds_over_whole_episodes(num_players: int) -> None:
+    """PettingZoo's own test stops after one step."""
+
+    def make() -> Any:
+        return textgames.parallel_env("TextSnake-v0", num_players=num_players, max_steps=30)
+
+    parallel_seed_test(make)
+    envs = [make(), make()]
+    for seed in range(5):
+        told = []
+        for env in envs:
+            rng = np.random.default_rng(seed)
+            episode: list[Any] = [env.reset(seed=seed)]
+            while env.agents:
+                episode.append(env.step({a: ("up", "down", "left", "right")[rng.integers(4)] for a in env.agents}))
+            told.append(episode)
+        assert told[0] == told[1]
+        assert len(told[0]) > 1
+
+
+def test_dead_players_leave_and_the_others_play_on() -> None:
+    env = textgames.parallel_env(
+        "TextSnake-v0", num_players=2, num_opponents=0, width=4, height=1, num_apples=0, max_steps=9
+    )
+    for seed in range(50):
+        env.reset(seed=seed)
+        heads = [snake[0] for snake in env.state().snakes]
+        if sorted(heads) == [0, 3]:
+            break
+    left = env.possible_agents[heads.index(0)]
+    right = env.possible_agents[heads.index(3)]
+    _, rewards, terminations, _, infos = env.step({left: "right", right: "right"})
+    assert rewards == {left: 0.0, right: -1.0}
+    assert terminations == {left: False, right: True}
+    assert env.agents == [left]
+    assert infos[right]["success"] is False
+    assert set(env.step({left: "right"})[0]) == {left}
+
+
+def test_a_missing_response_is_named() -> None:
+    env = textgames.parallel_env("TextSnake-v0", num_players=2)
+    with pytest.raises(ResetNeeded, match="no agent is left"):
+        env.step({})
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="no response of player_1"):
+        env.step({"player_0": "up"})
+
+
+def test_unreadable_responses_end_only_their_players_episode() -> None:
+    env = textgames.parallel_env("TextSnake-v0", num_players=2, invalid_action="terminate", format_penalty=1.0)
+    env.reset(seed=2)
+    _, rewards, terminations, _, infos = env.step({"player_0": "?", "player_1": "left"})
+    assert (rewards["player_0"], terminations["player_0"], infos["player_0"]["action"]) == (-1.0, True, "")
+    assert "player_0" not in env.agents
+
+
+def test_agents_can_take_turns() -> None:
+    aec = parallel_to_aec(textgames.parallel_env("TextSnake-v0", num_players=2, max_steps=6))
+    aec.reset(seed=5)
+    turns = []
+    for agent in aec.agent_iter(100):
+        observation, _, terminated, truncated, _ = aec.last()
+        turns.append((agent, observation))
+        aec.step(None if terminated or truncated else "up")
+    assert {agent for agent, _ in turns} == {"player_0", "player_1"}
+    env = textgames.parallel_env("TextSnake-v0", num_players=2, max_steps=6)
+    assert env.reset(seed=5)[0] == dict(turns[:2])
+
+
+# ---------------------------------------------------------------- spaces
+
+
+def test_spaces_are_values() -> None:
+    assert ResponseText(("a", "b")) == ResponseText(("a", "b")) != ResponseText(("a", "c"))
+    assert ObservationText() == ObservationText() != ObservationText(5)
+    assert pickle.loads(pickle.dumps(ResponseText(("a",)))) == ResponseText(("a",))
+    space = ObservationText(10)
+    assert "x" * 11 not in space
+    assert "☃" not in space
+    space.seed(0)
+    assert all(space.sample() in space for _ in range(20))
+    assert repr(space) == "ObservationText(max_length=10)"
+    assert repr(ResponseText(("a", "b"))) == "ResponseText(a, b)"

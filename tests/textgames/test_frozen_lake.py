@@ -1,0 +1,217 @@
+"""Frozen Lake against Gymnasium's own: the whole transition table, the maps, and the exact solver."""
+
+import copy
+import pickle
+from collections import Counter
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+from gymnasium.envs.toy_text.frozen_lake import is_valid as gymnasium_is_valid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
+from textgames.frozen_lake.rules import ACTIONS, draw_lake, is_solvable, outcomes
+from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.frozen_lake.text import TextStyle, observation, read_observation
+
+DYNAMICS = [(False, 1 / 3), (True, 1 / 3), (True, 0.8), (True, 0.0), (True, 1.0)]
+
+
+def lakes(count: int, *, sizes: tuple[int, ...] = (2, 3, 4, 5, 8)) -> list[Lake]:
+    rng = np.random.default_rng(0)
+    return [draw_lake(sizes[i % len(sizes)], (0.6, 0.8, 0.95)[i % 3], rng) for i in range(count)]
+
+
+@pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
+def test_transition_table_is_gymnasiums(is_slippery: bool, success_rate: float) -> None:
+    for lake in lakes(60):
+        table = FrozenLakeEnv(desc=list(lake.desc), is_slippery=is_slippery, success_rate=success_rate).P
+        for cell in range(len(lake.tiles)):
+            for action in range(4):
+                assert outcomes(lake, cell, action, is_slippery, success_rate) == table[cell][action]
+
+
+@pytest.mark.parametrize("desc", [("SFFG",), ("SF", "FF", "FG"), ("SHF", "FFG"), ("SFS", "GHF")])
+def test_transition_table_is_gymnasiums_on_maps_that_are_not_square(desc: tuple[str, ...]) -> None:
+    lake, table = Lake.from_desc(desc), FrozenLakeEnv(desc=list(desc), is_slippery=True).P
+    for cell in range(len(lake.tiles)):
+        for action in range(4):
+            assert outcomes(lake, cell, action, True, 1 / 3) == table[cell][action]
+
+
+@pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
+def test_transitions_are_drawn_from_the_table(is_slippery: bool, success_rate: float) -> None:
+    game = FrozenLake(desc=("SFFF", "FFFF", "FFFF", "FFFG"), is_slippery=is_slippery, success_rate=success_rate)
+    assert game.lake is not None
+    state, rng, draws = FrozenLakeState(game.lake, 5), np.random.default_rng(1), 6000
+    for action, name in enumerate(ACTIONS):
+        seen = Counter(game.transition(state, {"player_0": name}, rng)[0].position for _ in range(draws))
+        for chance, cell, _, _ in outcomes(game.lake, 5, action, is_slippery, success_rate):
+            spread = 5 * (chance * (1 - chance) / draws) ** 0.5  # five standard errors
+            assert abs(seen[cell] / draws - chance) <= spread
+
+
+def test_reaching_the_goal_pays_once_and_ends() -> None:
+    game = FrozenLake(desc=("SG",))
+    rng = np.random.default_rng(0)
+    state, rewards, terminated = game.transition(game.initial_state(rng), {"player_0": "right"}, rng)
+    assert (rewards, terminated, game.succeeded(state, "player_0")) == ({"player_0": 1.0}, True, True)
+    assert game.transition(state, {"player_0": "left"}, rng) == (state, {"player_0": 0.0}, True)
+
+
+def test_a_hole_ends_without_reward() -> None:
+    game = FrozenLake(desc=("SHG",))
+    rng = np.random.default_rng(0)
+    state, rewards, terminated = game.transition(game.initial_state(rng), {"player_0": "right"}, rng)
+    assert (rewards, terminated, game.succeeded(state, "player_0")) == ({"player_0": 0.0}, True, False)
+    assert not game.is_playing(state, "player_0")
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_solvability_agrees_with_gymnasiums_search(nrow: int, ncol: int, random: object) -> None:
+    rng = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
+    size = nrow  # Gymnasium's search knows square maps only
+    frozen = rng.random((size, size)) < rng.uniform(0.3, 0.9)
+    board = np.where(frozen, "F", "H")
+    board[0, 0], board[-1, -1] = "S", "G"
+    safe = sum(1 << i for i, tile in enumerate(board.ravel()) if tile != "H")
+    assert is_solvable(safe, size, size, 0, size * size - 1) == gymnasium_is_valid(board.tolist(), size)
+
+
+def test_maps_are_drawn_with_the_probability_asked_for() -> None:
+    """On large maps almost every draw has a path, so that the share of ice is the probability."""
+    rng = np.random.default_rng(0)
+    tiles = "".join(draw_lake(20, 0.9, rng).tiles for _ in range(50))
+    ice = tiles.count("F") / (tiles.count("F") + tiles.count("H"))
+    assert abs(ice - 0.9) < 5 * (0.09 / len(tiles)) ** 0.5 + 0.002  # the second term: maps without a path are left out
+
+
+def test_the_map_depends_on_the_seed_alone() -> None:
+    slippery = gym.make("TextFrozenLake-v0", is_slippery=True)
+    plain = gym.make("TextFrozenLake-v0")
+    first, _ = plain.reset(seed=5)
+    plain.step("right")
+    slippery.reset(seed=1)
+    slippery.step("left")
+    assert slippery.reset(seed=5)[0] == first == plain.reset(seed=5)[0]
+    assert slippery.reset(seed=99, options={"layout_seed": 5})[0] == first
+    assert plain.reset(seed=6)[0] != first
+
+
+def test_several_starts_are_all_used() -> None:
+    game = FrozenLake(desc=("SFS", "HFG"))
+    rng = np.random.default_rng(0)
+    assert {game.initial_state(rng).position for _ in range(50)} == {0, 2}
+
+
+@pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
+def test_the_solver_agrees_with_plain_recursion(is_slippery: bool, success_rate: float) -> None:
+    game = FrozenLake(is_slippery=is_slippery, success_rate=success_rate)
+    solver = FrozenLakeSolver(game)
+
+    def value(state: FrozenLakeState, steps: int) -> float:
+        if steps == 0 or not game.is_playing(state, "player_0"):
+            return 0.0
+        return max(
+            sum(p * (reward + value(after, steps - 1)) for p, after, reward, _ in game.outcomes(state, action))
+            for action in ACTIONS
+        )
+
+    for lake in lakes(6, sizes=(2, 3)):
+        for cell in range(len(lake.tiles)):
+            state = FrozenLakeState(lake, cell)
+            assert solver.optimal_value(state, 4) == pytest.approx(value(state, 4), abs=1e-12)
+
+
+def test_the_solver_plays_its_value() -> None:
+    """Playing the solver's actions collects what it says, within five standard errors."""
+    game = FrozenLake(is_slippery=True, success_rate=0.7, frozen_probability=0.7)
+    solver, returns, values = FrozenLakeSolver(game), [], []
+    for seed in range(800):
+        rng = np.random.default_rng(seed)
+        state = game.initial_state(rng)
+        values.append(solver.optimal_value(state, 10))
+        total = 0.0
+        for left in range(10, 0, -1):
+            state, rewards, over = game.transition(state, {"player_0": solver.best_action(state, left)}, rng)
+            total += rewards["player_0"]
+            if over:
+                break
+        returns.append(total)
+    assert np.mean(returns) == pytest.approx(np.mean(values), abs=5 * np.std(returns) / len(returns) ** 0.5)
+
+
+def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
+    game = FrozenLake(desc=("SFFG",))
+    solver = FrozenLakeSolver(game)
+    assert game.lake is not None
+    start = FrozenLakeState(game.lake, 0)
+    assert [solver.optimal_value(start, steps) for steps in range(5)] == [0, 0, 0, 1, 1]
+    with pytest.raises(ValueError, match="-1"):
+        solver.optimal_value(start, -1)
+
+
+@pytest.mark.parametrize(
+    "style", [TextStyle(), TextStyle(grid=False), TextStyle(coordinates=False), TextStyle(axes=True)]
+)
+def test_an_observation_tells_the_whole_state(style: TextStyle) -> None:
+    for lake in lakes(60, sizes=(2, 4, 11)):
+        start = lake.tiles.replace("S", "F")
+        for cell in range(0, len(lake.tiles), 3):
+            state = FrozenLakeState(lake, cell)
+            text = observation(state, style)
+            if not style.coordinates and lake.tiles[cell] in "HG":
+                continue  # the player's mark hides the tile under it
+            read = read_observation(text)
+            assert read.position == cell
+            assert read.lake.tiles.replace("S", "F") == start
+            assert observation(read, style) == text
+
+
+def test_text_that_is_no_observation_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a Frozen Lake observation"):
+        read_observation("Apples: (1, 2)")
+
+
+def test_a_lake_is_an_immutable_value() -> None:
+    lake = Lake.from_desc(["SF", "FG"])
+    assert lake == Lake(2, 2, "SFFG") != Lake(1, 4, "SFFG")
+    assert hash(lake) == hash(Lake(2, 2, "SFFG"))
+    assert pickle.loads(pickle.dumps(lake)) == lake
+    assert copy.deepcopy(lake) is lake
+    lake.memo["anything"] = 1
+    assert lake == Lake(2, 2, "SFFG")
+    for change in (lambda: setattr(lake, "tiles", "SGGG"), lambda: delattr(lake, "tiles")):
+        with pytest.raises(AttributeError, match="can't be changed"):
+            change()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 1}, "size must be a whole number of at least 2, got 1"),
+        ({"size": 4.0}, "size must be a whole number"),
+        ({"size": True}, "size must be"),
+        ({"frozen_probability": 0.0}, r"frozen_probability must be in \(0, 1\], got 0.0"),
+        ({"frozen_probability": float("nan")}, "got nan"),
+        ({"success_rate": 1.5}, r"success_rate must be in \[0, 1\], got 1.5"),
+        ({"desc": []}, "desc must be a sequence of rows"),
+        ({"desc": "SFFG"}, "desc must be a sequence of rows"),
+        ({"desc": ["SF", "G"]}, "the same length"),
+        ({"desc": ["SX", "FG"]}, r"\['X'\]"),
+        ({"desc": ["FF", "FG"]}, "needs a start tile"),
+        ({"coordinates": False, "grid": False}, "the player would see nothing"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FrozenLake(**settings)  # type: ignore[arg-type]
+
+
+def test_a_probability_too_small_for_the_size_is_said() -> None:
+    with pytest.raises(ValueError, match="raise frozen_probability or lower size"):
+        FrozenLake(size=12, frozen_probability=0.01).initial_state(np.random.default_rng(0))
