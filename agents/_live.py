@@ -31,12 +31,12 @@ class EnvironmentPool:
         idle = self._idle.get(self._key(task))
         if idle:
             return idle.pop()
-        import textgames.registry
+        import textgames
 
         module, separator, env_id = task.env_id.rpartition(":")
         if separator:
             importlib.import_module(module)  # "my_games:MyGame-v0", as with gymnasium.make
-        return textgames.registry.parallel_env(env_id, **task.kwargs)
+        return textgames.parallel_env(env_id, **task.kwargs)
 
     def give_back(self, task: "EpisodeTask", env: "TextParallelEnv") -> None:
         """Keep ``env`` for a later task with the same settings."""

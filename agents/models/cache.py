@@ -157,15 +157,15 @@ class CachedModel:
         if not self.cache.accepts(decoding):
             return self.model.generate(prompts, decoding, seeds)
         keys = [self.cache.key(self.model, *row) for row in zip(prompts, [decoding] * len(prompts), seeds, strict=True)]
-        known = {key: self.cache.get(key) for key in keys}
-        rows = {key: row for row, key in enumerate(keys) if known[key] is None}
+        known = {key: kept for key in keys if (kept := self.cache.get(key)) is not None}
+        rows = {key: row for row, key in enumerate(keys) if key not in known}
         if rows:
             asked = list(rows.values())
             fresh = self.model.generate([prompts[row] for row in asked], decoding, [seeds[row] for row in asked])
             for key, completion in zip(rows, fresh, strict=True):
                 self.cache.put(key, completion)
                 known[key] = completion
-        return [completion for key in keys if (completion := known[key]) is not None]
+        return [known[key] for key in keys]
 
 
 class AsyncCachedModel:
