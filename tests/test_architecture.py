@@ -1,0 +1,92 @@
+"""The shape of the project: who imports whom, and what a light import may cost."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ALLOWED = {
+    "textgames": {"textgames"},
+    "agents": {"textgames", "agents"},
+    "benchmark": {"textgames", "agents", "benchmark"},
+}
+PACKAGES = set(ALLOWED)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module that a file imports, anywhere in it, as dotted names."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_imports_go_one_way(package: str) -> None:
+    files = list((ROOT / package).rglob("*.py"))
+    assert files
+    for path in files:
+        ours = {name.split(".")[0] for name in imports_of(path)} & PACKAGES
+        assert ours <= ALLOWED[package], f"{path} imports {ours - ALLOWED[package]}"
+
+
+def test_players_do_not_know_their_trainer() -> None:
+    for path in (ROOT / "agents").rglob("*.py"):
+        if "msgrpo" not in path.relative_to(ROOT).parts:
+            assert not [name for name in imports_of(path) if name.startswith("agents.msgrpo")], path
+
+
+def test_rules_know_no_framework() -> None:
+    for path in [
+        *(ROOT / "textgames").rglob("rules.py"),
+        *(ROOT / "textgames").rglob("solver.py"),
+        ROOT / "textgames/tsmg.py",
+    ]:
+        for name in imports_of(path):
+            assert name.split(".")[0] not in {"gymnasium", "pettingzoo", "rich", "torch"}, f"{path} imports {name}"
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement", ["import textgames", "import textgames.conformance, textgames.snake, textgames.frozen_lake.solver"]
+)
+def test_textgames_is_light(statement: str) -> None:
+    assert not loaded_by(statement) & {
+        "torch",
+        "transformers",
+        "openai",
+        "rich",
+        "scipy",
+        "matplotlib",
+        "agents",
+        "benchmark",
+    }
+
+
+@pytest.mark.parametrize("statement", ["import agents", "import benchmark", "import benchmark.cli"])
+def test_players_and_commands_start_without_models(statement: str) -> None:
+    assert not loaded_by(statement) & {"torch", "transformers", "vllm", "matplotlib", "pyarrow"}
+
+
+def test_packages_are_typed() -> None:
+    assert all((ROOT / package / "py.typed").exists() for package in PACKAGES)
+
+
+def test_dependencies_have_their_reason() -> None:
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    for line in lines:
+        text = line.strip()
+        if text.startswith('"') and ">=" in text and not text.startswith('"textbench'):
+            assert "#" in text, f"say in one line why it is needed: {text}"
