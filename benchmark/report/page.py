@@ -42,10 +42,12 @@ def render_page(document: ViewDocument) -> str:
         raise ValueError(f"the page draws documents of schema version {SCHEMA_VERSION}, this one has {version}")
     pack = pack_episodes(document)
     style, script = _asset("style.css"), _script()
+    prompts, agents = _shared_prompts(document)
     data = {
         "scenarios": document["scenarios"],
-        "agents": document["agents"],
-        "comparisons": document["comparisons"],
+        "agents": agents,
+        "prompts": prompts,
+        "comparisons": [{key: _short(value) for key, value in row.items()} for row in document["comparisons"]],
         "index": pack.listing,
     }
     text = (
@@ -82,6 +84,27 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
     finally:
         partial.unlink(missing_ok=True)
     return len(content)
+
+
+def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Every different prompt once, and the agents with ``{scenario: place in that list}``: most agents share theirs."""
+    prompts: list[Any] = []
+    agents = []
+    for agent in document["agents"]:
+        places = {}
+        for scenario, messages in agent["prompts"].items():
+            if messages not in prompts:
+                prompts.append(messages)
+            places[scenario] = prompts.index(messages)
+        agents.append({"name": agent["name"], "prompts": places})
+    return prompts, agents
+
+
+def _short(value: Any) -> Any:
+    """Numbers with six significant digits: the page shows three, and is read over networks."""
+    if isinstance(value, dict):
+        return {key: _short(one) for key, one in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _environment() -> Environment:

@@ -14,12 +14,12 @@ Direction = Literal["ascending", "descending"]
 
 
 class Bar(NamedTuple):
-    """An interval on a scale of 0 to 100: its ends, its point, and reference marks (place, what it marks)."""
+    """An interval on a scale of 0 to 100: its ends, its point, and marks for random and optimal play."""
 
     low: float
     value: float
     high: float
-    marks: tuple[tuple[float, str], ...] = ()
+    marks: tuple[float, ...] = ()
 
 
 class Cell(NamedTuple):
@@ -31,6 +31,11 @@ class Cell(NamedTuple):
     bar: Bar | None = None
     note: str = ""
     href: str = ""
+
+    @property
+    def sort_text(self) -> str:
+        """What it sorts by, as an attribute's text."""
+        return f"{self.sort:.7g}" if isinstance(self.sort, float) else str(self.sort)
 
 
 class Column(NamedTuple):
@@ -79,7 +84,7 @@ def overall_table(document: ViewDocument) -> Table:
     names = [scenario["name"] for scenario in document["scenarios"] if scenario["num_players"] == 1]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    marks = ((scale(0.0), "random"), (scale(1.0), "optimal"))
+    marks = (scale(0.0), scale(1.0))
     columns = (
         Column("rank", "Rank", "ascending"),
         Column("agent", "Agent", "ascending"),
@@ -134,7 +139,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     shown = {(name, episode["scenario"]) for episode in document["episodes"] for name in episode["agents"].values()}
     references = _references(scores)
     scale = _scale((score["mean_return"] for score in scores), [value for value, _, _ in references])
-    marks = tuple((scale(value), label) for value, label, _ in references)
+    marks = tuple(scale(value) for value, _, _ in references)
     makers: list[tuple[Column, Callable[[ScoreView], Cell]]] = [
         (Column("rank", "Rank", "ascending"), lambda score: _rank(score["rank"])),
         (
@@ -225,7 +230,7 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
 def _estimate(
     estimate: Estimate | None,
     scale: Callable[[float], float],
-    marks: tuple[tuple[float, str], ...],
+    marks: tuple[float, ...],
     digits: int = 2,
 ) -> Cell:
     """A cell with value, interval and bar."""

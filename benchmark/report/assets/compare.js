@@ -61,7 +61,7 @@ function differences(found, a, b) {
       value: (c) => c.difference.value,
       show: (c) => [
         intervalBar(c.difference, low, high),
-        el("span", { class: "value" }, signed(c.difference.value, number)),
+        signed(c.difference.value, number),
         el("span", { class: "interval" }, interval(c)),
       ],
     },

@@ -78,16 +78,15 @@ function select(id, label, options, chosen, onchange) {
 function intervalBar(estimate, low, high) {
   const span = high - low || 1;
   const place = (value) => 2 + (96 * (value - low)) / span;
-  const line = (name, from, to, top, bottom) =>
-    svg("line", { class: name, x1: place(from), x2: place(to), y1: top, y2: bottom });
+  const path = (name, d) => svg("path", { class: name, d });
   const start = estimate.low === null ? estimate.value : estimate.low;
   const end = estimate.high === null ? estimate.value : estimate.high;
   return svg(
     "svg",
     { class: "bar", viewBox: "0 0 100 16", preserveAspectRatio: "none", "aria-hidden": "true" },
-    line("bar-track", low, high, 8, 8),
-    line("bar-mark", 0, 0, 1, 15),
-    line("bar-interval", start, end, 8, 8),
-    line("bar-value", estimate.value, estimate.value, 3, 13),
+    path(null, "M2 8H98"),
+    path("mark", `M${place(0)} 1V15`),
+    path("interval-line", `M${place(start)} 8H${place(end)}`),
+    path("point", `M${place(estimate.value)} 3V13`),
   );
 }

@@ -153,7 +153,7 @@ function promptText(move, scenario) {
   const block = (title, open, ...content) => foldable(title, open, el("pre", { dir: "auto" }, content));
   if (move.prompt !== null) return block("Prompt", true, visible(move.prompt));
   const agent = AGENT.get(move.agent);
-  const messages = agent && agent.prompts[scenario.name];
+  const messages = DATA.prompts[agent.prompts[scenario.name]];
   if (!messages) return [block("Observation", true, visible(move.observation || "")), block("Instructions", false, visible(scenario.instructions))];
   return messages.map((message) =>
     block(
