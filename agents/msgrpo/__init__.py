@@ -1,0 +1,43 @@
+"""MS-GRPO: multi-step group-relative policy optimisation of a language model on a text game.
+
+The algorithm reads from :mod:`agents.msgrpo.trainer`; ``python -m agents.msgrpo --config FILE`` runs it. Importing this
+package does not import torch; the names that need it are loaded when they are used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from agents.msgrpo.advantages import episode_return, group_advantages
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.options import ConfigError
+from agents.msgrpo.sampling import sample_episodes, sampled_advantages
+
+if TYPE_CHECKING:
+    from agents.msgrpo.loss import policy_loss
+    from agents.msgrpo.trainer import MSGRPOTrainer
+
+__all__ = [
+    "ConfigError",
+    "MSGRPOConfig",
+    "MSGRPOTrainer",
+    "episode_return",
+    "group_advantages",
+    "policy_loss",
+    "sample_episodes",
+    "sampled_advantages",
+]
+
+_NEED_TORCH = {"policy_loss": "agents.msgrpo.loss", "MSGRPOTrainer": "agents.msgrpo.trainer"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(_NEED_TORCH[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers", "peft", "accelerate"):
+            raise
+        raise ModuleNotFoundError(
+            f'{name} needs {error.name}, which is not installed: pip install "textbench[train]"', name=error.name
+        ) from error

@@ -1,0 +1,111 @@
+"""``python -m agents.msgrpo --config configs/NAME.toml [--set key=value ...] [--resume DIR]``.
+
+Exit codes: 0 done, 1 stopped by divergence or a failing engine, 2 a setting, model or folder that can't be used, 130
+interrupted (the checkpoint is written and the command that goes on is printed).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.options import ConfigError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
+    )
+    parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting")
+    parser.add_argument("--resume", metavar="DIR", help="go on with a run's folder or a checkpoint")
+    parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
+    parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")
+    options = parser.parse_args(arguments)
+    try:
+        config = _config(options)
+        if options.print_config:
+            print(config.to_toml(documented=True), end="")
+            return 0
+        return _train(config, options)
+    except KeyboardInterrupt:
+        return 130
+    except (ConfigError, ModuleNotFoundError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _config(options: argparse.Namespace) -> MSGRPOConfig:
+    """The settings: of the file, or of the run that is resumed, with overrides."""
+    if options.resume:
+        from agents.msgrpo.checkpoint import CONFIG, find_checkpoint, run_folder
+
+        checkpoint = find_checkpoint(options.resume)
+        saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
+        config = saved if not options.config else MSGRPOConfig.from_toml(options.config)
+        config = config.with_overrides([f'out="{run_folder(checkpoint)}"', *options.set])
+        for name, (was, now) in saved.differences(config).items():
+            if name != "out":
+                print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
+        return config
+    if options.config:
+        return MSGRPOConfig.from_toml(options.config, options.set)
+    if options.print_config:
+        return MSGRPOConfig().with_overrides(options.set)
+    raise ConfigError("what to train is missing: give --config configs/NAME.toml, or --resume DIR")
+
+
+def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    from agents.msgrpo.scorer import UnusableModelError
+    from agents.msgrpo.trainer import MSGRPOTrainer, TrainingDivergedError
+
+    try:
+        model, tokenizer = load(config)
+        trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
+        if options.resume:
+            trainer.resume(options.resume)
+        trainer.train()
+    except UnusableModelError as error:
+        raise ConfigError(str(error)) from error
+    except TrainingDivergedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if trainer.out is not None and trainer.processes.rank == 0:
+        print(f"textbench run --agent hf:{trainer.out / 'best'}")
+    return 0
+
+
+def load(config: MSGRPOConfig) -> tuple[Any, Any]:
+    """The model and tokenizer that a config names.
+
+    Raises:
+        ConfigError: none named, or it can't be loaded.
+    """
+    from agents.models.loading import load_model
+
+    if not config.model:
+        raise ConfigError("model is empty; accepted: a folder in Hugging Face format or a name on the hub")
+    try:
+        model, tokenizer = load_model(
+            config.model,
+            dtype=config.param_dtype,
+            device=config.device,
+            revision=None,
+            adapter=None,
+            trust_remote_code=False,
+        )
+        if config.tokenizer:
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(config.tokenizer)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"model = {config.model!r} can't be used: {error}") from error
+    if model.config._attn_implementation != config.attention:
+        model.set_attn_implementation(config.attention)
+    return model, tokenizer
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""The processes that train together: one, or many through accelerate (data-parallel or FSDP).
+
+The work of a step is a list of micro-batches, the same list in every process. Each takes its share, gradients are
+summed over processes, and the denominator of the loss is the whole batch's: so the result doesn't depend on their
+number.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+T = TypeVar("T")
+
+
+class Processes(Protocol):
+    """What the trainer needs to know about the other processes."""
+
+    rank: int
+    count: int
+    sharded: bool
+
+    def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """Take over the module and the optimiser; from here on use :meth:`forward` and the returned optimiser."""
+        ...
+
+    def forward(self, *inputs: Any) -> Any:
+        """The module's forward, through its wrapper."""
+        ...
+
+    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
+        """This process's part, equally long everywhere; ``False`` marks filling that counts for nothing."""
+        ...
+
+    def gather(self, value: T) -> list[T]:
+        """Every process's value, in rank order."""
+        ...
+
+    def sum(self, value: float) -> float:
+        """The sum over processes."""
+        ...
+
+    def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
+        """Around a backward pass: gradients are exchanged in the last one of a step."""
+        ...
+
+    def backward(self, loss: Tensor) -> None:
+        """The backward pass; gradients add up over micro-batches and processes."""
+        ...
+
+    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
+        """Scale the summed gradient down to ``limit`` and return its norm before."""
+        ...
+
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
+        """The whole, unsharded weights; a collective call."""
+        ...
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """The whole optimiser state; a collective call."""
+        ...
+
+    def whole_weights(self) -> AbstractContextManager[Any]:
+        """Around reading the model's parameters: they are whole inside, not shards."""
+        ...
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        ...
+
+
+class SingleProcess:
+    """No other processes."""
+
+    rank = 0
+    count = 1
+    sharded = False
+
+    def __init__(self) -> None:
+        self._module: nn.Module | None = None
+
+    def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """Keep the module as it is."""
+        self._module = scorer
+        return optimizer
+
+    def forward(self, *inputs: Any) -> Any:
+        """The module's own forward."""
+        assert self._module is not None, "prepare() comes first"
+        return self._module(*inputs)
+
+    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
+        """All of it."""
+        return ((item, True) for item in work)
+
+    def gather(self, value: T) -> list[T]:
+        """The one value."""
+        return [value]
+
+    def sum(self, value: float) -> float:
+        """The value."""
+        return value
+
+    def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
+        """Nothing to exchange."""
+        return nullcontext()
+
+    def backward(self, loss: Tensor) -> None:
+        """Plain."""
+        torch.autograd.backward(loss)
+
+    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
+        """Plain."""
+        return float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
+        """The weights as they are."""
+        return model.state_dict()
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """The state as it is."""
+        return optimizer.state_dict()
+
+    def whole_weights(self) -> AbstractContextManager[Any]:
+        """They always are."""
+        return nullcontext()
+
+    def wait(self) -> None:
+        """Nobody to wait for."""
+
+
+class AccelerateProcesses:
+    """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured."""
+
+    def __init__(self) -> None:
+        from accelerate import Accelerator, DistributedType
+
+        self.accelerator = Accelerator()
+        self.rank: int = self.accelerator.process_index
+        self.count: int = self.accelerator.num_processes
+        self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
+        self._module: nn.Module | None = None
+
+    def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """Wrap the module in DDP or FSDP."""
+        self._module, optimizer = self.accelerator.prepare(scorer, optimizer)
+        return getattr(optimizer, "optimizer", optimizer)  # the wrapper skips steps by its own count of micro-batches
+
+    def forward(self, *inputs: Any) -> Any:
+        """The wrapped module's forward."""
+        assert self._module is not None, "prepare() comes first"
+        return self._module(*inputs)
+
+    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
+        """Every ``count``-th item; filled up with the first one, so that collective calls meet."""
+        for start in range(0, len(work), self.count):
+            mine = start + self.rank
+            yield (work[mine], True) if mine < len(work) else (work[0], False)
+
+    def gather(self, value: T) -> list[T]:
+        """Through pickles."""
+        values: list[Any] = [None] * self.count
+        torch.distributed.all_gather_object(values, value)
+        return values
+
+    def sum(self, value: float) -> float:
+        """In float64, in rank order, so that all processes get the same number."""
+        return float(sum(self.gather(value)))
+
+    def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
+        """``no_sync`` for all but the last."""
+        return nullcontext() if last else self.accelerator.no_sync(self._module)
+
+    def backward(self, loss: Tensor) -> None:
+        """The wrappers average over processes; the loss is a part of one sum, so it is scaled back."""
+        torch.autograd.backward(loss * self.count)
+
+    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
+        """Of the whole gradient, also where it is sharded."""
+        assert self._module is not None, "prepare() comes first"
+        return float(self.accelerator.clip_grad_norm_(self._module.parameters(), limit))
+
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
+        """Gathered from all shards, on the main process's CPU."""
+        prefix = "model."
+        whole = self.accelerator.get_state_dict(self._module)
+        return {name.removeprefix(prefix): tensor for name, tensor in whole.items()}
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Gathered where it is sharded."""
+        if not self.sharded:
+            return optimizer.state_dict()
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        return FullyShardedDataParallel.full_optim_state_dict(self._module, optimizer)  # type: ignore[arg-type]
+
+    def whole_weights(self) -> AbstractContextManager[Any]:
+        """Summoned from the shards, for reading."""
+        if not self.sharded:
+            return nullcontext()
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        return FullyShardedDataParallel.summon_full_params(self._module, writeback=False)  # type: ignore[arg-type]
+
+    def wait(self) -> None:
+        """A barrier."""
+        self.accelerator.wait_for_everyone()
+
+
+def current_processes() -> Processes:
+    """One process, unless a launcher says that this is one of several."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return AccelerateProcesses()
+    return SingleProcess()

@@ -1,0 +1,198 @@
+"""From steps to micro-batches: token trees, in which equal prefixes are computed once, or padded rows.
+
+The steps of an iteration share a great deal: the instructions of all prompts, the whole prompt wherever episodes of a
+group meet in a state, and, for a model that has become sure of itself, the response as well. Sorted, such sequences
+form a tree; its nodes, in depth-first order, are one sequence in which a token attends to its ancestors. Every token
+has the position and the context that it has in its own row, so log-probabilities and gradients are the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Ints = npt.NDArray[np.int64]
+
+
+class TokenRow(NamedTuple):
+    """One step as tokens. The response's tokens are those that are scored; neither part is empty."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Rows in the shape that goes through the model once.
+
+    Attributes:
+        input_ids: (B, L).
+        position_ids: (B, L).
+        subtree_end: (B, L) for trees: node ``j`` is an ancestor of ``i`` when ``j <= i < subtree_end[j]``; ``None``
+            for plain rows, which are padded on the right.
+        lengths: (B,) used part of each row.
+        index: (n,) places in the flattened (B * L) hidden states that are scored: each response token is predicted at
+            its parent.
+        targets: (n,) the token to score there.
+        rows: which of the given rows are in here.
+        places: for each of these rows, its response tokens' places among the ``n`` scores, concatenated.
+    """
+
+    input_ids: Tensor
+    position_ids: Tensor
+    subtree_end: Tensor | None
+    lengths: Tensor
+    index: Tensor
+    targets: Tensor
+    rows: Ints
+    places: Tensor
+
+    def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
+        """(B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B, L)."""
+        cells = torch.arange(self.input_ids.shape[1])
+        if self.subtree_end is None:
+            return (cells < self.lengths[:, None]).long()
+        allowed = (cells[None, :] <= cells[:, None]) & (cells[:, None] < self.subtree_end[:, None, :])
+        allowed = allowed[:, None]
+        if additive is None:
+            return allowed
+        return torch.zeros(allowed.shape, dtype=additive).masked_fill_(~allowed, torch.finfo(additive).min)
+
+
+class _Piece(NamedTuple):
+    """One sequence of a micro-batch before padding: a tree, or one row."""
+
+    ids: Ints
+    positions: Ints
+    end: Ints
+    scored: list[int]  # places within the piece
+    targets: list[int]
+    rows: list[int]
+    places: list[Ints]  # per row, into scored
+
+
+def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int) -> list[MicroBatch]:
+    """Arrange rows in micro-batches.
+
+    Args:
+        rows: any number; equal ones are computed once by trees.
+        packing: ``"tree"`` or ``"rows"``.
+        micro_batch_tokens: the most tokens of a micro-batch, padding included; one longer piece gets its own.
+        tree_tokens: the most nodes of a tree; one longer row gets its own.
+
+    Returns:
+        Micro-batches that together hold every row once.
+    """
+    pieces = _trees(rows, tree_tokens) if packing == "tree" else _plain_rows(rows)
+    pieces.sort(key=lambda piece: len(piece.ids))
+    batches: list[list[_Piece]] = []
+    for piece in pieces:  # ascending: the piece at hand is the longest of its batch
+        if not batches or (len(batches[-1]) + 1) * len(piece.ids) > micro_batch_tokens:
+            batches.append([])
+        batches[-1].append(piece)
+    return [_batch(batch, tree=packing == "tree") for batch in batches]
+
+
+def count_tokens(rows: Sequence[TokenRow]) -> int:
+    """Tokens of the rows as they are, prompts and responses."""
+    return sum(len(row.prompt) + len(row.response) for row in rows)
+
+
+def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:
+    pieces = []
+    for number, row in enumerate(rows):
+        ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
+        first, n = len(row.prompt) - 1, len(row.response)
+        index, places = list(range(first, first + n)), [np.arange(n)]
+        pieces.append(
+            _Piece(ids, np.arange(len(ids)), np.arange(len(ids)), index, list(row.response), [number], places)
+        )
+    return pieces
+
+
+def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
+    """Merge rows, in sorted order, into trees of at most ``tree_tokens`` nodes."""
+    order = sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response)
+    trees: list[_TreeBuilder] = []
+    for number in order:
+        ids = np.array(rows[number].prompt + rows[number].response, dtype=np.int64)
+        if not trees or not trees[-1].fits(ids, tree_tokens):
+            trees.append(_TreeBuilder())
+        trees[-1].add(number, ids, len(rows[number].prompt))
+    return [tree.piece() for tree in trees]
+
+
+class _TreeBuilder:
+    """Grows one tree from sequences in sorted order; ``path`` is the branch that the last one ended on."""
+
+    def __init__(self) -> None:
+        self.ids: list[Ints] = []
+        self.positions: list[Ints] = []
+        self.ends: list[tuple[Ints, int]] = []
+        self.size = 0
+        self.path = np.empty(0, dtype=np.int64)  # node of every token of the last sequence but its final one
+        self.last = np.empty(0, dtype=np.int64)  # that sequence, the final token included
+        self.scored: dict[tuple[int, int], int] = {}  # (node, target) -> its place
+        self.rows: list[int] = []
+        self.places: list[Ints] = []
+
+    def fits(self, ids: Ints, limit: int) -> bool:
+        return self.size == 0 or self.size + len(ids) - 1 - self._shared(ids) <= limit
+
+    def _shared(self, ids: Ints) -> int:
+        """How many nodes of the last branch the sequence ``ids`` can use."""
+        n = min(len(self.path), len(ids) - 1)
+        different = self.last[:n] != ids[:n]
+        return int(different.argmax()) if different.any() else n
+
+    def add(self, number: int, ids: Ints, prompt_length: int) -> None:
+        shared, n = self._shared(ids), len(ids) - 1
+        self.ends.append((self.path[shared:], self.size))  # the branch that is left here grows no more
+        self.path = np.concatenate([self.path[:shared], np.arange(self.size, self.size + n - shared)])
+        self.size += n - shared
+        self.ids.append(ids[shared:n])
+        self.positions.append(np.arange(shared, n))
+        self.last = ids
+        pairs = zip(self.path[prompt_length - 1 :].tolist(), ids[prompt_length:].tolist(), strict=True)
+        self.rows.append(number)
+        self.places.append(np.array([self.scored.setdefault(pair, len(self.scored)) for pair in pairs], dtype=np.int64))
+
+    def piece(self) -> _Piece:
+        end = np.empty(self.size, dtype=np.int64)
+        for nodes, size in [*self.ends, (self.path, self.size)]:
+            end[nodes] = size
+        index, targets = [node for node, _ in self.scored], [target for _, target in self.scored]
+        return _Piece(
+            np.concatenate(self.ids), np.concatenate(self.positions), end, index, targets, self.rows, self.places
+        )
+
+
+def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
+    """Pad pieces on the right to the longest."""
+    lengths = np.array([len(piece.ids) for piece in pieces])
+    shape = (len(pieces), int(lengths.max()))
+    ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    end = np.tile(np.arange(1, shape[1] + 1), (shape[0], 1))  # a padding token attends to itself alone
+    index: list[int] = []
+    targets: list[int] = []
+    places: list[Ints] = []
+    for b, piece in enumerate(pieces):
+        n = len(piece.ids)
+        ids[b, :n], positions[b, :n], end[b, :n] = piece.ids, piece.positions, piece.end
+        places += [place + len(index) for place in piece.places]
+        index += [b * shape[1] + node for node in piece.scored]
+        targets += piece.targets
+    return MicroBatch(
+        input_ids=torch.from_numpy(ids),
+        position_ids=torch.from_numpy(positions),
+        subtree_end=torch.from_numpy(end) if tree else None,
+        lengths=torch.from_numpy(lengths),
+        index=torch.tensor(index),
+        targets=torch.tensor(targets),
+        rows=np.array([row for piece in pieces for row in piece.rows], dtype=np.int64),
+        places=torch.from_numpy(np.concatenate(places)),
+    )

@@ -1,0 +1,392 @@
+"""MS-GRPO: rollout -> returns -> group advantages -> AAW episode sampling -> loss -> update.
+
+Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision Making", arXiv 2508.10839. Read
+:meth:`MSGRPOTrainer.iterate` first; every line of it is a function in a file of that name.
+
+Where this departs from the paper, or decides what it leaves open:
+
+* Episodes are drawn without replacement and keep their advantage; ``episode_sampling`` has the other readings.
+* A group of equal returns has advantage exactly 0 and is never drawn; with no advantage anywhere the update is skipped
+  and counted.
+* The loss of an optimiser step is divided by the response tokens of its whole batch (``loss_normalizer``), never by
+  those of a micro-batch.
+* Minibatches are random steps of all drawn episodes.
+* With one full-batch step per iteration, ``pi_old`` is what the sampler said; otherwise the learner computes it.
+* The sampling temperature is part of the policy: learner, reference and entropy all apply it.
+* Entropy is exact, over the whole vocabulary.
+* Dropout is off everywhere.
+* With several controlled players, each player's part of a game is an episode of its own, grouped by player.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from agents.episode import Episode
+from agents.models.base import Decoding
+from agents.msgrpo import checkpoint as checkpoints
+from agents.msgrpo.advantages import group_advantages
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.distributed import Processes, current_processes
+from agents.msgrpo.engine import CopyEngine, LiveEngine, RolloutEngine, merged_weights
+from agents.msgrpo.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
+from agents.msgrpo.interrupt import uninterrupted
+from agents.msgrpo.options import ConfigError
+from agents.msgrpo.prepare import autocast_dtype, load_weights, make_reference, prepare_model
+from agents.msgrpo.progress import RunLog
+from agents.msgrpo.rollouts import (
+    Game,
+    Trajectory,
+    check_batch_size,
+    returns_of,
+    rollout_metrics,
+    training_rows,
+    training_tasks,
+    trajectories,
+)
+from agents.msgrpo.sampling import sample_episodes, sampled_advantages
+from agents.msgrpo.scorer import TokenScorer, choose_ways
+from agents.msgrpo.update import (
+    DivergenceError,
+    Learner,
+    TrainingRow,
+    UpdateStats,
+    learning_rate,
+    make_optimizer,
+)
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
+from agents.rollout import EpisodeTask, rollout
+
+Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
+"""An evaluation from outside: policy, game, number of episodes -> complete episodes."""
+
+
+class TrainingDivergedError(RuntimeError):
+    """Training was stopped by a NaN or an exploding gradient; the message has the iteration, the place and advice."""
+
+
+class MSGRPOTrainer:
+    """Trains a model on a game.
+
+    Args:
+        model: a causal language model of transformers, or one with a peft adapter. It is trained in place.
+        tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
+        game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
+        config: the settings; the defaults are the author's for a model of 3 billion parameters.
+        engine: samples the rollouts in place of the live model, and is sent new weights after every update.
+        evaluate: plays evaluation episodes in place of :func:`agents.rollout.rollout`.
+        processes: the other processes; found out from the launcher's environment by default.
+        quiet: nothing in the terminal.
+
+    Raises:
+        ConfigError: settings that can't be used together, or with this game.
+        UnusableModelError: a model or tokenizer that can't be trained.
+
+    Attributes:
+        iteration: iterations done.
+        history: one ``{metric: value}`` per iteration done by this object or before its resume.
+        evaluations: ``(iterations done, results)`` of every evaluation.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        game: Game = "",
+        config: MSGRPOConfig | None = None,
+        *,
+        engine: RolloutEngine | None = None,
+        evaluate: Evaluate | None = None,
+        processes: Processes | None = None,
+        quiet: bool = False,
+    ) -> None:
+        self.config = config = MSGRPOConfig() if config is None else config
+        check_batch_size(config)
+        self.games = _games(game, config)
+        self.out = Path(config.out) if config.out else None
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        self.processes = current_processes() if processes is None else processes
+        self.tokenizer, self.quiet = tokenizer, quiet or self.processes.rank > 0
+        self.model = prepare_model(model, tokenizer, config)
+        self.iteration, self.skipped = 0, 0
+        self.history: list[dict[str, Any]] = []
+        self.evaluations: list[tuple[int, list[EvaluationResult]]] = []
+        self._best = -np.inf
+        self._seen_layouts: set[str] = set()
+        self._external, self._evaluate_outside = engine, evaluate
+        self._build(autocast_dtype(config))
+
+    def _build(self, autocast: torch.dtype | None) -> None:
+        """The parts that do the work, around the model."""
+        config = self.config
+        scorer = TokenScorer(
+            self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
+        )
+        packing = choose_ways(scorer, config.packing)
+        reference = make_reference(scorer, config)
+        copy = None
+        if self._external is None and self.processes.sharded:
+            import copy as copying
+
+            copy = CopyEngine(copying.deepcopy(self.model), self.tokenizer, autocast=autocast)
+        optimizer = self.processes.prepare(scorer, make_optimizer(self.model, config))
+        self.learner = Learner(scorer, optimizer, config, self.processes, packing=packing, reference=reference)
+        self.engine = self._external or copy or LiveEngine(self.model, self.tokenizer, autocast=autocast)
+        self._send_weights()
+        try:
+            prompt_map = PromptMap(config.response_mode)
+            if config.prompt_file:
+                prompt_map = PromptMap.from_file(config.prompt_file, config.response_mode)
+        except ValueError as error:
+            raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
+        decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
+        self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
+        self.eval_policy = LanguageAgentPolicy(
+            self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
+        )
+
+    # ---------------------------------------------------------------- the algorithm
+
+    def iterate(self) -> dict[str, Any]:
+        """One iteration of MS-GRPO, and its metrics."""
+        config, started = self.config, perf_counter()
+        rng = np.random.default_rng([config.seed, self.iteration, 1])
+
+        rollouts = self.rollout(training_tasks(config, self.games, self.iteration))
+        returns = returns_of(rollouts, config.discount)
+        advantages = group_advantages(
+            returns,
+            [trajectory.group for trajectory in rollouts],
+            baseline=config.advantage_baseline,
+            scale=config.advantage_scale,
+            eps=config.advantage_eps,
+        )
+        drawn = sample_episodes(advantages, config.draws, rng, config.episode_sampling)
+        weights = sampled_advantages(advantages, drawn, config.episode_sampling)
+        rows = training_rows(rollouts, drawn, weights, config.max_prompt_tokens)
+        rolled_out = perf_counter()
+        stats = self.update(rows, rng) if rows else UpdateStats()
+
+        self.skipped += not rows
+        updated = perf_counter()
+        metrics = rollout_metrics(rollouts, returns) | stats.metrics()
+        trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
+        return metrics | {
+            "episodes_drawn": len(drawn),
+            "skipped": not rows,
+            "skipped_so_far": self.skipped,
+            "learning_rate": learning_rate(config, self.iteration),
+            "update_tokens": trained,
+            "rollout_tokens_per_second": metrics["response_tokens"] / (rolled_out - started),
+            "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
+            "rollout_seconds": rolled_out - started,
+            "update_seconds": updated - rolled_out,
+            "seconds": updated - started,
+        }
+
+    def rollout(self, tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
+        """Play the tasks, shared by all processes; every process gets all trajectories, in the tasks' order."""
+        episodes = self._play(self.policy, tasks)
+        self._seen_layouts.update(layout_of(episode) for episode in episodes)
+        if self._shows_samples():
+            self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
+        return trajectories(episodes, tasks)
+
+    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator) -> UpdateStats:
+        """The optimiser steps of this iteration, and the new weights on their way to the engine."""
+        with uninterrupted():
+            try:
+                stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration))
+            except DivergenceError as error:
+                raise TrainingDivergedError(self._diverged(str(error), rows)) from error
+            self._send_weights()
+            return stats
+
+    # ---------------------------------------------------------------- the run around it
+
+    def train(self) -> list[dict[str, Any]]:
+        """Run to ``config.iterations``.
+
+        Returns:
+            :attr:`history`.
+
+        Raises:
+            TrainingDivergedError: a NaN or exploding gradient; nothing of that step was applied.
+            KeyboardInterrupt: after Ctrl-C, once the checkpoint of the iterations done is written.
+        """
+        config = self.config
+        self._claim_folder()
+        self.log = RunLog(
+            config, self.out if self.processes.rank == 0 else None, first=self.iteration, quiet=self.quiet
+        )
+        with self.log:
+            try:
+                if not any(done == self.iteration for done, _ in self.evaluations):
+                    self._evaluate_if_due()
+                while self.iteration < config.iterations:
+                    metrics = self.iterate()
+                    self.iteration += 1
+                    self.history.append({"iteration": self.iteration, **metrics})
+                    self.log.iteration(self.history[-1])
+                    self._evaluate_if_due()
+                    if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
+                        self.save()
+                self.save()
+            except KeyboardInterrupt:
+                with uninterrupted():
+                    self.save()
+                    self._say_how_to_resume()
+                raise
+        return self.history
+
+    def evaluate(self) -> list[EvaluationResult]:
+        """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""
+        results = []
+        for game in self.config.eval_scenarios or self.games:
+            count = self.config.eval_episodes
+            if self._evaluate_outside is not None:
+                episodes = list(self._evaluate_outside(self.eval_policy, game, count))
+            else:
+                episodes = self._play(self.eval_policy, evaluation_tasks(game, count))
+            results.append(evaluate(game_name(game), episodes, self._seen_layouts))
+        return results
+
+    def save(self) -> Path | None:
+        """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""
+        if self.out is None:
+            return None
+        state = self._state()
+        weights = self.processes.state_dict(self.model)
+        folder = None
+        if self.processes.rank == 0:
+            folder = checkpoints.save_checkpoint(
+                self.out, self.iteration, self.config, state, lambda place: self._save_model(place, weights)
+            )
+            checkpoints.point(self.out, "last", folder)
+            if self._is_best or not (self.out / "best").exists():
+                checkpoints.point(self.out, "best", folder)
+            checkpoints.remove_old(self.out, self.config.keep_checkpoints)
+        self._is_best = False
+        self.processes.wait()
+        return folder
+
+    def resume(self, path: str | Path) -> None:
+        """Go on from a checkpoint, or from a run's last one, exactly as if the run had never stopped.
+
+        Raises:
+            ConfigError: no checkpoint there, or one of another model.
+        """
+        folder = checkpoints.find_checkpoint(path)
+        state = checkpoints.load_state(folder)
+        load_weights(self.model, folder)
+        self.learner.optimizer.load_state_dict(state["optimizer"])
+        self.iteration, self.skipped, self._best = state["iteration"], state["skipped"], state["best"]
+        self.history = [dict(metrics) for metrics in state["history"]]
+        self.evaluations = [
+            (done, [EvaluationResult(**result) for result in results]) for done, results in state["evaluations"]
+        ]
+        self._seen_layouts = set(state["seen_layouts"])
+        torch.set_rng_state(state["torch_rng"])
+        self._send_weights()
+
+    # ---------------------------------------------------------------- details
+
+    log: RunLog
+    _is_best = False
+
+    def _play(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+        """The episodes of the tasks, in the tasks' order; every process plays its part."""
+        mine = tasks[self.processes.rank :: self.processes.count]
+        at_once = self.config.rollout_batch or max(1, len(mine))
+        played = list(rollout(policy, mine, max_concurrency=at_once))
+        by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
+        return [by_seed[task.seed] for task in tasks]
+
+    def _evaluate_if_due(self) -> None:
+        every, done = self.config.eval_every, self.iteration
+        if not every or not (done % every == 0 or done == self.config.iterations):
+            return
+        results = self.evaluate()
+        self.evaluations.append((done, results))
+        self.log.evaluation(done, results)
+        score = float(np.mean([result.mean_return for result in results]))
+        if score > self._best:
+            self._best, self._is_best = score, True
+            self.save()
+
+    def _shows_samples(self) -> bool:
+        every = self.config.samples_every
+        return bool(every) and self.iteration % every == 0 and hasattr(self, "log")
+
+    def _send_weights(self) -> None:
+        if not isinstance(self.engine, LiveEngine) or isinstance(self.engine, CopyEngine):
+            with self.processes.whole_weights():
+                self.engine.update_weights(merged_weights(self.model))
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "iteration": self.iteration,
+            "skipped": self.skipped,
+            "best": float(self._best),
+            "history": self.history,
+            "evaluations": [(done, [result._asdict() for result in results]) for done, results in self.evaluations],
+            "seen_layouts": sorted(self._seen_layouts),
+            "optimizer": self.processes.optimizer_state(self.learner.optimizer),
+            "torch_rng": torch.get_rng_state(),
+        }
+
+    def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:
+        self.model.save_pretrained(folder, state_dict=weights)  # type: ignore[operator]
+        self.tokenizer.save_pretrained(folder)
+
+    def _claim_folder(self) -> None:
+        """A new run doesn't write into another one's folder."""
+        if self.out is None or self.processes.rank or self.iteration:
+            return
+        if (self.out / "metrics.jsonl").exists():
+            raise ConfigError(
+                f"out = {str(self.out)!r} already holds a run: go on with --resume {self.out}, or choose another folder"
+            )
+
+    def _say_how_to_resume(self) -> None:
+        where = f"python -m agents.msgrpo --resume {self.out}" if self.out else "nothing was saved, as out is empty"
+        self.log.say(f"interrupted after iteration {self.iteration}; to go on: {where}")
+
+    def _diverged(self, reason: str, rows: Sequence[TrainingRow]) -> str:
+        """Keep the batch for inspection and say what to do."""
+        kept = "the batch was not kept, as out is empty"
+        if self.out is not None and self.processes.rank == 0:
+            self.out.mkdir(parents=True, exist_ok=True)
+            path = self.out / f"diverged-iteration-{self.iteration + 1}.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                for row in rows:
+                    text = self.tokenizer.decode(list(row.tokens.response))
+                    record = row._asdict() | {"tokens": row.tokens._asdict(), "response": text}
+                    file.write(json.dumps(record) + "\n")
+            kept = f"the batch is in {path}"
+        return (
+            f"iteration {self.iteration + 1}: {reason}; the step was not applied and {kept}. Lower learning_rate "
+            f"(now {self.config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or "
+            "set param_dtype to float32; then resume from the last checkpoint"
+        )
+
+
+def _games(game: Game, config: MSGRPOConfig) -> list[Game]:
+    """What to train on, each one checked."""
+    games: list[Game] = list(config.scenarios) or ([game] if game else [])
+    if not games:
+        raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
+    for one in [*games, *config.eval_scenarios]:
+        try:
+            EpisodeTask.of(one, 0)
+        except ValueError as error:
+            raise ConfigError(f"scenarios: {error}") from None
+    return games

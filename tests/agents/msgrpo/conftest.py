@@ -1,0 +1,143 @@
+"""A one-step game whose optimum is known, a character tokenizer and random tiny models, for all tests of the trainer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import textgames
+from agents.prompt import PromptMap
+from textgames import TSMG
+
+
+@dataclass(frozen=True)
+class Button:
+    """Which of the three buttons pays, and whether it has been pressed."""
+
+    light: str
+    pressed: bool = False
+
+
+class Buttons(TSMG[Button]):
+    """A bandit with a context: one step, three buttons, the one that the light shows pays 1. The optimum is 1."""
+
+    actions = ("red", "green", "blue")
+
+    def initial_state(self, rng: np.random.Generator) -> Button:
+        return Button(str(rng.choice(self.actions)))
+
+    def transition(
+        self, state: Button, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[Button, dict[str, float], bool]:
+        paid = joint_action["player_0"] == state.light
+        return Button(state.light, pressed=True), {"player_0": float(paid)}, True
+
+    def observe(self, state: Button, player: str) -> str:
+        return f"The light is {state.light}."
+
+    def instructions(self, player: str) -> str:
+        return "Press the button."
+
+    def succeeded(self, state: Button, player: str) -> bool:
+        return state.pressed
+
+
+class Corridor(TSMG[int]):
+    """Three cells in a row; walking right twice pays 1, and a bump into the left wall leaves the prompt unchanged."""
+
+    actions = ("left", "right")
+
+    def initial_state(self, rng: np.random.Generator) -> int:
+        return int(rng.integers(2))
+
+    def transition(
+        self, state: int, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[int, dict[str, float], bool]:
+        moved = max(0, state + (1 if joint_action["player_0"] == "right" else -1))
+        return moved, {"player_0": float(moved == 2)}, moved == 2
+
+    def observe(self, state: int, player: str) -> str:
+        return f"cell {state}"
+
+    def instructions(self, player: str) -> str:
+        return "Go right."
+
+    def succeeded(self, state: int, player: str) -> bool:
+        return state == 2
+
+
+textgames.register("TestButtons-v0", Buttons, max_steps=1)
+textgames.register("TestCorridor-v0", Corridor, max_steps=4)
+
+
+def word_tokenizer(words: tuple[str, ...]) -> Any:
+    """Each of ``words`` and each ASCII character is one token; no pad token, no chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = ["<eos>", *words, *(chr(c) for c in range(32, 127)), "\n"]
+    vocabulary = list(dict.fromkeys(vocabulary))
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="?"))
+    pattern = "|".join(sorted((word.replace("|", "\\|") for word in words), key=len, reverse=True)) + "|[\\s\\S]"
+    from tokenizers import Regex
+
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
+
+
+def tiny_llama(vocabulary: int, *, seed: int = 0, hidden: int = 32, layers: int = 2, **settings: Any) -> Any:
+    """A random Llama in float32."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=0,
+        **settings,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+PROMPTS = """
+opening = "$instructions"
+observation = "$observation"
+[response]
+direct = "Answer:"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def prompt_file(tmp_path: Any) -> str:
+    """Prompts of a few words."""
+    path = tmp_path / "prompts.toml"
+    path.write_text(PROMPTS)
+    assert PromptMap.from_file(path, "direct")
+    return str(path)
+
+
+@pytest.fixture
+def tokenizer() -> Any:
+    """Knows the words of both test games."""
+    return word_tokenizer(("red", "green", "blue", "left", "right", "The light is ", "Press the button.", "Go right."))
+
+
+@pytest.fixture
+def make_llama() -> Callable[..., Any]:
+    return tiny_llama

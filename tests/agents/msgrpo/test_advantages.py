@@ -1,0 +1,97 @@
+"""Group advantages against a plain loop, in every order, and what must be exactly zero or refused."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.msgrpo import ConfigError, episode_return, group_advantages
+
+finite = st.floats(-100, 100).map(lambda x: round(x, 3))
+
+
+def plain(returns: list[float], groups: list[int], eps: float = 1e-6) -> list[float]:
+    """The formula, one episode at a time."""
+    result = []
+    for value, group in zip(returns, groups, strict=True):
+        mine = [r for r, g in zip(returns, groups, strict=True) if g == group]
+        if len(set(mine)) == 1:
+            result.append(0.0)
+        else:
+            result.append((value - statistics.fmean(mine)) / (statistics.stdev(mine) + eps))
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(finite, st.integers(0, 4)), min_size=1, max_size=40))
+def test_equals_the_plain_formula(pairs: list[tuple[float, int]]) -> None:
+    returns, groups = [p[0] for p in pairs], [p[1] for p in pairs]
+    np.testing.assert_allclose(group_advantages(returns, groups), plain(returns, groups), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(finite, st.integers(0, 3)), min_size=2, max_size=20), st.randoms())
+def test_labels_and_rows_agree_after_every_reordering(pairs: list[tuple[float, int]], random) -> None:  # type: ignore[no-untyped-def]
+    """Mistake seen in the wild: group labels built in another order than the rows."""
+    before = group_advantages([p[0] for p in pairs], [f"group {p[1]}" for p in pairs])
+    order = list(range(len(pairs)))
+    random.shuffle(order)
+    after = group_advantages([pairs[i][0] for i in order], [f"group {pairs[i][1]}" for i in order])
+    np.testing.assert_allclose(after, before[order], rtol=1e-9, atol=1e-9)
+
+
+def test_interleaved_groups() -> None:
+    got = group_advantages([1.0, 10.0, 3.0, 30.0], ["a", "b", "a", "b"])
+    np.testing.assert_allclose(got, [-math.sqrt(0.5), -math.sqrt(0.5), math.sqrt(0.5), math.sqrt(0.5)], rtol=1e-5)
+
+
+def test_mean_and_std_weigh_every_episode_once_however_long_it_is() -> None:
+    """Mistake seen in the wild: counting steps instead of episodes, or normalising step rewards."""
+    rewards = [[0.0] * 7 + [1.0], [-1.0], [0.0, 0.0]]  # ragged lengths
+    returns = [episode_return(r) for r in rewards]
+    assert returns == [1.0, -1.0, 0.0]
+    np.testing.assert_allclose(group_advantages(returns, [0, 0, 0]), [1, -1, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
+@pytest.mark.parametrize("scale", ["group_std", "batch_std", "none"])
+def test_equal_returns_are_exactly_zero(baseline: str, scale: str) -> None:
+    """0.1 has no exact mean of three: rounding must not leave an advantage that sampling would draw."""
+    got = group_advantages([0.1, 0.1, 0.1, 5.0], [0, 0, 0, 1], baseline=baseline, scale=scale)
+    assert got.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_options() -> None:
+    returns = [1.0, 2.0, 6.0]
+    np.testing.assert_allclose(group_advantages(returns, [0] * 3, scale="none"), [-2, -1, 3])
+    loo = group_advantages(returns, [0] * 3, baseline="leave_one_out", scale="none")
+    np.testing.assert_allclose(loo, [1 - 4, 2 - 3.5, 6 - 1.5])
+    np.testing.assert_allclose(group_advantages(returns, [0] * 3, baseline="none", scale="none"), returns)
+    batch = group_advantages([1.0, 2.0, 10.0, 30.0], [0, 0, 1, 1], scale="batch_std")
+    np.testing.assert_allclose(batch, np.array([-0.5, 0.5, -10, 10]) / np.std([-0.5, 0.5, -10, 10], ddof=1), rtol=1e-5)
+
+
+def test_discount() -> None:
+    assert episode_return([1.0, 1.0, 1.0], 0.5) == 1.75
+    assert episode_return([]) == 0.0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_not_finite_returns_are_refused_with_their_place(bad: float) -> None:
+    with pytest.raises(ValueError, match=r"episodes \[1\]"):
+        group_advantages([0.0, bad, 1.0], [0, 0, 0])
+
+
+@pytest.mark.parametrize(("returns", "groups"), [([1.0], [0, 0]), ([], []), ([[1.0]], [0])])
+def test_shapes_that_do_not_fit(returns: list[float], groups: list[int]) -> None:
+    with pytest.raises(ValueError, match="one group id per return"):
+        group_advantages(returns, groups)
+
+
+@pytest.mark.parametrize("option", ["baseline", "scale"])
+def test_unknown_options(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option} = 'median'"):
+        group_advantages([1.0, 2.0], [0, 0], **{option: "median"})  # type: ignore[arg-type]
