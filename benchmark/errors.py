@@ -22,7 +22,7 @@ class StorageError(BenchmarkError):
     exit_code = 1
 
 
-class InvalidEntry(BenchmarkError):
+class InvalidEntryError(BenchmarkError):
     """A leaderboard entry that isn't what its own responses give; the message names the place where it differs."""
 
     exit_code = 1

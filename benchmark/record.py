@@ -21,7 +21,7 @@ observations_digest measured``."""
 MEASURED = "measured"
 """The only key whose value isn't determined by the seed and the responses."""
 
-REQUIRED = {
+REQUIRED: dict[str, type | tuple[type, ...]] = {
     "schema_version": int,
     "scenario": str,
     "seed": int,
@@ -156,3 +156,9 @@ def canonical_lines(records: Iterable[Record]) -> Iterator[bytes]:
     """The canonical lines of a run's records in the order of (scenario, agents, seed)."""
     keyed = sorted((key_of(record), canonical_line(record)) for record in records)
     return (line for _, line in keyed)
+
+
+def error_reason(error: str) -> str:
+    """The reason in an episode's error, without the round and the player that it happened to."""
+    prefix, separator, reason = error.partition("): ")
+    return reason if separator and prefix.startswith("round ") else error

@@ -1,0 +1,130 @@
+"""The command ``textbench``: one file per command, see :data:`COMMANDS`.
+
+Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 incomplete or failed, 2 wrong usage, 130
+interrupted. Only what a command needs is imported, and only when it runs: ``--help`` answers at once.
+"""
+
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import NoReturn
+
+from benchmark.errors import BenchmarkError
+
+COMMANDS = {
+    "run": "play agents on scenarios into a leaderboard",
+    "resume": "go on with an interrupted run",
+    "leaderboard": "show scores of runs and entries, in the terminal or as a page",
+    "compare": "compare agents on the same seeds",
+    "replay": "step through an episode",
+    "view": "show the leaderboard page in a browser",
+    "play": "play a scenario yourself",
+    "list": "list scenarios and agents",
+    "submit": "make a leaderboard entry of a run",
+    "validate": "replay every episode of an entry and check it",
+    "merge": "merge runs of several machines into one",
+    "export": "write results as CSV, Parquet or plots",
+    "doctor": "say what is installed and which agents can run",
+    "train": "fine-tune a model with MS-GRPO",
+    "reproduce": "reproduce the paper's experiment",
+}
+"""Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
+
+INTERRUPTED = 130
+
+
+class Parser(ArgumentParser):
+    """Errors are one sentence with the name that may have been meant, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the sentence and leave."""
+        if message.startswith("unrecognized arguments: "):
+            flag = message.split(": ", 1)[1].split()[0]
+            known = [name for action in self._actions for name in action.option_strings]
+            close = get_close_matches(flag.split("=")[0], known, n=1)
+            message = f"there is no option {flag!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+        self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments after ``textbench``; the process's own when not given.
+
+    Returns:
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except BenchmarkError as error:
+        _say(str(error), arguments)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted", arguments)
+        return INTERRUPTED
+    except BrokenPipeError:  # textbench ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        from benchmark.manifest import code_version
+
+        code = code_version()
+        commit = (
+            f" ({code['commit'][:12]}{', with uncommitted changes' if code['dirty'] else ''})" if code["commit"] else ""
+        )
+        print(f"textbench {code['version']}{commit}")
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        from benchmark.errors import unknown_name
+
+        raise unknown_name("command" if not name.startswith("-") else "option before the command", name, COMMANDS)
+    command = import_module(f"benchmark.cli.{name}")
+    parser = Parser(
+        prog=f"textbench {name}",
+        description=command.__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    try:
+        args = parser.parse_args(rest)
+    except SystemExit as stop:  # --help, or a usage error that has been printed
+        return int(stop.code or 0)
+    return int(command.run(args))
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        [
+            "textbench: text games for language models, an honest benchmark",
+            "",
+            "usage: textbench COMMAND [options]        textbench COMMAND --help",
+            "",
+            *lines,
+            "",
+            "textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network",
+            "textbench --version  the version",
+        ]
+    )
+
+
+def _say(message: str, arguments: Sequence[str]) -> None:
+    """An error for a person: on stderr, without keys."""
+    from benchmark.redaction import Redactor
+
+    urls = [word.partition("=")[2] if word.startswith("--") else word for word in arguments if "://" in word]
+    print(f"textbench: {Redactor.from_environment(urls).scrub(message)}", file=sys.stderr)

@@ -1,0 +1,60 @@
+"""Write results for other programs: CSV, Parquet, plots.
+
+examples:
+  textbench export runs/a --csv episodes.csv
+  textbench export runs/a --csv - --steps | head
+  textbench export leaderboards --parquet results.parquet --plot scores.svg
+"""
+
+from argparse import ArgumentParser, Namespace
+
+MEASURES = ("normalized", "mean_return", "success_rate", "invalid_rate", "length")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What, and where to."""
+    parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
+    parser.add_argument("--csv", metavar="FILE", help="one row per episode and player; - for stdout")
+    parser.add_argument("--parquet", metavar="FILE", help="the same as Parquet (needs the extra plots)")
+    parser.add_argument("--steps", action="store_true", help="one row per step instead, responses included")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="scores with intervals: .svg, .png, .pdf (needs the extra plots)"
+    )
+    parser.add_argument("--measure", choices=MEASURES, default=MEASURES[0], help="what is plotted (default normalized)")
+
+
+def run(args: Namespace) -> int:
+    """Write."""
+    import sys
+
+    from benchmark.cli.sources import given_or_newest
+    from benchmark.errors import UsageError
+    from benchmark.export import (
+        EPISODE_FIELDS,
+        STEP_FIELDS,
+        episode_rows,
+        step_rows,
+        write_csv,
+        write_parquet,
+        write_plot,
+    )
+    from benchmark.references import References
+    from benchmark.results import read_results
+    from benchmark.scores import score_rows
+    from benchmark.session import Output
+
+    if not (args.csv or args.parquet or args.plot):
+        raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")
+    output = Output()
+    results = read_results(given_or_newest(args.sources, output))
+    rows, fields = (step_rows, STEP_FIELDS) if args.steps else (episode_rows, EPISODE_FIELDS)
+    if args.csv:
+        count = write_csv(rows(results), fields, args.csv)
+        print(f"{args.csv}: {count} rows", file=sys.stderr)
+    if args.parquet:
+        count = write_parquet(rows(results), fields, args.parquet)
+        print(f"{args.parquet}: {count} rows", file=sys.stderr)
+    if args.plot:
+        write_plot(score_rows(results, References(results, output.say)), args.plot, args.measure)
+        print(args.plot, file=sys.stderr)
+    return 0

@@ -1,0 +1,75 @@
+"""Show the scores of runs and leaderboard entries: counts, 95% intervals, normalised scores, ranks.
+
+examples:
+  textbench leaderboard                          the newest run in runs/
+  textbench leaderboard runs/a runs/b leaderboards
+  textbench leaderboard runs/a --html page.html
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmark.document import ViewDocument
+    from benchmark.session import Output
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What to show, and how."""
+    parser.add_argument("sources", nargs="*", metavar="DIR", help="run folders, entries, or folders of them")
+    parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent (several times)")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    output.add_argument("--html", metavar="FILE", help="write the page with tables, comparison and replays")
+    parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
+    parser.add_argument(
+        "--max-episodes", type=int, default=5000, metavar="N", help="replays on the page (default 5000)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+
+
+def run(args: Namespace) -> int:
+    """Show."""
+    import json
+
+    from benchmark.cli.sources import given_or_newest
+    from benchmark.leaderboard import leaderboard_markdown
+    from benchmark.references import References
+    from benchmark.results import read_results
+    from benchmark.session import Output, print_leaderboard
+    from benchmark.view_data import results_document
+
+    output = Output(quiet=args.quiet)
+    sources = given_or_newest(args.sources, output)
+    results = read_results(sources, args.agent or ())
+    references = References(results, output.say)
+    if args.html:
+        return _write_page(
+            args,
+            results_document(results, title=args.title, max_episodes=max(1, args.max_episodes), references=references),
+            output,
+        )
+    document = results_document(results, title=args.title, max_episodes=0, references=references)
+    if args.json:
+        hidden = ("texts", "episodes", "comparisons")
+        print(json.dumps({key: value for key, value in document.items() if key not in hidden}, indent=1))
+    elif args.markdown:
+        print(leaderboard_markdown(document), end="")
+    else:
+        print_leaderboard(document)
+    return 0
+
+
+def _write_page(args: Namespace, document: "ViewDocument", output: "Output") -> int:
+    from benchmark.errors import StorageError
+    from benchmark.report import write_page
+
+    try:
+        size = write_page(document, args.html)
+    except OSError as error:
+        raise StorageError(f"can't write {args.html}: {error.strerror}") from None
+    output.say(
+        f"{args.html}: {size / 1000:.0f} kB, {len(document['episodes'])} of {document['episodes_total']} episodes"
+    )
+    return 0

@@ -1,0 +1,34 @@
+"""Go on with a run that was interrupted, or play its unscored episodes again.
+
+Everything that decides what is played comes from the run's manifest; only how fast, how long and for how much can be
+given anew.
+
+example:
+  textbench resume runs/20260131-235959-1a2b3c --max-cost 20
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from benchmark.options import OPERATING, add_options, read_options
+
+_NAMES = tuple(name for name in OPERATING if name != "out")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The folder, and the options that may change."""
+    parser.add_argument("folder", metavar="DIR", help="the run folder")
+    add_options(parser, _NAMES)
+    parser.add_argument("--base-url", metavar="URL", help="the same server, where its address holds credentials")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: Namespace) -> int:
+    """Play what is missing."""
+    from pathlib import Path
+
+    from benchmark.session import Output, resume_session
+
+    return resume_session(
+        Path(args.folder), read_options(args, names=_NAMES), args.base_url, Output(args.json, args.quiet)
+    )

@@ -1,0 +1,35 @@
+"""Make a leaderboard entry of a run: the agent's card, versions, settings, seeds and every response, in one folder.
+
+example:
+  textbench submit runs/20260131-235959-1a2b3c --agent planner --out leaderboards
+"""
+
+from argparse import ArgumentParser, Namespace
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Of what, and where to."""
+    parser.add_argument("run", metavar="RUN", help="the run folder")
+    parser.add_argument("--agent", metavar="NAME", help="whose entry (needed when the run has several agents)")
+    parser.add_argument("--out", default="leaderboards", metavar="DIR", help="where entries are (default leaderboards)")
+    parser.add_argument("--author", default="", metavar="NAME", help="who submits it")
+    parser.add_argument("--note", default="", metavar="TEXT", help="a line for the reader")
+
+
+def run(args: Namespace) -> int:
+    """Write the entry and check it."""
+    from pathlib import Path
+
+    from benchmark.entry import submit
+    from benchmark.redaction import Redactor
+    from benchmark.validation import validate
+
+    entry = submit(Path(args.run), Path(args.out), args.agent, args.author, args.note, Redactor.from_environment())
+    problems = validate(entry)
+    print(entry)
+    if problems:
+        from benchmark.cli.validate import say_problems
+
+        say_problems(entry, problems)
+        return 1
+    return 0

@@ -1,0 +1,49 @@
+"""Check leaderboard entries: every episode is played again from its seed and responses, and must come out equal.
+
+examples:
+  textbench validate leaderboards/planner
+  textbench validate leaderboards            every entry in the folder
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What to check."""
+    parser.add_argument("entries", nargs="+", metavar="ENTRY", help="entries, or a folder of them")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: Namespace) -> int:
+    """Check."""
+    import json
+
+    from benchmark.results import expand_sources
+    from benchmark.store import RunFolder
+    from benchmark.validation import validate
+
+    report = {}
+    for entry in expand_sources(args.entries):
+        problems = report[str(entry)] = validate(entry)
+        if args.json:
+            continue
+        if problems:
+            say_problems(entry, problems)
+        else:
+            print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed")
+    if args.json:
+        print(json.dumps({entry: {"valid": not problems, "problems": problems} for entry, problems in report.items()}))
+    return 1 if any(report.values()) else 0
+
+
+def say_problems(entry: Path, problems: Sequence[str]) -> None:
+    """Why an entry is refused, on stderr."""
+    import sys
+
+    from benchmark.tables import printable
+
+    print(f"{entry}: refused", file=sys.stderr)
+    for problem in problems:
+        print(f"  {printable(problem)}", file=sys.stderr)

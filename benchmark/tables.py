@@ -1,0 +1,234 @@
+"""Results as tables: in the terminal (rich) and as Markdown, from the same rows.
+
+``ScoreView, ComparisonView, ... -> Sheet -> terminal | Markdown``. A sheet holds finished texts; both outputs show the
+same figures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from benchmark.document import ComparisonView, Estimate, OverallView, RatingView, ScoreView
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table of texts.
+
+    Attributes:
+        title: its heading.
+        columns: headings; the ones that start with ``<`` are flush left, the others right.
+        rows: one text per column.
+        notes: lines below it.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+SCORE_COLUMNS: tuple[str, ...] = (
+    "rank",
+    "<agent",
+    "episodes",
+    "mean return",
+    "normalised",
+    "success",
+    "invalid",
+    "length",
+    "tokens",
+)
+
+
+def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
+    """One sheet per scenario."""
+    sheets = []
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        group = [row for row in rows if row["scenario"] == scenario]
+        columns = SCORE_COLUMNS
+        if any(row["cost"] for row in group) or any(row["cost"] is None for row in group):
+            columns = (*columns, "cost USD")
+        lines = tuple(_score_line(row)[: len(columns)] for row in group)
+        sheets.append(Sheet(scenario, columns, lines, tuple(_score_notes(group))))
+    return sheets
+
+
+def overall_sheet(rows: Sequence[OverallView]) -> Sheet:
+    """The mean normalised scores."""
+    lines = tuple(
+        (_number(row["rank"]), row["agent"], str(row["scenarios"]), interval(row["normalized"])) for row in rows
+    )
+    return Sheet("overall", ("rank", "<agent", "scenarios ranked in", "mean normalised score"), lines)
+
+
+def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
+    """Head-to-head ratings, one sheet per scenario."""
+    columns = ("<agent", "rating (Elo)", "games", "wins", "draws", "losses")
+    return [
+        Sheet(
+            f"{scenario}, head to head",
+            columns,
+            tuple(
+                (
+                    row["agent"],
+                    interval(row["rating"], "+.0f"),
+                    *(str(count) for count in (row["games"], row["wins"], row["draws"], row["losses"])),
+                )
+                for row in rows
+                if row["scenario"] == scenario
+            ),
+        )
+        for scenario in dict.fromkeys(row["scenario"] for row in rows)
+    ]
+
+
+COMPARISON_NOTES = (
+    "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% bootstrap interval.",
+    "p: paired permutation test, two-sided; Holm: corrected over the scenarios of the pair. "
+    "Needed: episodes to show a difference of this size with power 0.8 at level 0.05.",
+)
+
+
+def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
+    """One sheet per pair of agents."""
+    columns = ("<scenario", "pairs", "difference", "p", "p (Holm)", "needed")
+    sheets = []
+    for a, b in dict.fromkeys((row["a"], row["b"]) for row in rows):
+        lines = tuple(
+            (
+                row["scenario"],
+                str(row["pairs"]),
+                interval(row["difference"], "+.3f"),
+                p_text(row["p_value"]),
+                p_text(row["p_holm"]),
+                _number(row["episodes_needed"]),
+            )
+            for row in rows
+            if (row["a"], row["b"]) == (a, b)
+        )
+        sheets.append(Sheet(f"A = {a}, B = {b}", columns, lines))
+    return sheets
+
+
+def interval(estimate: Estimate | None, form: str = ".3f") -> str:
+    """``0.740 [0.620, 0.860]``; empty for none."""
+    if estimate is None:
+        return ""
+    value = format(estimate["value"], form)
+    if estimate["low"] is None or estimate["high"] is None:
+        return value
+    return f"{value} [{format(estimate['low'], form)}, {format(estimate['high'], form)}]"
+
+
+def p_text(value: float) -> str:
+    """A p-value with the digits that mean something."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def printable(text: str) -> str:
+    """Text without control characters: a response or a name can't move the cursor or recolour the terminal."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape", "replace").decode() for c in text
+    )
+
+
+def stdout_console() -> Console:
+    """Where results are printed: as wide as the terminal; wide enough for every table in a file or a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=160)
+
+
+def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
+    """Draw sheets in the terminal. Names and reasons are text, never markup."""
+    for sheet in sheets:
+        table = Table(title=Text(sheet.title, style="bold"), title_justify="left", box=None, pad_edge=False)
+        for column in sheet.columns:
+            left = column.startswith("<")
+            table.add_column(Text(column.removeprefix("<")), justify="left" if left else "right", overflow="fold")
+        for row in sheet.rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        console.print(table)
+        for note in sheet.notes:
+            console.print(Text(printable(note), style="dim"))
+        console.print()
+
+
+def to_markdown(sheets: Sequence[Sheet]) -> str:
+    """The same tables as GitHub Markdown."""
+    blocks = []
+    for sheet in sheets:
+        lines = [f"### {_escape(sheet.title)}", ""]
+        lines.append(_markdown_row([column.removeprefix("<") for column in sheet.columns]))
+        lines.append(_markdown_row([":--" if column.startswith("<") else "--:" for column in sheet.columns]))
+        lines += [_markdown_row([_escape(cell) for cell in row]) for row in sheet.rows]
+        if sheet.notes:
+            lines += ["", *(_escape(note) + "  " for note in sheet.notes)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _escape(text: str) -> str:
+    """Names may hold anything; in a table they must stay in their cell and be text."""
+    for character in "\\`*<|":
+        text = text.replace(character, "\\" + character)
+    return printable(text).replace("\n", " ")
+
+
+def _score_line(row: ScoreView) -> tuple[str, ...]:
+    counted = str(row["episodes"]) if row["episodes"] == row["planned"] else f"{row['episodes']} of {row['planned']}"
+    cost = "?" if row["cost"] is None else f"{row['cost']:.4f}"
+    return (
+        _number(row["rank"]),
+        row["agent"],
+        counted,
+        interval(row["mean_return"]),
+        interval(row["normalized"], ".2f"),
+        _share(row["success_rate"]),
+        _share(row["invalid_rate"]),
+        f"{row['length']['value']:.1f}" if row["length"] else "",
+        f"{row['tokens']['value']:.0f}" if row["tokens"] else "",
+        cost,
+    )
+
+
+def _score_notes(group: Sequence[ScoreView]) -> list[str]:
+    """What the reader must know: references, unscored episodes with their reasons, invalid responses by reason."""
+    notes = []
+    reference = next((row["reference"] for row in group if row["reference"]["optimal"] is not None), None)
+    if reference is not None and reference["random"] is not None:
+        notes.append(
+            f"normalised: 0 = random {reference['random']:.3f}, {reference['random_source']}; "
+            f"1 = optimal {reference['optimal']:.3f}, {reference['optimal_source']}"
+        )
+    for row in group:
+        if row["unscored"]:
+            reasons = "; ".join(f"{count} x {reason}" for reason, count in row["errors"].items())
+            notes.append(f"{row['agent']}: not ranked, {row['unscored']} unscored episodes: {reasons}")
+        elif row["episodes"] < row["planned"]:
+            notes.append(f"{row['agent']}: not ranked, {row['planned'] - row['episodes']} episodes weren't played")
+        if row["invalid_reasons"]:
+            reasons = ", ".join(f"{reason} {count}" for reason, count in row["invalid_reasons"].items())
+            notes.append(f"{row['agent']}: invalid responses: {reasons}")
+    return notes
+
+
+def _share(estimate: Estimate | None) -> str:
+    """A share in percent, with its interval."""
+    if estimate is None:
+        return ""
+    value = f"{100 * estimate['value']:.0f}%"
+    if estimate["low"] is None or estimate["high"] is None:
+        return value
+    return f"{value} [{100 * estimate['low']:.0f}, {100 * estimate['high']:.0f}]"
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
