@@ -1,0 +1,1 @@
+"""Players without a language model: random, greedy and planning ones, and a person at the terminal."""

@@ -1,0 +1,84 @@
+"""Frozen Lake's search players: the shortest way, and the exact optimum."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from agents.baselines.scripted_player import Choice
+from agents.turn import TurnRequest
+from textgames.frozen_lake.game import FrozenLake
+from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.frozen_lake.text import GRID_KEY, read_observation
+
+UNLIMITED_STEPS_PER_CELL = 8
+"""Where there is no step limit the planner looks this many steps per cell ahead: far beyond what a crossing takes."""
+
+
+class FrozenLakePlayer:
+    """The :class:`~agents.baselines.search.SearchPlayer` of Frozen Lake."""
+
+    def __init__(self, game: FrozenLake) -> None:
+        self._solver = FrozenLakeSolver(game)
+
+    @staticmethod
+    def recognise(text: str) -> Any:
+        """Frozen Lake with default rules, if this is one of its observations."""
+        return FrozenLake() if GRID_KEY in text or re.search(r"^Holes: ", text, re.MULTILINE) else None
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        """The first step of a shortest way around the holes, as if the ice weren't slippery."""
+        lake, position = _read(request.observation)
+        distances = _distances(lake)
+        targets = move_table(lake.nrow, lake.ncol)[position]
+        far = len(lake.tiles)
+
+        def cost(action: int) -> tuple[int, bool]:
+            return distances.get(targets[action], far), lake.tiles[targets[action]] == HOLE
+
+        best = min(range(len(ACTIONS)), key=cost)
+        if targets[best] not in distances:
+            return Choice(ACTIONS[best], "There is no way to the goal from here.")
+        return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
+
+    def plan(self, request: TurnRequest) -> Choice:
+        """An action of the largest expected return in the steps that are left, by exact value iteration."""
+        state = _read(request.observation)
+        steps = request.steps_left
+        steps = UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps is None else steps
+        action = self._solver.best_action(state, steps)
+        chance = self._solver.optimal_value(state, steps)
+        return Choice(
+            action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}."
+        )
+
+
+def _read(observation: str) -> FrozenLakeState:
+    """The state, on the one :class:`Lake` that stands for all observations of a map and remembers what was computed.
+
+    Where the start tile was can't be seen and doesn't matter.
+    """
+    lake, position = read_observation(observation)
+    return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
+
+
+@lru_cache(maxsize=512)
+def _lake(nrow: int, ncol: int, tiles: str) -> Lake:
+    return Lake(nrow, ncol, tiles)
+
+
+def _distances(lake: Lake) -> dict[int, int]:
+    """``{cell: steps to the nearest goal without entering a hole}`` of the cells that have a way; kept with the map."""
+    known: dict[int, int] | None = lake.memo.get("distances to a goal")
+    if known is not None:
+        return known
+    moves = move_table(lake.nrow, lake.ncol)
+    distances = {cell: 0 for cell, tile in enumerate(lake.tiles) if tile == GOAL}
+    frontier = list(distances)
+    while frontier:
+        # moves are symmetric between neighbouring cells, so the search may run backwards from the goal
+        reached = {(at, to) for at in frontier for to in moves[at] if to not in distances and lake.tiles[to] != HOLE}
+        distances.update({to: distances[at] + 1 for at, to in reached})
+        frontier = list({to for _, to in reached})
+    lake.memo["distances to a goal"] = distances
+    return distances

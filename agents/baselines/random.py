@@ -1,0 +1,32 @@
+"""The player that every other one has to beat: any legal action, with equal chances."""
+
+import hashlib
+
+from agents.baselines.scripted_player import Choice, ScriptedPlayer
+from agents.baselines.search import game_of_observation
+from agents.turn import TurnRequest
+
+
+class RandomPlayer(ScriptedPlayer):
+    """Picks uniformly from the legal actions; the draw comes from the request's seed alone.
+
+    Args:
+        seed: another seed is another random player, for repeated plays of the same episodes.
+    """
+
+    name = "random"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def choose(self, request: TurnRequest) -> Choice:
+        """A legal action.
+
+        Raises:
+            ValueError: a bare observation of a game that isn't known here, so that no actions are known.
+        """
+        actions = request.legal_actions or (request.game or game_of_observation(request.observation)).actions
+        # a hash instead of a generator: building a generator takes twenty times as long as the draw
+        noise = repr((self.seed, request.seed or request.observation)).encode()
+        draw = int.from_bytes(hashlib.blake2b(noise, digest_size=8).digest(), "big")
+        return Choice(actions[draw * len(actions) >> 64], "Any legal action is as good as another to me.")

@@ -1,0 +1,133 @@
+"""Players that read the state back from the observation and compute their move: ``greedy`` and ``planner``.
+
+A game takes part with one line::
+
+    register_search_player(MyGame, MySearch)
+
+where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
+imported before it plays.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from agents.baselines.scripted_player import Choice, ScriptedPlayer
+from agents.turn import TurnRequest
+from textgames.tsmg import TSMG
+
+
+class SearchPlayer(Protocol):
+    """Computes moves in one game with its settings. It sees what any player sees: the request's text."""
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        """The move that looks best without looking far ahead."""
+        ...
+
+    def plan(self, request: TurnRequest) -> Choice:
+        """The best move that search finds."""
+        ...
+
+
+Factory = Callable[[Any], SearchPlayer]
+"""``game -> its search player``. It may have an attribute ``recognise: text -> game | None`` that makes a game from an
+observation alone, for requests that are bare strings."""
+
+_FACTORIES: dict[str, Factory | str] = {
+    "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
+    "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
+}
+
+
+def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
+    """Let ``greedy`` and ``planner`` play a game.
+
+    Args:
+        game: its class, or ``"module:Class"``.
+        factory: ``game object -> SearchPlayer``, or ``"module:name"`` of it.
+    """
+    _FACTORIES[game if isinstance(game, str) else _path(game)] = factory
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _load(factory: Factory | str) -> Factory:
+    if not isinstance(factory, str):
+        return factory
+    module, _, name = factory.partition(":")
+    loaded: Factory = getattr(import_module(module), name)
+    return loaded
+
+
+def search_player_of(game: TSMG[Any]) -> SearchPlayer:
+    """The search player of a game: that of its class or of the nearest registered base class.
+
+    Raises:
+        ValueError: there is none; the message says how to add one.
+    """
+    for cls in type(game).__mro__:
+        factory = _FACTORIES.get(_path(cls))
+        if factory is not None:
+            return _load(factory)(game)
+    name = type(game).__name__
+    raise ValueError(
+        f"greedy and planner can't play {name}: they need a player that reads {name}'s observations and searches it. "
+        f"Add one with agents.baselines.search.register_search_player({name}, YourSearch), where YourSearch(game) has "
+        "greedy(request) and plan(request); random, human and language models play any game as it is"
+    )
+
+
+def game_of_observation(observation: str) -> TSMG[Any]:
+    """A game, with the settings that its text shows and else the default ones, whose observation this is.
+
+    Raises:
+        ValueError: no known game's.
+    """
+    for factory in _FACTORIES.values():
+        recognise = getattr(_load(factory), "recognise", None)
+        game: TSMG[Any] | None = recognise(observation) if recognise is not None else None
+        if game is not None:
+            return game
+    raise ValueError(
+        "this observation isn't one of Frozen Lake or Snake, so its game isn't known; ask with a TurnRequest that has "
+        f"game and legal_actions. Observation: {observation[:80]!r}"
+    )
+
+
+class _SearchPolicy(ScriptedPlayer):
+    """Keeps one search player for every game object that it is asked about."""
+
+    def __init__(self) -> None:
+        self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
+
+    def _player(self, request: TurnRequest) -> SearchPlayer:
+        game = request.game
+        if game is None:
+            return search_player_of(game_of_observation(request.observation))
+        player = self._players.get(game)
+        if player is None:
+            player = self._players[game] = search_player_of(game)
+        return player
+
+
+class GreedyPlayer(_SearchPolicy):
+    """Goes for the nearest good thing, looking no further."""
+
+    name = "greedy"
+
+    def choose(self, request: TurnRequest) -> Choice:
+        """See :meth:`SearchPlayer.greedy`."""
+        return self._player(request).greedy(request)
+
+
+class PlannerPlayer(_SearchPolicy):
+    """Looks ahead as far as it can: the optimum in Frozen Lake, the strongest search in Snake."""
+
+    name = "planner"
+
+    def choose(self, request: TurnRequest) -> Choice:
+        """See :meth:`SearchPlayer.plan`."""
+        return self._player(request).plan(request)

@@ -1,0 +1,74 @@
+"""Snake's search players: towards the nearest food, and the reference search."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from agents.baselines.scripted_player import Choice
+from agents.turn import TurnRequest
+from textgames.snake.game import Snake
+from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.text import read_observation
+
+_BOARD = re.compile(r"Board: (\d+) wide, (\d+) high\.")
+_FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)
+_FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")
+
+
+class SnakePlayer:
+    """The :class:`~agents.baselines.search.SearchPlayer` of Snake.
+
+    An observation read back has its reader as the first snake, so the moves are computed for the first player.
+    """
+
+    def __init__(self, game: Snake) -> None:
+        self._game = game
+        self._me = game.players[0]
+        self._search = SnakeSearch(game)
+
+    @staticmethod
+    def recognise(text: str) -> Any:
+        """Snake with the board, the food and the number of enemies that this observation shows; else default rules."""
+        board = _BOARD.search(text)
+        if board is None or ("\nYou: " not in text and "1 your head" not in text):
+            return None
+        coordinates = "\nYou: head" in text
+        grid = text[text.rfind(":\n") + 2 :] if "1 your head" in text else ""
+        enemies = {int(number) for number in re.findall(r"^Enemy (\d)", text, re.MULTILINE)}
+        enemies |= {int(digit) for digit in re.findall(r"(?<!\S)[2-9](?!\S)", grid)} if not coordinates else set()
+        return Snake(
+            width=int(board[1]),
+            height=int(board[2]),
+            num_opponents=max(enemies, default=1) - 1,
+            coordinates=coordinates,
+            grid=bool(grid),
+            axes="rows are Y" in text,
+            **_food(text, grid, coordinates),
+        )
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        """Towards the nearest food worth having, around what is on the board now."""
+        action = greedy_action(read_observation(request.observation, self._game), self._me, self._game)
+        return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
+
+    def plan(self, request: TurnRequest) -> Choice:
+        """The action of the largest estimated return; the search's random numbers come from the request's seed."""
+        state = read_observation(request.observation, self._game)
+        rng = np.random.default_rng(request.seed)
+        values = self._search.action_values(state, self._me, request.steps_left, rng)
+        action = max(values, key=lambda name: values[name])
+        return Choice(action, f"Playing ahead, {action} gains {values[action]:+.2f} on average in the rounds to come.")
+
+
+def _food(text: str, grid: str, coordinates: bool) -> dict[str, Any]:
+    """The settings of the food that is shown: ``num_apples``, ``apple_reward`` and so on."""
+    settings: dict[str, Any] = {"num_apples": 0}
+    if coordinates:
+        shown = [(kind.lower(), worth, listed.count("(")) for kind, worth, listed in _FOOD_LINE.findall(text)]
+    else:
+        shown = [(f"{kind}s", worth, grid.count(letter)) for letter, kind, worth in _FOOD_KEY.findall(text)]
+    for kind, worth, number in shown:
+        settings[f"num_{kind}"] = max(number, 1)
+        settings[f"{kind[:-1]}_reward"] = float(worth)
+    return settings

@@ -1,0 +1,108 @@
+"""Models run by vLLM in this process: fast sampling on a GPU. Needs the extra ``textbench[vllm]``.
+
+Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+from agents.models.base import Completion, Decoding
+from agents.prompt import as_text
+from agents.turn import FinishReason, Prompt, Usage
+
+INSTALL = 'pip install "textbench[vllm]"'
+
+
+class VLLMModel:
+    """A :class:`~agents.models.base.LanguageModel` over ``vllm.LLM``.
+
+    Args:
+        path_or_repo: a folder in Hugging Face format or a repository.
+        chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
+            is its messages' contents joined by blank lines.
+        **engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len``, ...
+
+    Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
+    from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
+    batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
+
+    Raises:
+        ModuleNotFoundError: vLLM isn't installed; the message has the command.
+    """
+
+    def __init__(self, path_or_repo: str, *, chat: bool | None = None, **engine: Any) -> None:
+        try:
+            import vllm
+        except ModuleNotFoundError as error:
+            if error.name != "vllm":
+                raise
+            raise ModuleNotFoundError(
+                f"vllm:{path_or_repo} needs vLLM, which isn't installed: {INSTALL} (Linux with a GPU). Without one, "
+                f"hf:{path_or_repo} runs the same model through transformers",
+                name="vllm",
+            ) from None
+        self._vllm = vllm
+        self.name = path_or_repo
+        self._llm = vllm.LLM(model=path_or_repo, **{"logprobs_mode": "processed_logprobs", **engine})
+        self._tokenizer = self._llm.get_tokenizer()
+        self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the responses, as plain data."""
+        return {"kind": "vllm", "name": self.name, "version": str(self._vllm.__version__), "chat": self._chat}
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """One completion per prompt, in order; the engine batches them itself."""
+        if not prompts:
+            return []
+        started = perf_counter()
+        inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
+        sampling = [self._sampling(decoding, seed) for seed in seeds]
+        outputs = self._llm.generate(inputs, sampling, use_tqdm=False)
+        seconds = perf_counter() - started
+        return [_completion(output, seconds) for output in outputs]
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        if not self._chat:
+            ids: list[int] = self._tokenizer.encode(as_text(prompt))
+            return ids
+        messages = [{"role": message.role, "content": message.content} for message in prompt]
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
+        return rendered
+
+    def _sampling(self, decoding: Decoding, seed: tuple[int, ...]) -> Any:
+        return self._vllm.SamplingParams(
+            temperature=decoding.temperature,
+            top_p=decoding.top_p,
+            max_tokens=decoding.max_tokens,
+            stop=list(decoding.stop),
+            include_stop_str_in_output=True,
+            seed=int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=4).digest(), "big") >> 1,
+            logprobs=0,  # that of the sampled token, and no alternatives
+        )
+
+
+def _completion(output: Any, seconds: float) -> Completion:
+    """One of vLLM's outputs as a completion."""
+    best = output.outputs[0]
+    token_ids = tuple(best.token_ids)
+    logprobs = None
+    if best.logprobs is not None:
+        logprobs = tuple(step[token].logprob for step, token in zip(best.logprobs, token_ids, strict=True))
+    finish_reason: FinishReason = "length" if best.finish_reason == "length" else "stop"
+    prompt_ids = tuple(output.prompt_token_ids)
+    return Completion(
+        text=best.text,
+        prompt_ids=prompt_ids,
+        token_ids=token_ids,
+        logprobs=logprobs,
+        finish_reason=finish_reason,
+        usage=Usage(len(prompt_ids), len(token_ids)),
+        seconds=seconds,
+    )
