@@ -80,7 +80,7 @@ def main() -> None:
         assert server.stdout is not None
         base_url = server.stdout.readline().strip()
         print(
-            f"server latency {args.latency} s; in brackets the share of the ideal; cpu = client's processor time per request"
+            f"server latency {args.latency} s; in brackets the share of the ideal; cpu is the client's, per request"
         )
         print(f"{'in flight':>9} {'ideal/s':>8} {'textbench':>20} {'cpu':>8} {'bare openai client':>20} {'cpu':>8}")
         for concurrency in args.concurrency:

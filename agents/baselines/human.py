@@ -71,7 +71,7 @@ class HumanPlayer:
 
 
 def complete(typed: str, actions: tuple[str, ...]) -> str | None:
-    """The action that was typed, in full or by a beginning that only it has; anything where the actions aren't known."""
+    """The action that was typed, in full or by a beginning that only it has; any text where no actions are known."""
     if not actions:
         return typed or None
     if typed in actions:

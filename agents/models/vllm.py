@@ -22,7 +22,7 @@ class VLLMModel:
         path_or_repo: a folder in Hugging Face format or a repository.
         chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
             is its messages' contents joined by blank lines.
-        **engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len``, ...
+        **engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
     Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
     from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
