@@ -45,30 +45,50 @@ class RolloutEngine(Protocol):
 class LiveEngine:
     """Samples from the very model that is trained; there is nothing to update."""
 
-    def __init__(self, model: nn.Module, tokenizer: Any, *, autocast: torch.dtype | None = None) -> None:
+    def __init__(self, model: nn.Module, tokenizer: Any) -> None:
         self._model = TransformersModel(model, tokenizer)
-        self._autocast = autocast
         self.name = self._model.name
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
         """Sample."""
-        if self._autocast is None:
-            return self._model.generate(prompts, decoding, seeds)
-        with torch.autocast(self._model.device.type, dtype=self._autocast):
-            return self._model.generate(prompts, decoding, seeds)
+        return self._model.generate(prompts, decoding, seeds)
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
         """Nothing: the weights are shared."""
 
+    def forget(self) -> None:
+        """Drop the prefixes kept from earlier calls.
+
+        Reusing them changes the rounding of log-probabilities, so what a run does would depend on what was sampled
+        before, and a resumed run would not be equal to the last bit.
+        """
+        forget = getattr(self._model.decoder, "forget", None)
+        if forget is not None:
+            forget()
+
 
 class CopyEngine(LiveEngine):
-    """Samples from an unsharded copy in this process: for FSDP, whose live weights are in pieces."""
+    """Samples from a copy in this process: where the live weights are sharded, or in another type than is sampled in.
 
-    def __init__(self, model: nn.Module, tokenizer: Any, *, autocast: torch.dtype | None = None) -> None:
-        super().__init__(model, tokenizer, autocast=autocast)
-        self._parameters = dict(model.named_parameters())
+    Args:
+        model: gives the configuration and the device; its weights arrive by :meth:`update_weights`.
+        dtype: of the copy.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
+        from transformers import AutoModelForCausalLM
+
+        unwrapped = getattr(model, "get_base_model", None)
+        base: Any = model if unwrapped is None else unwrapped()
+        parameter = next(base.parameters())
+        with torch.device(parameter.device):
+            attention = base.config._attn_implementation
+            make: Any = AutoModelForCausalLM.from_config
+            twin = make(base.config, dtype=dtype, attn_implementation=attention)
+        super().__init__(twin.eval().requires_grad_(False), tokenizer)
+        self._parameters = dict(twin.named_parameters())
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
         """Copy them in."""

@@ -1,6 +1,7 @@
 """Making a model ready to be trained: checks, adapter, gradient checkpointing, reference model."""
 
 import copy
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,17 @@ def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module
     _without_dropout(model)
     model.train(config.gradient_checkpointing)  # transformers checkpoints in training mode only
     if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        checkpoint_layers(model)
     return model  # type: ignore[no-any-return]
+
+
+def checkpoint_layers(model: Any) -> None:
+    """Recompute every layer's activations in the backward pass."""
+    enable = getattr(model, "activation_checkpointing_enable", None)  # the name in newer transformers
+    if enable is not None:
+        enable()
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
@@ -92,7 +102,9 @@ def _with_lora(model: Any, config: MSGRPOConfig) -> Any:
     if config.gradient_checkpointing:
         model.enable_input_require_grads()  # else the checkpointed layers see no input that needs a gradient
     try:
-        return peft.get_peft_model(model, settings)
+        with warnings.catch_warnings():  # peft asks transformers by names that are being retired
+            warnings.simplefilter("ignore", FutureWarning)
+            return peft.get_peft_model(model, settings)
     except ValueError as error:
         raise ConfigError(f"lora_targets = {list(config.lora_targets)!r} can't be used: {error}") from None
 

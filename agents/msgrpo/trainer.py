@@ -132,14 +132,12 @@ class MSGRPOTrainer:
         )
         packing = choose_ways(scorer, config.packing)
         reference = make_reference(scorer, config)
-        copy = None
-        if self._external is None and self.processes.sharded:
-            import copy as copying
-
-            copy = CopyEngine(copying.deepcopy(self.model), self.tokenizer, autocast=autocast)
+        engine = self._external
+        if engine is None and (self.processes.sharded or autocast is not None):
+            engine = CopyEngine(self.model, self.tokenizer, autocast or torch.float32)
         optimizer = self.processes.prepare(scorer, make_optimizer(self.model, config))
         self.learner = Learner(scorer, optimizer, config, self.processes, packing=packing, reference=reference)
-        self.engine = self._external or copy or LiveEngine(self.model, self.tokenizer, autocast=autocast)
+        self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
         try:
             prompt_map = PromptMap(config.response_mode)
@@ -156,7 +154,10 @@ class MSGRPOTrainer:
     # ---------------------------------------------------------------- the algorithm
 
     def iterate(self) -> dict[str, Any]:
-        """One iteration of MS-GRPO, and its metrics."""
+        """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
+
+        Ctrl-C takes effect at once during the rollout and after the update, so weights and counters always agree.
+        """
         config, started = self.config, perf_counter()
         rng = np.random.default_rng([config.seed, self.iteration, 1])
 
@@ -173,17 +174,26 @@ class MSGRPOTrainer:
         weights = sampled_advantages(advantages, drawn, config.episode_sampling)
         rows = training_rows(rollouts, drawn, weights, config.max_prompt_tokens)
         rolled_out = perf_counter()
-        stats = self.update(rows, rng) if rows else UpdateStats()
+        with uninterrupted():
+            stats = self.update(rows, rng) if rows else UpdateStats()
+            metrics = rollout_metrics(rollouts, returns) | stats.metrics()
+            metrics |= self._bookkeeping(rows, len(drawn), metrics, (started, rolled_out, perf_counter()))
+            self.iteration += 1
+            self.history.append({"iteration": self.iteration, **metrics})
+        return self.history[-1]
 
-        self.skipped += not rows
-        updated = perf_counter()
-        metrics = rollout_metrics(rollouts, returns) | stats.metrics()
+    def _bookkeeping(
+        self, rows: Sequence[TrainingRow], drawn: int, metrics: dict[str, float], times: tuple[float, float, float]
+    ) -> dict[str, Any]:
+        """Counts and speeds of the iteration that is about to be counted."""
+        started, rolled_out, updated = times
         trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
-        return metrics | {
-            "episodes_drawn": len(drawn),
+        self.skipped += not rows
+        return {
+            "episodes_drawn": drawn,
             "skipped": not rows,
             "skipped_so_far": self.skipped,
-            "learning_rate": learning_rate(config, self.iteration),
+            "learning_rate": learning_rate(self.config, self.iteration),
             "update_tokens": trained,
             "rollout_tokens_per_second": metrics["response_tokens"] / (rolled_out - started),
             "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
@@ -202,13 +212,12 @@ class MSGRPOTrainer:
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator) -> UpdateStats:
         """The optimiser steps of this iteration, and the new weights on their way to the engine."""
-        with uninterrupted():
-            try:
-                stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration))
-            except DivergenceError as error:
-                raise TrainingDivergedError(self._diverged(str(error), rows)) from error
-            self._send_weights()
-            return stats
+        try:
+            stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration))
+        except DivergenceError as error:
+            raise TrainingDivergedError(self._diverged(str(error), rows)) from error
+        self._send_weights()
+        return stats
 
     # ---------------------------------------------------------------- the run around it
 
@@ -232,10 +241,7 @@ class MSGRPOTrainer:
                 if not any(done == self.iteration for done, _ in self.evaluations):
                     self._evaluate_if_due()
                 while self.iteration < config.iterations:
-                    metrics = self.iterate()
-                    self.iteration += 1
-                    self.history.append({"iteration": self.iteration, **metrics})
-                    self.log.iteration(self.history[-1])
+                    self.log.iteration(self.iterate())
                     self._evaluate_if_due()
                     if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
                         self.save()
@@ -306,6 +312,8 @@ class MSGRPOTrainer:
         """The episodes of the tasks, in the tasks' order; every process plays its part."""
         mine = tasks[self.processes.rank :: self.processes.count]
         at_once = self.config.rollout_batch or max(1, len(mine))
+        if isinstance(self.engine, LiveEngine):
+            self.engine.forget()
         played = list(rollout(policy, mine, max_concurrency=at_once))
         by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
         return [by_seed[task.seed] for task in tasks]

@@ -111,7 +111,7 @@ class Learner:
 
     @torch.no_grad()
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
-        """Log-probabilities of all rows' responses without a gradient, the work shared by all processes."""
+        """Float64 log-probabilities of all rows' responses without a gradient; the work is shared by all processes."""
         score = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
         mine: dict[int, list[float]] = {}
         for batch, counts in self.processes.share(self.pack(rows)):
@@ -120,7 +120,7 @@ class Learner:
             if counts:
                 mine.update((number, part.tolist()) for number, part in zip(numbers, parts, strict=True))
         scored = {number: part for theirs in self.processes.gather(mine) for number, part in theirs.items()}
-        return [torch.tensor(scored[number]) for number in range(len(rows))]
+        return [torch.tensor(scored[number], dtype=torch.float64) for number in range(len(rows))]
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float) -> UpdateStats:
         """All optimiser steps of one iteration.
@@ -135,7 +135,7 @@ class Learner:
         """
         stats = UpdateStats()
         tokens = [row.tokens for row in rows]
-        sampled = [None if row.logprobs is None else torch.tensor(row.logprobs) for row in rows]
+        sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
         old = self._old_logprobs(tokens, sampled, stats)
         ref = self.logprobs(tokens, self.reference) if self.reference is not None else None
         for group in self.optimizer.param_groups:
@@ -173,7 +173,8 @@ class Learner:
         """One optimiser step on the rows ``part``."""
         z = denominator(rows, part, self.config.loss_normalizer)
         self.optimizer.zero_grad(set_to_none=True)
-        loss_sum, sums, first_pass = 0.0, dict[str, float](), not stats.mismatch and not stats.grad_norms
+        loss_sum, sums = 0.0, dict[str, float]()
+        first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
         differences: list[float] = []
         batches = list(self.processes.share(self.pack([rows[i].tokens for i in part])))
         for number, (batch, counts) in enumerate(batches):

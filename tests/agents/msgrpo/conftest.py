@@ -74,12 +74,11 @@ textgames.register("TestCorridor-v0", Corridor, max_steps=4)
 
 
 def word_tokenizer(words: tuple[str, ...]) -> Any:
-    """Each of ``words`` and each ASCII character is one token; no pad token, no chat template."""
+    """Each of ``words`` is one token and every other character is "?"; no pad token, no chat template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary = ["<eos>", *words, *(chr(c) for c in range(32, 127)), "\n"]
-    vocabulary = list(dict.fromkeys(vocabulary))
+    vocabulary = ["<eos>", "?", *words]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="?"))
     pattern = "|".join(sorted((word.replace("|", "\\|") for word in words), key=len, reverse=True)) + "|[\\s\\S]"
     from tokenizers import Regex
@@ -101,7 +100,7 @@ def tiny_llama(vocabulary: int, *, seed: int = 0, hidden: int = 32, layers: int 
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=4096,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=0,
@@ -135,7 +134,9 @@ def prompt_file(tmp_path: Any) -> str:
 @pytest.fixture
 def tokenizer() -> Any:
     """Knows the words of both test games."""
-    return word_tokenizer(("red", "green", "blue", "left", "right", "The light is ", "Press the button.", "Go right."))
+    return word_tokenizer(
+        ("red", "green", "blue", "left", "right", "cell 0", "cell 1", "cell 2", "The light is ", "\n")
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,419 @@
+"""The whole trainer on games that take milliseconds: learning, groups, files, resuming, stopping."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.rollouts import training_tasks
+from agents.msgrpo.scorer import UnusableModelError
+from agents.msgrpo.trainer import TrainingDivergedError
+
+BANDIT = MSGRPOConfig(
+    groups=6,
+    group_size=16,
+    episodes_drawn=64,
+    iterations=40,
+    response_mode="direct",
+    max_response_tokens=1,
+    temperature=1.0,
+    format_penalty=0.5,
+    minibatches=1,
+    learning_rate=1e-2,
+    entropy_coefficient=0.0,
+    eval_every=0,
+    samples_every=0,
+)
+SHORT = replace(
+    BANDIT, episodes_drawn=0, iterations=4, groups=2, group_size=4, max_response_tokens=2, learning_rate=1e-3
+)
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, **options: Any) -> MSGRPOTrainer:
+        model = make_llama(len(tokenizer), seed=seed, **options.pop("model", {}))
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
+
+    return make
+
+
+def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
+    """From uniform over 11 tokens (9% right) to the known optimum of 1, with the light read off the prompt."""
+    trainer = make_trainer(BANDIT, "TestButtons-v0")
+    history = trainer.train()
+    assert history[0]["return"] < 0
+    assert np.mean([h["return"] for h in history[-5:]]) > 0.9
+    assert history[-1]["invalid_rate"] < 0.05
+
+
+def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_trainer: Any) -> None:
+    """Mistakes seen in the wild: maps drawn at construction; labels in another order than the rows."""
+    config = replace(SHORT, groups=3, group_size=5, rollout_batch=4)
+    trainer = make_trainer(config, "frozen-lake-slippery")
+    tasks = training_tasks(trainer.config, trainer.games, 0)
+    rollouts = trainer.rollout(tasks)
+    assert [t.episode.seed for t in rollouts] == [task.seed for task in tasks]
+    starts: dict[Any, set[str]] = {}
+    for trajectory in rollouts:
+        starts.setdefault(trajectory.group, set()).add(trajectory.episode.steps[0].observation)
+    assert len(starts) == 3 and all(len(same) == 1 for same in starts.values())
+    assert len(set.union(*starts.values())) == 3
+    responses = {t.episode.steps[0].turn.response_ids for t in rollouts if t.group == rollouts[0].group}
+    assert len(responses) > 1  # sampling noise differs
+
+
+def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer: Any) -> None:
+    config = replace(SHORT, groups=10, group_size=50)
+    games = ["frozen-lake", "snake"]
+    first, again = training_tasks(config, games, 0), training_tasks(config, games, 0)
+    assert first == again
+    for task in first:
+        assert 0 <= task.seed < 10_000 and task.layout_seed is not None and 0 <= task.layout_seed < 10_000
+    assert len({task.seed for task in first}) == 500
+    assert {task.scenario for task in first} == set(games)
+    for group in range(10):
+        assert len({(t.layout_seed, t.scenario) for t in first[group * 50 : group * 50 + 50]}) == 1
+    others = [training_tasks(config, games, 1), training_tasks(replace(config, seed=1), games, 0)]
+    for other in others:
+        assert [t.seed for t in other] != [t.seed for t in first] and other[0].noise != first[0].noise
+    with pytest.raises(ConfigError, match="at most 10000"):
+        make_trainer(replace(SHORT, groups=200, group_size=100))
+
+
+def test_groups_are_dealt_to_scenarios_over_iterations() -> None:
+    config = replace(SHORT, groups=1)
+    names = [training_tasks(config, ["frozen-lake", "snake"], i)[0].scenario for i in range(4)]
+    assert names == ["frozen-lake", "snake"] * 2
+
+
+def test_a_step_whose_prompt_equals_the_one_before_is_kept(make_trainer: Any) -> None:
+    """Mistake seen in the wild: a bump into a wall silently dropped."""
+    from agents.msgrpo.rollouts import training_rows
+
+    trainer = make_trainer(replace(SHORT, groups=4))
+    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    everything = np.arange(len(rollouts))
+    rows = training_rows(rollouts, everything, np.ones(len(rollouts)), 1500)
+    assert len(rows) == sum(len(t.episode.steps) for t in rollouts)
+    bumps = [
+        (a, b) for t in rollouts for a, b in zip(t.episode.steps, t.episode.steps[1:], strict=False)
+        if a.observation == b.observation
+    ]  # fmt: skip
+    assert bumps
+
+
+def test_finished_episodes_are_not_kept_in_the_batch(make_trainer: Any) -> None:
+    """Mistake seen in the wild: an episode that is over repeated with its last reward."""
+    trainer = make_trainer(replace(SHORT, groups=4, rollout_batch=3))
+    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    for trajectory in rollouts:
+        rewards = trajectory.rewards
+        assert sum(r > 0.4 for r in rewards) <= 1 and len(rewards) <= 4
+        if trajectory.episode.terminated:
+            assert trajectory.episode.steps[-1].reward == 1.0
+        else:
+            assert len(rewards) == 4
+
+
+def test_token_ids_are_the_sampled_ones_and_truncated_responses_count(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, max_response_tokens=3))
+    metrics = trainer.iterate()
+    assert metrics["truncated_response_rate"] > 0.5  # a random model seldom stops
+    assert metrics["response_tokens"] <= 3 * metrics["steps"]
+
+
+def test_horizon_and_penalty_reach_the_environment(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, horizon=2, format_penalty=0.25))
+    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    steps = [step for t in rollouts for step in t.episode.steps]
+    assert max(len(t.episode.steps) for t in rollouts) == 2
+    assert {step.reward for step in steps if not step.valid} <= {-0.25, 0.75}
+
+
+def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None:
+    """Nothing is valid and nothing pays: all returns are equal."""
+    trainer = make_trainer(replace(SHORT, format_penalty=0.0, horizon=1, temperature=1e-3), model={"hidden": 8})
+    before = [p.detach().clone() for p in trainer.model.parameters()]
+    history = trainer.train()
+    assert [h["skipped"] for h in history] == [True] * 4 and history[-1]["skipped_so_far"] == 4
+    assert history[0]["zero_advantage_groups"] == 1.0
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_the_draw_comes_before_any_learner_forward(make_trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.msgrpo import trainer as module
+
+    trainer, order = make_trainer(SHORT), []
+    forward = trainer.learner.scorer.forward
+    monkeypatch.setattr(trainer.learner.scorer, "forward", lambda *a: (order.append("learner"), forward(*a))[1])
+    draw = module.sample_episodes
+    monkeypatch.setattr(module, "sample_episodes", lambda *a: (order.append("draw"), draw(*a))[1])
+    trainer.iterate()
+    assert order[0] == "draw" and "learner" in order
+
+
+def test_sampler_and_learner_agree(make_trainer: Any) -> None:
+    """In float32 on one machine the two paths differ by rounding alone."""
+    metrics = make_trainer(replace(SHORT, temperature=1.25)).iterate()
+    assert metrics["mismatch_max"] < 1e-4 and abs(metrics["ratio"] - 1) < 1e-4
+
+
+def untimed(metrics: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if not name.endswith(("seconds", "per_second"))}
+
+
+def same_numbers(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return untimed(a) == untimed(b)
+
+
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -> None:
+    config = replace(SHORT, minibatches=minibatches, kl_coefficient=0.1, entropy_coefficient=0.01)
+    one, two = make_trainer(config), make_trainer(config)
+    assert all(same_numbers(a, b) for a, b in zip(one.train(), two.train(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+    assert not same_numbers(make_trainer(replace(config, seed=1)).train()[-1], two.history[-1])
+
+
+@pytest.mark.parametrize("lora", [0, 4])
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+    config = replace(
+        SHORT, iterations=6, checkpoint_every=3, eval_every=2, eval_episodes=4, keep_checkpoints=9, schedule="cosine",
+        kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2,
+    )  # fmt: skip
+    whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
+    whole.train()
+    part = make_trainer(replace(config, out=str(tmp_path / "part")))
+    stop_after(part, 3)
+    with pytest.raises(KeyboardInterrupt):
+        part.train()
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
+    resumed.resume(tmp_path / "part")
+    assert resumed.iteration == 3
+    resumed.train()
+    for a, b in zip(whole.history, resumed.history, strict=True):
+        assert untimed(a) == untimed(b)
+    assert whole.evaluations == resumed.evaluations
+    for (name, a), (_, b) in zip(whole.model.named_parameters(), resumed.model.named_parameters(), strict=True):
+        assert torch.equal(a, b), name
+    a, b = (t.learner.optimizer.state_dict()["state"] for t in (whole, resumed))
+    assert all(torch.equal(a[i][k], b[i][k]) for i in a for k in a[i])
+    records = [
+        [json.loads(line) for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
+        for run in ("whole", "part")
+    ]
+    assert len(records[0]) == len(records[1]) == 6 + 4
+    assert all(same_numbers(a, b) for a, b in zip(*records, strict=True))
+
+
+def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
+    """Press Ctrl-C during the rollout of the next iteration."""
+    rollout = trainer.rollout
+
+    def interrupted(tasks: Any) -> Any:
+        if trainer.iteration == iterations:
+            signal.raise_signal(signal.SIGINT)
+        return rollout(tasks)
+
+    trainer.rollout = interrupted  # type: ignore[method-assign]
+
+
+def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Path) -> None:
+    """The checkpoint is that of whole iterations, so that the resumed run equals the uninterrupted one."""
+    config = replace(SHORT, out=str(tmp_path / "run"), checkpoint_every=0)
+    trainer, reference = make_trainer(config), make_trainer(SHORT)
+    update = trainer.learner.update
+
+    def interrupted(*arguments: Any) -> Any:
+        if trainer.iteration == 1:
+            signal.raise_signal(signal.SIGINT)
+        return update(*arguments)
+
+    trainer.learner.update = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    resumed = make_trainer(config)
+    resumed.resume(tmp_path / "run")
+    resumed.train()
+    reference.train()
+    for a, b in zip(reference.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> None:
+    trainer, done = make_trainer(replace(SHORT, iterations=1)), []
+    thread = threading.Thread(target=lambda: done.append(trainer.train()))
+    thread.start()
+    thread.join()
+    assert len(done[0]) == 1
+
+
+def test_checkpoints_play_at_once_and_writing_is_atomic(
+    make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agents.models.transformers import TransformersModel
+    from agents.msgrpo import checkpoint
+
+    out = tmp_path / "run"
+    config = replace(SHORT, iterations=2, out=str(out), checkpoint_every=1, eval_every=1, eval_episodes=2)
+    trainer = make_trainer(config)
+    trainer.train()
+    for name in ("last", "best"):
+        model = TransformersModel.from_pretrained(out / name, device="cpu")
+        assert model.generate_ids([(1, 2)], trainer.policy.decoding, [(0,)])
+        assert MSGRPOConfig.from_toml(out / name / "msgrpo.toml") == trainer.config
+    for a, b in zip(
+        TransformersModel.from_pretrained(out / "last").model.parameters(), trainer.model.parameters(), strict=True
+    ):
+        assert torch.equal(a, b)
+    assert not list((out / "checkpoints").glob(".writing*"))
+    before = (out / "last").resolve()
+
+    def power_cut(*arguments: Any) -> None:
+        raise OSError("power cut")
+
+    monkeypatch.setattr(checkpoint.torch, "save", power_cut)
+    trainer.iteration = 7
+    with pytest.raises(OSError, match="power cut"):
+        trainer.save()
+    assert (out / "last").resolve() == before and checkpoint.find_checkpoint(out) == before
+
+
+def test_old_checkpoints_go_but_last_and_best_stay(make_trainer: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    trainer = make_trainer(replace(SHORT, out=str(out), checkpoint_every=1, eval_every=4, eval_episodes=1))
+    trainer._best = 99.0
+    trainer.train()
+    left = sorted(path.name for path in (out / "checkpoints").iterdir())
+    assert left == ["iteration-000001", "iteration-000004"]  # the first became best for want of another
+    assert (out / "last").resolve().name == "iteration-000004"
+
+
+def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: Any) -> None:
+    seen: list[Any] = []
+
+    def evaluate(policy: Any, game: Any, count: int) -> Any:
+        from agents.msgrpo.evaluation import evaluation_tasks
+        from agents.rollout import rollout
+
+        tasks = evaluation_tasks(game, count)
+        seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])
+        return list(rollout(policy, tasks))
+
+    config = replace(SHORT, iterations=1, eval_every=1, eval_episodes=3, eval_scenarios=("snake",))
+    trainer = make_trainer(config, evaluate=evaluate)
+    trainer.train()
+    assert seen[:3] == [0.5, [40_000, 40_001, 40_002], 0.0] and len(seen) == 6
+    assert [done for done, _ in trainer.evaluations] == [0, 1]
+
+
+def test_layouts_met_in_training_are_counted(make_trainer: Any) -> None:
+    """The corridor has two initial states: after a few groups both have been met."""
+    trainer = make_trainer(replace(SHORT, groups=8, iterations=1, eval_every=1, eval_episodes=5))
+    trainer.train()
+    assert [results[0].layouts_seen_in_training for _, results in trainer.evaluations] == [0, 5]
+
+
+def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_path: Path) -> None:
+    trainer = make_trainer(replace(SHORT, out=str(tmp_path / "run"), abort_grad_norm=1e-9))
+    with pytest.raises(TrainingDivergedError) as error:
+        trainer.train()
+    text = str(error.value)
+    assert "iteration 1" in text and "abort_grad_norm" in text and "learning_rate" in text
+    rows = [json.loads(line) for line in (tmp_path / "run/diverged-iteration-1.jsonl").read_text().splitlines()]
+    assert rows and rows[0]["tokens"]["response"] and "advantage" in rows[0]
+
+
+def test_samples_and_tensorboard(make_trainer: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    make_trainer(replace(SHORT, out=str(out), samples_every=2, samples_shown=1, tensorboard=True)).train()
+    samples = (out / "samples.txt").read_text()
+    assert samples.count("=====") == 2 and "cell" in samples and "reward" in samples
+    assert list((out / "tensorboard").glob("events*"))
+
+
+def test_a_folder_with_a_run_is_not_overwritten(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, iterations=1, out=str(tmp_path / "run"))
+    make_trainer(config).train()
+    with pytest.raises(ConfigError, match="--resume"):
+        make_trainer(config).train()
+
+
+def test_two_player_games_are_trained_on_both_sides(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, group_size=2, horizon=2), "snake-duel")
+    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    assert len(rollouts) == 2 * 2 * 2 and len({t.group for t in rollouts}) == 2 * 2
+    assert trainer.iterate()["episodes"] == 8
+
+
+def test_unusable_models_and_games_are_refused_with_a_reason(
+    make_trainer: Any, make_llama: Any, tokenizer: Any, prompt_file: str
+) -> None:
+    from transformers import LlamaModel, T5Config, T5ForConditionalGeneration
+
+    small = make_llama(len(tokenizer))
+    t5 = T5ForConditionalGeneration(T5Config(vocab_size=200, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
+    broken = make_llama(len(tokenizer))
+    broken.lm_head.weight.data[0, 0] = float("nan")
+    config = replace(SHORT, prompt_file=prompt_file)
+    for model, tok, words in [
+        (object(), tokenizer, "not a transformers model"),
+        (t5, tokenizer, "encoder-decoder"),
+        (small, None, "without a tokenizer"),
+        (make_llama(5), tokenizer, "5 rows"),
+        (make_llama(len(tokenizer)).requires_grad_(False), tokenizer, "lora_rank"),
+        (broken, tokenizer, "not finite"),
+        (LlamaModel(small.config), tokenizer, "AutoModelForCausalLM"),
+    ]:
+        with pytest.raises((UnusableModelError, ValueError), match=words):
+            MSGRPOTrainer(model, tok, "TestCorridor-v0", config, quiet=True)
+    with pytest.raises(UnusableModelError, match="max_response_tokens"):
+        make_trainer(replace(SHORT, max_response_tokens=4096))
+    with pytest.raises(ConfigError, match="frozen-lake"):
+        make_trainer(SHORT, "frozen-lakes")
+    with pytest.raises(ConfigError, match="scenarios is empty"):
+        make_trainer(SHORT, "")
+    with pytest.raises(ConfigError, match="prompt_file"):
+        MSGRPOTrainer(small, tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file="none.toml"), quiet=True)
+    with pytest.raises(ValueError, match="max_prompt_tokens is 3"):
+        make_trainer(replace(SHORT, max_prompt_tokens=3)).iterate()
+
+
+def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, lora_rank=2, kl_coefficient=0.1, learning_rate=0.05))
+    before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
+    history = trainer.train()
+    changed = {n for n, p in trainer.model.named_parameters() if not torch.equal(before[n], p)}
+    assert changed and all("lora_" in name for name in changed)
+    assert history[0]["kl"] == pytest.approx(0, abs=1e-9) and history[-1]["kl"] > 1e-6
+
+
+@pytest.mark.parametrize("settings", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}, {"packing": "rows"}])
+def test_other_ways_to_compute_an_iteration(make_trainer: Any, settings: dict[str, Any]) -> None:
+    metrics = make_trainer(replace(SHORT, **settings)).iterate()
+    assert metrics["grad_norm"] > 0 and metrics["mismatch_max"] < 0.2
+
+
+def test_chat_templates_and_pad_tokens_are_used_where_there_are_any(
+    make_llama: Any, tokenizer: Any, prompt_file: str
+) -> None:
+    tokenizer.pad_token = "?"
+    tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[reply]"
+    trainer = MSGRPOTrainer(
+        make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file=prompt_file), quiet=True
+    )
+    (trajectory, *_) = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    prompt = tokenizer.decode(trajectory.episode.steps[0].turn.prompt_ids)
+    marked = "?" * len("[user]Go ") + "right?\n\n" + trajectory.episode.steps[0].observation + "\n\n"
+    assert prompt == marked + "?" * len("Answer:[reply]")
+    assert trainer.iterate()["grad_norm"] > 0
