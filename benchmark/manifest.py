@@ -44,7 +44,7 @@ def new_manifest(
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(),
         "settings": counting_settings(options),
-        "operation": {name: getattr(options, name) for name in OPERATING if name != "out"},
+        "operation": {name: getattr(options, name) for name in OPERATING if name not in ("out", "cache")},
         "agents": [dict(card) for card in cards],
         "prices": dict(prices),
         **plan.to_json(),

@@ -68,6 +68,7 @@ OPTIONS = (
     Option("run_timeout", float, None, "seconds for the whole run; then it stops, and can be resumed", "S", least=0),
     Option("max_cost", float, None, "stop when this much has been spent; needs --prices", "USD", least=0),
     Option("prices", str, None, "file with prices per million tokens (TOML)", "FILE"),
+    Option("cache", str, None, "file with the responses of deterministic models (temperature 0), to reuse", "FILE"),
     Option("out", str, None, "run folder (default runs/<time>-<id>)", "DIR"),
 )
 COUNTING = tuple(option.name for option in OPTIONS if option.counts)
@@ -95,6 +96,7 @@ class RunOptions:
     run_timeout: float | None = None
     max_cost: float | None = None
     prices: str | None = None
+    cache: str | None = None
     out: str | None = None
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""

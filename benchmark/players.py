@@ -4,10 +4,11 @@
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
+from agents.models.base import LanguageModel
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.manifest import data_digest
@@ -51,7 +52,7 @@ class Players:
             twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
             raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
         self._options = options
-        self._first: dict[str, Policy] = {}
+        self._kept: dict[str, Policy] = {}
 
     def check(self) -> list[dict[str, Any]]:
         """Make every agent once, so that what is missing is said before the first episode, and describe them.
@@ -63,8 +64,8 @@ class Players:
         for name in self.specs:
             policy = self.load(name)
             cards.append(card_of(self.specs[name], policy))
-            if len(self._first) < 1 or not hasattr(policy, "model"):
-                self._first[name] = policy  # not every model at once: memory
+            if not isinstance(getattr(policy, "model", None), LanguageModel) or len(self._kept) < 1:
+                self._kept[name] = policy  # not every model at once: memory
         return cards
 
     def load(self, name: str) -> Policy:
@@ -73,7 +74,7 @@ class Players:
         Raises:
             UsageError: as :meth:`check`.
         """
-        kept = self._first.pop(name, None)
+        kept = self._kept.pop(name, None)
         return kept if kept is not None else load_policy(self.specs[name].spec, self._options)
 
 
@@ -88,19 +89,20 @@ def load_policy(spec: str, options: RunOptions) -> Policy:
     try:
         return load_agent(spec, **model_options(options))
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
-        raise UsageError(f"agent {spec!r}: {_sentence(error)}") from None
+        sentence = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
 
 
 def model_options(options: RunOptions) -> dict[str, Any]:
     """The options that models take, those that somebody set."""
-    names = ("base_url", "temperature", "top_p", "max_tokens", "mode", "history", "prompts")
+    names = ("base_url", "temperature", "top_p", "max_tokens", "mode", "history", "prompts", "cache")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     return {**given, "timeout": options.timeout, "max_retries": options.max_retries}
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     """What results say about an agent: ``name spec kind settings``."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = _plain(getattr(policy, "settings", {}))
     model = getattr(policy, "model", None)
     if model is not None:
         settings |= {"model": getattr(model, "name", type(model).__name__)}
@@ -130,13 +132,9 @@ def _plain_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def default_agents(available: Callable[[], Sequence[str]] | None = None) -> list[str]:
+def default_agents() -> list[str]:
     """Who plays when nobody is named: the scripted players and the embedded models."""
-    return ["random", "greedy", "planner", *(available or embedded_models)()]
+    return ["random", "greedy", "planner", *embedded_models()]
 
 
 def embedded_models() -> list[str]:
@@ -145,8 +143,6 @@ def embedded_models() -> list[str]:
 
     if find_spec("torch") is None or find_spec("transformers") is None:
         return []
-    try:
-        from agents.load import embedded_agents
-    except ImportError:
-        return []
+    from agents.load import embedded_agents
+
     return list(embedded_agents())

@@ -4,7 +4,7 @@
   expected return of the uniform policy by the same recursion.
 * Every other game for one player: the returns of the ``random`` and the ``planner`` agent on the same seeds. They are
   taken from the results where these agents played, else played here, once: the values are kept in a cache folder
-  (``TEXTBENCH_CACHE``, or ``textbench`` in the user's cache folder), keyed by the rules' and the players' source code.
+  (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder), keyed by the rules' and players' source code.
 """
 
 import hashlib
@@ -147,7 +147,6 @@ def _uniform_value(game: Any, state: Any, horizon: int) -> float:
 def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
     """The agent's returns, played; ``None`` where it can't play this game."""
     from agents.load import load_agent
-
     from agents.rollout import EpisodeTask, rollout
 
     tasks = (EpisodeTask.of(scenario, seed) for seed in seeds)
@@ -166,7 +165,7 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
 
 def cache_folder() -> Path:
     """Where reference values are kept between commands."""
-    given = os.environ.get("TEXTBENCH_CACHE")
+    given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"

@@ -178,7 +178,7 @@ def _bca_interval(value: float, replicates: Array, left_out: Array) -> tuple[flo
     bias = float(ndtri((np.mean(replicates < value) + np.mean(replicates <= value)) / 2))
     deviations = left_out.mean() - left_out
     spread = float((deviations**2).sum())
-    if isfinite(bias) and spread > 0:
+    if isfinite(bias) and spread > 1e-20:  # else all but constant, and the skewness is rounding noise
         acceleration = float((deviations**3).sum()) / (6 * spread**1.5)
         z = bias + ndtri(levels)
         levels = ndtr(bias + z / (1 - acceleration * z))

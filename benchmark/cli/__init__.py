@@ -33,6 +33,9 @@ COMMANDS = {
 }
 """Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
 
+PASSED_ON = ("train", "reproduce")
+"""Commands that read their own arguments, ``--help`` included."""
+
 INTERRUPTED = 130
 
 
@@ -91,6 +94,10 @@ def _dispatch(arguments: list[str]) -> int:
 
         raise unknown_name("command" if not name.startswith("-") else "option before the command", name, COMMANDS)
     command = import_module(f"benchmark.cli.{name}")
+    if name in PASSED_ON:
+        from argparse import Namespace
+
+        return int(command.run(Namespace(arguments=rest)))
     parser = Parser(
         prog=f"textbench {name}",
         description=command.__doc__,

@@ -1,0 +1,129 @@
+"""Say what is installed, which agents can run, what is missing and the command for it; ask an agent one question.
+
+examples:
+  textbench doctor
+  textbench doctor --agent openai:gpt-4o-mini
+  textbench doctor --agent openai:my-model --base-url http://127.0.0.1:8000/v1
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from benchmark.options import add_options, read_options
+
+_NAMES = ("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "max_retries", "timeout")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Whom to ask."""
+    parser.add_argument("--agent", metavar="SPEC", help="ask this agent for one action: tests the key and the endpoint")
+    add_options(parser, _NAMES)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: Namespace) -> int:
+    """Examine."""
+    import json
+    import platform
+
+    from benchmark.catalogue import agent_kinds
+    from benchmark.manifest import code_version, package_versions
+    from benchmark.references import cache_folder
+
+    document: dict[str, Any] = {
+        "textbench": code_version(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "packages": package_versions(),
+        "device": _device(),
+        "cache": str(cache_folder()),
+        "agents": [kind._asdict() for kind in agent_kinds()],
+    }
+    if args.agent:
+        document["question"] = ask(args.agent, read_options(args, names=_NAMES))
+    if args.json:
+        print(json.dumps(document, indent=1))
+    else:
+        _print(document)
+    return 0 if document.get("question", {}).get("error") is None else 1
+
+
+def ask(spec: str, options: Any) -> dict[str, Any]:
+    """Ask an agent for the first action of an episode: one request."""
+    from time import perf_counter
+
+    from agents.turn import TurnRequest
+    from benchmark.players import AgentSpec, load_policy
+    from benchmark.redaction import Redactor
+    from textgames.scenarios import SCENARIOS
+
+    policy = load_policy(AgentSpec.parse(spec).spec, options)
+    scenario = SCENARIOS["frozen-lake"]
+    env = scenario.parallel_env()
+    observations, infos = env.reset(seed=scenario.first_seed)
+    (player,) = observations
+    request = TurnRequest(
+        observation=observations[player],
+        instructions=env.instructions(player),
+        legal_actions=infos[player]["legal_actions"],
+        player=player,
+        steps_left=scenario.horizon,
+        game=env.game,
+        seed=(scenario.first_seed, 0, 0),
+    )
+    started = perf_counter()
+    (turn,) = policy.act([request])
+    scrub = Redactor.from_environment([options.base_url or ""]).scrub
+    action = env.game.interpret(turn.response, env.state(), player)
+    return {
+        "agent": spec,
+        "error": None if turn.error is None else scrub(turn.error),
+        "response": scrub(turn.response),
+        "action": action,
+        "finish_reason": turn.finish_reason,
+        "tokens": [turn.usage.prompt_tokens, turn.usage.completion_tokens],
+        "seconds": round(perf_counter() - started, 3),
+    }
+
+
+def _device() -> str:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return "no torch"
+    import torch
+
+    if torch.cuda.is_available():
+        return f"CUDA: {torch.cuda.get_device_name(0)}"
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def _print(document: dict[str, Any]) -> None:
+    from benchmark.tables import Sheet, print_sheets, stdout_console
+
+    code = document["textbench"]
+    commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""
+    rows = [
+        ("textbench", code["version"], commit),
+        ("python", document["python"], document["platform"]),
+        *((name, version, "") for name, version in document["packages"].items()),
+        ("device", document["device"], ""),
+        ("cache", document["cache"], ""),
+    ]
+    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows))]
+    lines = tuple(
+        (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
+        for kind in document["agents"]
+    )
+    sheets.append(Sheet("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
+    if "question" in document:
+        answer = document["question"]
+        if answer["error"] is not None:
+            fields = [("error", answer["error"])]
+        else:
+            read = answer["action"] or "none that counts: the response names no legal action"
+            fields = [("action", read), ("response", answer["response"]), ("finish reason", answer["finish_reason"])]
+            fields.append(("tokens", f"{answer['tokens'][0]} + {answer['tokens'][1]}"))
+        fields.append(("seconds", str(answer["seconds"])))
+        sheets.append(Sheet(f"one question to {answer['agent']}", ("<", "<"), tuple(fields)))
+    print_sheets(sheets, stdout_console())

@@ -1,0 +1,20 @@
+"""Fine-tune a model with MS-GRPO: the same as python -m agents.msgrpo, with the benchmark's scenarios for evaluation.
+
+example:
+  textbench train --config configs/NAME.toml --set iterations=10
+"""
+
+from argparse import Namespace
+
+
+def run(args: Namespace) -> int:
+    """Train; ``args.arguments`` goes to the trainer as it is."""
+    from benchmark.catalogue import needs
+    from benchmark.errors import UsageError
+
+    missing = needs("torch", "transformers", "accelerate", extra="train")
+    if missing is not None:
+        raise UsageError(f"training needs {missing}")
+    from agents.msgrpo.__main__ import main
+
+    return main(args.arguments)

@@ -1,0 +1,49 @@
+"""Show the leaderboard page in a browser: tables, comparison of two agents, replays. Served to this machine only.
+
+examples:
+  textbench view                 the newest run
+  textbench view runs/a leaderboards --port 8080
+"""
+
+from argparse import ArgumentParser, Namespace
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What to show."""
+    parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
+    parser.add_argument(
+        "--max-episodes", type=int, default=5000, metavar="N", help="replays on the page (default 5000)"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Serve the page until Ctrl-C."""
+    from benchmark.cli.sources import given_or_newest
+    from benchmark.errors import UsageError
+    from benchmark.references import References
+    from benchmark.report import render_page
+    from benchmark.report.server import serve_page
+    from benchmark.results import read_results
+    from benchmark.session import Output
+    from benchmark.view_data import results_document
+
+    output = Output()
+    results = read_results(given_or_newest(args.sources, output))
+    document = results_document(
+        results, title=args.title, max_episodes=max(1, args.max_episodes), references=References(results, output.say)
+    )
+    try:
+        serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=_announce)
+    except OSError as error:
+        raise UsageError(str(error)) from None
+    return 0
+
+
+def _announce(url: str) -> None:
+    import sys
+
+    print(url, flush=True)
+    print("Ctrl-C ends it", file=sys.stderr, flush=True)
