@@ -1,0 +1,63 @@
+"""Running the command in this process, in a folder of its own, without anybody's keys."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.record import canonical_lines
+from benchmark.store import RunFolder
+
+
+class Done(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def reference_cache(tmp_path_factory):
+    """One cache of reference values for all tests."""
+    return tmp_path_factory.mktemp("references")
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch, reference_cache):
+    """An empty working folder and a clean environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+    return tmp_path
+
+
+@pytest.fixture
+def textbench(workplace, capsys):
+    """``textbench("run", "--agent", "random")`` -> exit code, stdout, stderr."""
+
+    def run(*arguments) -> Done:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def small_run(textbench):
+    """A run of two agents on two scenarios, three episodes each."""
+    done = textbench(
+        *("run", "--agent", "random", "--agent", "greedy", "--episodes", 3, "--out", "small", "--quiet"),
+        *("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery"),
+    )
+    assert done.code == 0, done.err
+    return Path("small")
+
+
+def counted(folder) -> bytes:
+    """Everything in a run that counts, in canonical form."""
+    return b"".join(canonical_lines(RunFolder.open(Path(folder)).records()))
