@@ -102,7 +102,7 @@ function makeTransport(last) {
     "aria-label": "Round",
     oninput: (event) => showStep(Number(event.target.value)),
   });
-  const count = el("output", { for: "step-slider" });
+  const count = el("span", { class: "count" });
   const bar = el(
     "div",
     { class: "transport", role: "group", "aria-label": "Stepping" },

@@ -96,8 +96,7 @@ function itemTable(name, caption, columns, items, limit = 100) {
     draw();
   };
   draw();
-  const parts = [bar, table, more];
-  const box = el("div", {}, parts);
+  const box = el("div", { class: "wide" }, bar, table, more);
   makeSortable(table, order);
   markSorted(table, columns[0].key, columns[0].first || "descending");
   return box;

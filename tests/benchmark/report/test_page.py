@@ -175,17 +175,19 @@ def test_same_document_gives_the_same_page(documents: Documents) -> None:
 
 def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
     document = documents["usual"]
-    text = " ".join(Reader(render_page(document)).text)
-    for score in document["scores"]:
-        assert score["mean_return"]
-        assert number(score["mean_return"]["value"]) in text
-    for section in (scenario_section(document, scenario) for scenario in document["scenarios"]):
-        for table in section.tables:
-            ranked = [row[0].sort for row in table.rows]
-            assert ranked == sorted(ranked, key=lambda value: float(value or math.inf)) or table.sorted_by != "rank"
-            for bar in (cell.bar for row in table.rows for cell in row if cell.bar):
-                assert 0 <= bar.low <= bar.value <= bar.high <= 100
-                assert all(0 <= mark <= 100 for mark in bar.marks)
+    for scenario in document["scenarios"]:
+        table = scenario_section(document, scenario).tables[0]
+        scores = {score["agent"]: score for score in document["scores"] if score["scenario"] == scenario["name"]}
+        assert [row[1].text for row in table.rows] == sorted(scores, key=lambda name: scores[name]["rank"] or 0)
+        for rank, agent, episodes, mean, *_ in table.rows:
+            score = scores[agent.text]
+            assert score["mean_return"]
+            assert (rank.text, episodes.text) == (str(score["rank"]), str(score["episodes"]))
+            assert mean.text == number(score["mean_return"]["value"])
+            assert mean.interval == f"[{number(score['mean_return']['low'])}, {number(score['mean_return']['high'])}]"
+            assert mean.bar
+            assert 0 <= mean.bar.low <= mean.bar.value <= mean.bar.high <= 100
+            assert all(0 <= mark <= 100 for mark in mean.bar.marks)
 
 
 def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:

@@ -55,7 +55,7 @@ def test_refuses_other_host_names(server: PageServer, host: str) -> None:
 
 def test_has_no_other_path_and_takes_nothing(server: PageServer) -> None:
     assert ask(server, path="/../../etc/passwd")[0] == 404
-    assert ask(server, path="//")[0] == 404
+    assert ask(server, path="/index.html")[0] == 404
     assert ask(server, method="POST")[0] == 501
 
 
