@@ -132,14 +132,10 @@ class OpenAIModel:
         try:
             body = await self._post(self._request(prompt, decoding, seed))
             completion = read_completion(body, decoding)
-        except openai.APITimeoutError:
-            attempts = f" in each of {self._max_retries + 1} attempts" if self._max_retries else ""
-            completion = self._failed(f"no answer from {self.base_url} within {self._timeout:g} s{attempts}")
         except openai.APIStatusError as error:
             completion = self._failed(f"status {error.status_code} from {self.base_url}: {_message(error)}")
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            completion = self._failed(f"no connection to {self.base_url}: {type(cause).__name__}: {cause}")
+            completion = self._failed(self._lost(error))
         except BadAnswerError as error:
             completion = self._failed(f"{self.base_url} answered with {error}")
         except self._transport_errors as error:  # what the package lets through: an answer that isn't even HTTP
@@ -198,7 +194,7 @@ class OpenAIModel:
         # its transport library is httpx2 since openai 3 and httpx before; the types have the same names
         transport = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
         self._response_type = transport.Response
-        self._transport_errors = (OSError, transport.HTTPError, *_aiohttp_errors())
+        self._transport_errors = (OSError, transport.HTTPError, _aiohttp_error())
         limits = transport.Limits(
             max_connections=_MAX_CONNECTIONS,
             max_keepalive_connections=_MAX_CONNECTIONS,
@@ -225,6 +221,22 @@ class OpenAIModel:
 
     # ---------------------------------------------------------------- answers
 
+    def _lost(self, error: BaseException) -> str:
+        """What to say of a request without an answer: too late, or no connection, and why.
+
+        The package calls a refused connection a time-out too when its transport is aiohttp, so the causes decide.
+        """
+        import openai
+
+        causes = [error]
+        while (cause := causes[-1].__cause__) is not None:
+            causes.append(cause)
+        lost = [c for c in causes if isinstance(c, OSError | _aiohttp_error()) and not isinstance(c, TimeoutError)]
+        if isinstance(error, openai.APITimeoutError) and not lost:
+            attempts = f" in each of {self._max_retries + 1} attempts" if self._max_retries else ""
+            return f"no answer from {self.base_url} within {self._timeout:g} s{attempts}"
+        return f"no connection to {self.base_url}: {type(causes[-1]).__name__}: {causes[-1]}"
+
     def _failed(self, message: str) -> Completion:
         text = self._redact(" ".join(message.split()))
         if len(text) > _MESSAGE_LENGTH:
@@ -246,12 +258,13 @@ def _http_client(limits: Any) -> Any:
     return openai.DefaultAioHttpClient(limits=limits)
 
 
-def _aiohttp_errors() -> tuple[type[Exception], ...]:
+def _aiohttp_error() -> type[Exception]:
+    """What all errors of aiohttp are; where it isn't installed, an error that doesn't occur."""
     try:
         import aiohttp
     except ImportError:
-        return ()
-    return (aiohttp.ClientError,)
+        return BadAnswerError
+    return aiohttp.ClientError
 
 
 def _seed_number(seed: tuple[int, ...]) -> int:

@@ -41,6 +41,7 @@ FAULTS: dict[str, str] = {
     "content-filter": "an answer withheld by the content filter",
     "cut": "an answer cut off in the middle, finish_reason length",
     "garbage": "an answer that names no action",
+    "old-limit": "status 400 to max_tokens, as models answer that want max_completion_tokens",
 }
 
 MOVES = ("left", "down", "right", "up")
@@ -270,6 +271,9 @@ class _Connection(asyncio.Protocol):
         if fault == "429":
             error = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
             self.send(429, error, f"Retry-After: {server.retry_after}\r\n")
+        elif fault == "old-limit" and "max_tokens" in request:
+            message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            self.send(400, {"error": {"message": message, "type": "invalid_request_error", "param": "max_tokens"}})
         elif fault in ("400", "500"):
             self.send(int(fault), {"error": {"message": f"injected {fault}", "type": "injected"}})
         elif fault == "503":

@@ -1,0 +1,142 @@
+"""The response cache: what is kept, for whom, and what happens to a bad file."""
+
+import asyncio
+import multiprocessing
+import sqlite3
+import threading
+
+import pytest
+
+from agents import Completion, Decoding, ResponseCache, ScriptedModel, Usage
+from agents.models.cache import ResponseCacheError, cached
+from agents.turn import Message
+
+PROMPT = (Message("user", "hi"),)
+GREEDY, SAMPLED = Decoding(temperature=0), Decoding(temperature=0.5)
+
+
+def ask(model, decoding, prompt=PROMPT, seed=(1,)):
+    return model.generate([prompt], decoding, [seed])[0]
+
+
+def counting_model(name="m"):
+    return ScriptedModel((f"answer {n}" for n in range(100)), name=name)
+
+
+def test_deterministic_decoding_is_asked_once(tmp_path):
+    cache = ResponseCache(tmp_path / "sub" / "cache.sqlite")
+    model = cached(counting_model(), cache)
+    first, second = ask(model, GREEDY), ask(model, GREEDY, seed=(2,))
+    assert (first.text, second.text) == ("answer 0", "answer 0")
+    assert (first.usage.cached, second.usage.cached) == (False, True)
+    assert second.usage[:2] == first.usage[:2]
+    assert ask(model, GREEDY, (Message("user", "other"),)).text == "answer 1"
+    assert ask(model, Decoding(temperature=0, max_tokens=9)).text == "answer 2"
+    assert ask(cached(counting_model("other model"), cache), GREEDY).text == "answer 0"
+    assert len(cache) == 4
+
+
+def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(tmp_path):
+    model = cached(counting_model(), ResponseCache(tmp_path / "a"))
+    assert [ask(model, SAMPLED).text for _ in range(2)] == ["answer 0", "answer 1"]
+    model = cached(counting_model(), ResponseCache(tmp_path / "b", sampled=True))
+    texts = [ask(model, SAMPLED, seed=seed).text for seed in ((1,), (2,), (1,))]
+    assert texts == ["answer 0", "answer 1", "answer 0"]
+
+
+def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(tmp_path):
+    model = cached(counting_model(), ResponseCache(tmp_path / "c"))
+    other = (Message("user", "other"),)
+    texts = [c.text for c in model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])]
+    assert texts == ["answer 0", "answer 1", "answer 0"]
+
+
+def test_everything_of_a_completion_survives_and_errors_are_not_kept(tmp_path):
+    whole = Completion("é\n", (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2), 0.5)
+    failed = Completion("", finish_reason="error", error="status 500")
+    cache = ResponseCache(tmp_path / "c")
+    model = cached(ScriptedModel([failed, whole]), cache)
+    assert ask(model, GREEDY).error == "status 500"
+    ask(model, GREEDY)
+    cache.close()
+    kept = ask(cached(ScriptedModel([]), ResponseCache(tmp_path / "c")), GREEDY)  # the same name, no responses left
+    assert kept == Completion("é\n", (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2, True), 0.0)
+
+
+def test_a_server_model_is_cached_too(tmp_path):
+    class Server:
+        name, settings, calls = "m", {"base_url": "http://a/v1"}, 0
+
+        async def generate_async(self, prompt, decoding, seed):
+            self.calls += 1
+            return Completion(f"call {self.calls}")
+
+    cache = ResponseCache(tmp_path / "c")
+    model, elsewhere = Server(), Server()
+    elsewhere.settings = {"base_url": "http://b/v1"}
+
+    async def play():
+        answers = [await cached(model, cache).generate_async(PROMPT, GREEDY, (n,)) for n in range(3)]
+        answers.append(await cached(elsewhere, cache).generate_async(PROMPT, GREEDY, ()))
+        return [answer.text for answer in answers]
+
+    assert asyncio.run(play()) == ["call 1"] * 4
+    assert (model.calls, elsewhere.calls) == (1, 1)
+
+
+def test_many_threads_share_a_cache(tmp_path):
+    cache = ResponseCache(tmp_path / "c")
+    errors = []
+
+    def work(worker):
+        try:
+            for n in range(30):
+                cache.put(f"key {n}", Completion(f"text {n}"))
+                kept = cache.get(f"key {(n * 7 + worker) % 30}")
+                assert kept is None or kept.text.startswith("text")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(cache) == 30
+
+
+def _fill(path, worker):
+    cache = ResponseCache(path)
+    for n in range(40):
+        cache.put(f"{worker} {n}", Completion("x"))
+    cache.close()
+
+
+def test_many_processes_share_a_cache(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path / "c", n)) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert len(ResponseCache(tmp_path / "c")) == 80
+
+
+def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
+    (tmp_path / "text").write_text("this is no database, but it is longer than a header" * 100)
+    with pytest.raises(ResponseCacheError, match=r"file is not a database\. Delete it"):
+        ResponseCache(tmp_path / "text")
+    with sqlite3.connect(tmp_path / "foreign") as foreign:
+        foreign.execute("CREATE TABLE stamps (country TEXT)")
+    foreign.close()
+    with pytest.raises(ResponseCacheError, match="another program"):
+        ResponseCache(tmp_path / "foreign")
+    with pytest.raises(ResponseCacheError, match="unable to open"):
+        ResponseCache(tmp_path)
+    cache = ResponseCache(tmp_path / "good")
+    cache._run("INSERT INTO responses VALUES ('k', '{broken')")
+    with pytest.raises(ResponseCacheError, match="an entry can't be read"):
+        cache.get("k")
+    cache.close()

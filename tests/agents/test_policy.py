@@ -1,0 +1,155 @@
+"""Language-agent policies over scripted models: what goes in, what comes out, and which errors are whose."""
+
+import asyncio
+import itertools
+import pickle
+
+import pytest
+
+from agents import Completion, Decoding, LanguageAgentPolicy, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
+from agents.models.scripted import ScriptExhaustedError
+from agents.policy import AsyncLanguageAgentPolicy
+from agents.turn import AsyncPolicy, Policy
+
+
+class Server:
+    """A model behind a server that answers out of order and counts what is in flight."""
+
+    name = "server"
+
+    def __init__(self):
+        self.in_flight = self.peak = self.closed = 0
+
+    async def generate_async(self, prompt, decoding, seed):
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        await asyncio.sleep(0.001 * (5 - seed[0]) if seed else 0)
+        self.in_flight -= 1
+        if seed == (3,):
+            return Completion("", finish_reason="error", error="status 500")
+        return Completion(f"{seed} {prompt[-1].content.split()[0]}")
+
+    async def aclose(self):
+        self.closed += 1
+
+
+def test_a_turn_holds_the_prompt_and_everything_that_the_model_told():
+    completion = Completion("<action>up</action>", (1, 2), (3,), (-0.5,), "length", Usage(2, 1), 0.25)
+    seen = []
+
+    def script(prompt, decoding, seed):
+        seen.append((prompt, decoding, seed))
+        return completion
+
+    decoding = Decoding(temperature=0.0, max_tokens=7)
+    policy = LanguageAgentPolicy(ScriptedModel(script), PromptMap("direct"), decoding, name="me")
+    request = TurnRequest("obs", "rules", ("up",), seed=(4, 2))
+    (turn,) = policy.act([request])
+    prompt = PromptMap("direct")(request)
+    assert turn == Turn("<action>up</action>", prompt, (1, 2), (3,), (-0.5,), "length", Usage(2, 1), 0.25)
+    assert seen == [(prompt, decoding, (4, 2))]
+    assert policy.name == "me"
+
+
+def test_bare_observations_are_requests():
+    policy = LanguageAgentPolicy(ScriptedModel(["a", "b"]))
+    assert [turn.response for turn in policy.act(["one", TurnRequest("two")])] == ["a", "b"]
+    assert policy.act([]) == []
+    with pytest.raises(TypeError, match="write act"):
+        policy.act("one")
+    with pytest.raises(TypeError, match="got int"):
+        policy.act([1])
+
+
+def test_provider_errors_are_returned_and_programming_errors_raised():
+    failing = Completion("", finish_reason="error", error="status 503")
+    (turn,) = LanguageAgentPolicy(ScriptedModel([failing])).act(["obs"])
+    assert (turn.error, turn.response, turn.finish_reason) == ("status 503", "", "error")
+    with pytest.raises(ZeroDivisionError):
+        LanguageAgentPolicy(ScriptedModel(lambda *_: 1 / 0)).act(["obs"])
+    with pytest.raises(TypeError, match=r"generate\(\) or generate_async\(\), got int"):
+        LanguageAgentPolicy(3)
+
+    class Forgetful(ScriptedModel):
+        def generate(self, prompts, decoding, seeds):
+            return super().generate(prompts[1:], decoding, seeds[1:])
+
+    with pytest.raises(RuntimeError, match="1 completions for 2 prompts"):
+        LanguageAgentPolicy(Forgetful(["x", "y"])).act(["a", "b"])
+
+
+def test_a_scripted_model_says_when_it_runs_out():
+    model = ScriptedModel(["only"], name="short")
+    policy = LanguageAgentPolicy(model)
+    policy.act(["obs"])
+    with pytest.raises(ScriptExhaustedError, match="'short' has given all of its 1 responses"):
+        policy.act(["obs"])
+    endless = LanguageAgentPolicy(ScriptedModel(itertools.cycle(["left", "right"])))
+    assert [turn.response for turn in endless.act(["o"] * 3)] == ["left", "right", "left"]
+    with pytest.raises(TypeError, match="got the string 'up'"):
+        ScriptedModel("up")
+
+
+def test_a_model_behind_a_server_makes_an_async_policy():
+    served = LanguageAgentPolicy(Server())
+    local = LanguageAgentPolicy(ScriptedModel(["x"]))
+    assert type(served) is AsyncLanguageAgentPolicy
+    assert isinstance(served, AsyncPolicy)
+    assert isinstance(local, Policy)
+    assert not isinstance(local, AsyncPolicy)
+    with pytest.raises(TypeError, match="generate_async"):
+        AsyncLanguageAgentPolicy(ScriptedModel(["x"]))
+
+
+def test_act_of_an_async_policy_keeps_the_order_and_its_limit():
+    server = Server()
+    policy = AsyncLanguageAgentPolicy(server, max_concurrency=2)
+    turns = policy.act([TurnRequest("obs", seed=(seed,)) for seed in range(5)])
+    assert [turn.response for turn in turns] == ["(0,) obs", "(1,) obs", "(2,) obs", "", "(4,) obs"]
+    assert [turn.error for turn in turns] == [None, None, None, "status 500", None]
+    assert (server.peak, server.closed) == (2, 1)
+
+
+def test_act_of_an_async_policy_inside_a_running_loop():
+    async def notebook_cell():
+        policy = LanguageAgentPolicy(Server())
+        with pytest.raises(ValueError, match="from the model"):
+            LanguageAgentPolicy(Broken()).act(["obs"])
+        return policy.act(["obs"])[0].response, (await policy.act_async("obs")).response
+
+    class Broken(Server):
+        async def generate_async(self, prompt, decoding, seed):
+            raise ValueError("from the model")
+
+    assert asyncio.run(notebook_cell()) == ("() obs", "() obs")
+
+
+def test_settings_are_plain_data():
+    policy = LanguageAgentPolicy(ScriptedModel([], name="m"), PromptMap(history_turns=3))
+    assert policy.settings["model"] == {"name": "m"}
+    assert policy.settings["decoding"] == {"temperature": 0.5, "top_p": 1.0, "max_tokens": 256, "stop": ["</action>"]}
+    assert policy.history_turns == 3
+
+
+def test_policies_travel_between_processes():
+    policy = pickle.loads(pickle.dumps(LanguageAgentPolicy(Server(), name="p")))
+    assert type(policy) is AsyncLanguageAgentPolicy
+    assert policy.name == "p"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": -1}, "temperature is a number of at least 0, got -1"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"top_p": 0}, "top_p is above 0 and at most 1, got 0"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"max_tokens": 0}, "max_tokens is a whole number of at least 1, got 0"),
+        ({"max_tokens": 2.5}, "max_tokens"),
+        ({"stop": "</action>"}, r"got the string '</action>'; write \('</action>',\)"),
+        ({"stop": ("",)}, "non-empty strings"),
+    ],
+)
+def test_bad_decoding_names_the_field_and_the_value(settings, said):
+    with pytest.raises(ValueError, match=said):
+        Decoding(**settings)

@@ -1,0 +1,133 @@
+"""The prompt map: texts as they are sent, to the letter, and what is said about a bad prompt file."""
+
+import pickle
+
+import pytest
+
+from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.turn import Message, TurnRequest
+
+REQUEST = TurnRequest(
+    observation="You are at (0, 0).",
+    instructions="Reach (1, 1).",
+    legal_actions=("left", "up"),
+    history=(("You are at (9, 9).", "<action>left</action>"), ("You are at (1, 0).", "no idea")),
+    steps_left=3,
+)
+THINK = """\
+Think first, then choose one action. Answer in exactly this form:
+<think>what matters in this position</think>
+<plan>the moves you intend</plan>
+<action>NAME</action>
+NAME is one of: left, up. Write one action tag only and nothing after it."""
+DIRECT = """\
+Choose one action. Answer with the action alone, in exactly this form:
+<action>NAME</action>
+NAME is one of: left, up. Write nothing else."""
+
+
+def test_think_is_the_default_and_history_is_off():
+    assert PromptMap()(REQUEST) == (Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{THINK}"),)
+
+
+def test_direct_mode():
+    assert PromptMap("direct")(REQUEST) == (Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{DIRECT}"),)
+
+
+def test_history_comes_as_chat_turns_oldest_first():
+    last = Message("user", f"You are at (0, 0).\n\n{THINK}")
+    turns = (
+        Message("user", "Reach (1, 1).\n\nYou are at (9, 9)."),
+        Message("assistant", "<action>left</action>"),
+        Message("user", "You are at (1, 0)."),
+        Message("assistant", "no idea"),
+    )
+    assert PromptMap(history_turns=2)(REQUEST) == (*turns, last)
+    assert PromptMap(history_turns=None)(REQUEST) == (*turns, last)
+    assert PromptMap(history_turns=9)(REQUEST) == (*turns, last)
+    assert PromptMap(history_turns=1)(REQUEST) == (
+        Message("user", "Reach (1, 1).\n\nYou are at (1, 0)."),
+        Message("assistant", "no idea"),
+        last,
+    )
+
+
+def test_a_bare_observation_has_no_empty_parts():
+    (message,) = PromptMap("direct")(TurnRequest("obs"))
+    assert message.content == (
+        "obs\n\nChoose one action. Answer with the action alone, in exactly this form:\n<action>NAME</action>\n"
+        "NAME is one of: the actions of the game. Write nothing else."
+    )
+
+
+def test_texts_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'system = "You are $player."\nobservation = "Left: $steps_left. $observation"\n'
+        '[response]\nshout = """\nCosts $$5 {not a placeholder}: $actions"""\n'
+    )
+    prompt = PromptMap.from_file(file, "shout", history_turns=1)(REQUEST)
+    assert prompt == (
+        Message("system", "You are player_0."),
+        Message("user", "Reach (1, 1).\n\nLeft: 4. You are at (1, 0)."),
+        Message("assistant", "no idea"),
+        Message("user", "Left: 3. You are at (0, 0).\n\nCosts $5 {not a placeholder}: left, up"),
+    )
+    # what the file leaves out stays as it was
+    assert PromptMap.from_file(file, "direct")(REQUEST)[-1].content.endswith(DIRECT)
+    unlimited = PromptMap.from_file(file)(TurnRequest("o"))
+    assert "Left: unlimited. o" in unlimited[-1].content
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sytem = 'x'", "unknown key 'sytem' (did you mean 'system'?)"),
+        ("system = 3", "system must be a text, got 3"),
+        ("response = 'x'", "response must be a table"),
+        ("[response]\nthink = 1", "response must be a table of texts"),
+        ("observation = 'look'", "observation must contain $observation"),
+        ("opening = 'Play!'", "opening (or system) must contain $instructions"),
+        ("observation = '$observatoin $observation'", "$observatoin (did you mean 'observation'?)"),
+        ("system = 'costs $ 5'", "lone dollar sign"),
+        ("opening = '$instructions $observation'", "$observation belongs in observation only"),
+        ("system = ", "can't read the prompt file"),
+    ],
+)
+def test_a_bad_prompt_file_is_refused_by_name(tmp_path, text, said):
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError) as caught:
+        PromptTexts.from_file(file)
+    assert said in str(caught.value)
+    assert "bad.toml" in str(caught.value)
+
+
+def test_a_missing_prompt_file(tmp_path):
+    with pytest.raises(ValueError, match="can't read the prompt file"):
+        PromptTexts.from_file(tmp_path / "none.toml")
+
+
+def test_bad_settings():
+    with pytest.raises(ValueError, match="unknown mode 'thnik' \\(did you mean 'think'\\?\\); there are think, direct"):
+        PromptMap("thnik")
+    for turns in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="history_turns"):
+            PromptMap(history_turns=turns)
+
+
+def test_the_observation_is_never_read_as_a_template():
+    hostile = TurnRequest(observation="$instructions ${actions} $$", instructions="RULES $observation")
+    content = PromptMap()(hostile)[0].content
+    assert content.startswith("RULES $observation\n\n$instructions ${actions} $$\n\n")
+
+
+def test_settings_are_plain_and_the_map_travels_between_processes():
+    prompt_map = PromptMap("direct", 2)
+    assert prompt_map.settings["mode"] == "direct"
+    assert prompt_map.settings["texts"]["response"]["think"].startswith("Think first")
+    assert pickle.loads(pickle.dumps(prompt_map))(REQUEST) == prompt_map(REQUEST)
+
+
+def test_text_of_a_prompt_for_models_without_a_chat_template():
+    assert as_text((Message("system", "a"), Message("user", "b"))) == "a\n\nb"
