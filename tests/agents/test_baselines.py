@@ -1,0 +1,214 @@
+"""The players without a language model: legal, truthful, repeatable, and as good as they claim."""
+
+import io
+from collections import Counter
+
+import pytest
+from rich.console import Console
+
+import textgames
+from agents import EpisodeTask, TurnRequest, load_agent
+from agents.baselines.human import HumanPlayer
+from agents.baselines.random import RandomPlayer
+from agents.baselines.search import Choice, register_search_player
+from agents.rollout import rollout
+from textgames.frozen_lake.solver import FrozenLakeSolver
+
+ACTIONS = ("left", "down", "right", "up")
+
+
+def play(spec, scenario, seeds, **settings):
+    return list(rollout(load_agent(spec), [EpisodeTask.of(scenario, seed, **settings) for seed in seeds]))
+
+
+def mean_return(episodes):
+    return sum(sum(episode.returns.values()) for episode in episodes) / len(episodes)
+
+
+@pytest.mark.parametrize("spec", ["random", "greedy"])
+@pytest.mark.parametrize("scenario", textgames.SCENARIOS)
+def test_every_response_of_a_fast_player_is_read(spec, scenario):
+    steps = [step for episode in play(spec, scenario, range(4)) for step in episode.steps]
+    assert all(step.valid for step in steps)
+    assert all(step.turn.response.endswith(f"<action>{step.action}</action>") for step in steps)
+
+
+@pytest.mark.parametrize("scenario", ["frozen-lake-slippery", "snake", "snake-poison", "snake-duel"])
+def test_every_response_of_the_planner_is_read(scenario):
+    steps = [step for episode in play("planner", scenario, [1], max_steps=3) for step in episode.steps]
+    assert len(steps) >= 3
+    assert all(step.valid for step in steps)
+
+
+# ---------------------------------------------------------------- random
+
+
+def test_random_is_uniform_over_the_legal_actions():
+    requests = [TurnRequest("o", legal_actions=("a", "b", "c"), seed=(n,)) for n in range(3000)]
+    counts = Counter(turn.response for turn in RandomPlayer().act(requests))
+    assert len(counts) == 3
+    # chi-squared with 2 degrees of freedom: 13.8 is passed by chance once in a thousand seeds, and this one is fixed
+    assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 13.8
+
+
+def test_random_depends_on_the_seed_alone():
+    def play_one(n, seed=0):
+        return RandomPlayer(seed).act([TurnRequest("o", legal_actions=ACTIONS, seed=(7, n))])[0].response
+
+    assert [play_one(n) for n in range(20)] == [play_one(n) for n in range(20)]
+    assert [play_one(n) for n in range(20)] != [play_one(n, seed=1) for n in range(20)]
+
+
+# ---------------------------------------------------------------- greedy and planner
+
+
+def test_both_cross_every_lake_that_is_not_slippery():
+    for spec in ("greedy", "planner"):
+        episodes = play(spec, "frozen-lake", range(10_000, 10_100))
+        assert all(episode.successes["player_0"] for episode in episodes)
+
+
+def test_the_planner_is_optimal_and_greedy_is_not_on_slippery_ice():
+    """The planner's mean return agrees with the exact optimum of the very same maps, greedy's lies below it."""
+    scenario = textgames.SCENARIOS["frozen-lake-slippery"]
+    seeds = range(20_000, 20_400)
+    game = scenario.game()
+    solver = FrozenLakeSolver(game)
+    starts = []
+    for seed in seeds:
+        env = scenario.parallel_env()
+        env.reset(seed=seed)
+        starts.append(env.state())
+    optimum = sum(solver.optimal_value(state, scenario.horizon) for state in starts) / len(starts)
+    planner = mean_return(play("planner", scenario.name, seeds))
+    greedy = mean_return(play("greedy", scenario.name, seeds))
+    error = (optimum * (1 - optimum) / len(seeds)) ** 0.5
+    assert abs(planner - optimum) < 3 * error
+    assert greedy < optimum - 2 * error
+
+
+def test_the_planners_reason_is_the_exact_probability():
+    env = textgames.parallel_env("TextFrozenLake-v0", desc=["SFG"], is_slippery=True, success_rate=0.5, max_steps=2)
+    observations, _ = env.reset(seed=0)
+    request = TurnRequest(observations["player_0"], legal_actions=ACTIONS, steps_left=2, game=env.game)
+    (turn,) = load_agent("planner").act([request])
+    assert turn.response.startswith(
+        "<think>With right and perfect play after it I reach the goal with probability 0.250."
+    )
+
+
+def test_greedy_without_any_way_says_so():
+    env = textgames.parallel_env("TextFrozenLake-v0", desc=["SHF", "HHF", "FFG"])
+    observations, _ = env.reset(seed=0)
+    (turn,) = load_agent("greedy").act([observations["player_0"]])
+    assert "no way to the goal" in turn.response
+    assert "<action>left</action>" in turn.response  # off the board: stays where it is instead of a hole
+
+
+def test_snake_players_are_better_than_random():
+    means = {spec: mean_return(play(spec, "snake", range(40_000, 40_060))) for spec in ("random", "greedy")}
+    assert means["greedy"] > 1.5 > 0 > means["random"]
+
+
+def test_the_planner_depends_on_the_seed_alone():
+    env = textgames.SCENARIOS["snake"].parallel_env()
+    observations, _ = env.reset(seed=1)
+    request = TurnRequest(observations["player_0"], steps_left=4, game=env.game, seed=(1, 2))
+    assert load_agent("planner").act([request]) == load_agent("planner").act([request])
+
+
+@pytest.mark.parametrize("scenario", ["frozen-lake", "snake-poison", "snake-duel"])
+@pytest.mark.parametrize("style", [{}, {"coordinates": False}, {"grid": False}, {"axes": True}])
+def test_bare_observations_are_enough(scenario, style):
+    """From the text alone, greedy chooses as it does with the game's settings at hand."""
+    env = textgames.SCENARIOS[scenario].parallel_env(**style)
+    for seed in range(5):
+        observations, _ = env.reset(seed=seed)
+        for player, observation in observations.items():
+            known = TurnRequest(observation, player=player, game=env.game)
+            assert load_agent("greedy").act([observation]) == load_agent("greedy").act([known])
+
+
+def test_a_bare_observation_of_an_unknown_game():
+    for spec in ("random", "greedy"):
+        with pytest.raises(ValueError, match="isn't one of Frozen Lake or Snake"):
+            load_agent(spec).act(["You see a troll."])
+
+
+class Coin(textgames.TSMG):
+    actions = ("heads", "tails")
+
+    def initial_state(self, rng):
+        return 0
+
+    def transition(self, state, joint_action, rng):
+        return 1, {"player_0": float(joint_action["player_0"] == "tails")}, True
+
+    def observe(self, state, player):
+        return "Call it."
+
+    def instructions(self, player):
+        return "Tails wins."
+
+
+class CoinSearch:
+    def __init__(self, game):
+        self.game = game
+
+    def greedy(self, request):
+        return Choice("heads", "Heads comes first.")
+
+    def plan(self, request):
+        return Choice("tails", "Tails wins.")
+
+
+def test_a_users_game_needs_one_line():
+    request = TurnRequest("Call it.", legal_actions=Coin.actions, game=Coin())
+    with pytest.raises(ValueError, match=r"can't play Coin: .*register_search_player\(Coin, YourSearch\)"):
+        load_agent("greedy").act([request])
+    assert "</action>" in load_agent("random").act([request])[0].response
+    register_search_player(Coin, CoinSearch)
+    assert load_agent("greedy").act([request])[0].response.endswith("<action>heads</action>")
+    assert load_agent("planner").act([request])[0].response.endswith("<action>tails</action>")
+
+
+# ---------------------------------------------------------------- human
+
+
+def person(typed):
+    screen = io.StringIO()
+    return HumanPlayer(io.StringIO(typed), Console(file=screen, width=80)), screen
+
+
+def test_a_person_types_an_action_in_full_or_short():
+    player, screen = person("up\nR\n  do\n")
+    request = TurnRequest("[red]You are here", "The rules.", ACTIONS, steps_left=3)
+    assert [turn.response for turn in player.act([request] * 3)] == ["up", "right", "down"]
+    assert "[red]You are here" in screen.getvalue()  # shown as it is, not as markup
+    assert screen.getvalue().count("The rules.") == 1
+    assert "3 steps left" in screen.getvalue()
+
+
+def test_what_is_no_action_is_asked_again():
+    player, screen = person("jump\n\nle\n")
+    assert player.act([TurnRequest("o", legal_actions=ACTIONS)])[0].response == "left"
+    assert "'jump' isn't one of these actions" in screen.getvalue()
+
+
+def test_an_ambiguous_beginning_is_asked_again():
+    player, _ = person("l\nleft\n")
+    assert player.act([TurnRequest("o", legal_actions=("left", "leap"))])[0].response == "left"
+
+
+@pytest.mark.parametrize("typed", ["", "quit\n", "jump\n"])
+def test_leaving(typed):
+    player, _ = person(typed)
+    with pytest.raises(KeyboardInterrupt):
+        player.act([TurnRequest("o", legal_actions=ACTIONS)])
+
+
+def test_a_person_plays_a_whole_episode():
+    player, _ = person("left\n" * 8)
+    (episode,) = rollout(player, [EpisodeTask.of("frozen-lake", 3)])
+    assert episode.agents == {"player_0": "human"}
+    assert {step.action for step in episode.steps} == {"left"}

@@ -1,0 +1,207 @@
+"""From a spec to a player, and what people are told when there is none."""
+
+import subprocess
+import sys
+
+import pytest
+
+import agents
+from agents import LanguageAgentPolicy, ResponseCache, load, load_agent
+from agents.models.openai import MissingAPIKeyError
+from agents.policy import AsyncLanguageAgentPolicy
+from agents.turn import Policy
+
+SERVER = {"base_url": "http://127.0.0.1:9/v1"}
+
+USER_MODULE = """
+from agents import Turn
+
+class Mine:
+    name = "mine"
+    def __init__(self, temperature=1.0, needed_nothing=None):
+        self.temperature = temperature
+    def act(self, requests):
+        return [Turn("up") for _ in requests]
+
+ready = Mine(3.0)
+def factory(**options):
+    return Mine(options["max_tokens"])
+class Demanding(Mine):
+    def __init__(self, board): ...
+class Space:
+    inner = ready
+number = 3
+"""
+
+
+@pytest.fixture
+def user_module(tmp_path, monkeypatch):
+    (tmp_path / "my_players.py").write_text(USER_MODULE)
+    monkeypatch.chdir(tmp_path)
+    yield
+    sys.modules.pop("my_players", None)
+
+
+@pytest.mark.parametrize("spec", ["random", "greedy", "planner", "human"])
+def test_baselines_ignore_the_options_of_models(spec):
+    policy = load_agent(spec, timeout=3.0, max_retries=2, temperature=0.0, base_url="http://x", mode=None)
+    assert isinstance(policy, Policy)
+    assert policy.name == spec
+
+
+def test_the_seed_of_random():
+    assert load_agent("random", seed=4).seed == 4
+
+
+def test_a_served_model_takes_all_its_options(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    prompts = tmp_path / "p.toml"
+    prompts.write_text('system = "Play."\n[response]\nshout = "NOW"')
+    policy = load_agent(
+        "openai:some/model:v1",
+        **SERVER,
+        temperature=0.0,
+        top_p=None,
+        max_tokens=9,
+        stop=("X",),
+        mode="shout",
+        history=None,
+        prompts=prompts,
+        cache=tmp_path / "cache",
+        timeout=5.0,
+        max_retries=1,
+        send_seed=True,
+    )
+    assert type(policy) is AsyncLanguageAgentPolicy
+    assert policy.name == "openai:some/model:v1"
+    assert policy.model.name == "some/model:v1"
+    assert (policy.decoding.temperature, policy.decoding.top_p, policy.decoding.max_tokens) == (0.0, 1.0, 9)
+    assert policy.decoding.stop == ("X",)
+    assert (policy.prompt_map.mode, policy.prompt_map.history_turns) == ("shout", 0)
+    assert policy.prompt_map.texts.system == "Play."
+    assert policy.model.settings["send_seed"] is True
+    assert (tmp_path / "cache").exists()
+    other = load_agent("openai:m", **SERVER, history=3, system="Win.", name="nick", cache=ResponseCache(tmp_path / "c"))
+    assert (other.prompt_map.history_turns, other.prompt_map.texts.system, other.name) == (3, "Win.", "nick")
+
+
+def test_ready_made_parts():
+    prompt_map, decoding = agents.PromptMap("direct"), agents.Decoding(max_tokens=3)
+    policy = load_agent("openai:m", **SERVER, prompt_map=prompt_map, decoding=decoding)
+    assert policy.prompt_map is prompt_map
+    assert policy.decoding is decoding
+
+
+def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(MissingAPIKeyError, match="OPENAI_API_KEY"):
+        load_agent("openai:gpt-4o-mini")
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "textbench\[vllm\]"'):
+        load_agent("vllm:some/model")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "agents.models.transformers", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "textbench\[local\]"'):
+        load_agent("hf:some/model")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            "plannner",
+            r"unknown agent 'plannner' \(did you mean 'planner'\?\); there are random, greedy, planner, human",
+        ),
+        ("", "unknown agent ''"),
+        ("openai:", "'openai:' names no model; write openai:gpt-4o-mini"),
+        ("opnai:gpt", "unknown agent 'opnai:gpt'.*no module 'opnai' can be imported"),
+        ("nowhere.py:Mine", "there is no file 'nowhere.py'"),
+        ("agents.turn:", "names no agent in agents.turn"),
+        ("agents.turn:Trn", r"agents.turn has no 'Trn' \(did you mean 'Turn'\?\)"),
+    ],
+)
+def test_unknown_agents(spec, said):
+    with pytest.raises(ValueError, match=said):
+        load_agent(spec)
+
+
+def test_unknown_options():
+    with pytest.raises(TypeError, match=r"no agent has an option 'temprature' \(did you mean 'temperature'\?\)"):
+        load_agent("random", temprature=0.1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "temperature"),
+    [
+        ("my_players:Mine", 0.25),
+        ("my_players:ready", 3.0),
+        ("my_players:factory", 7),
+        ("my_players:Space.inner", 3.0),
+        ("my_players.py:Mine", 0.25),
+    ],
+)
+def test_user_agents(user_module, spec, temperature):
+    policy = load_agent(spec, temperature=0.25, max_tokens=7, timeout=3.0)
+    assert policy.temperature == temperature
+    assert policy.act(["obs"])[0].response == "up"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("my_players:number", "'my_players:number' is a int and no policy: a policy has a name and act"),
+        ("my_players:Demanding", "can't be made from options alone: missing a required argument: 'board'"),
+    ],
+)
+def test_user_agents_that_are_none(user_module, spec, said):
+    with pytest.raises(TypeError, match=said):
+        load_agent(spec)
+
+
+def test_a_user_module_that_misses_something_says_what(tmp_path, monkeypatch):
+    (tmp_path / "half_done.py").write_text("import surely_not_installed")
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    with pytest.raises(ModuleNotFoundError, match="surely_not_installed"):
+        load_agent("half_done:Mine")
+    assert sys.path == path
+
+
+def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
+    folder = tmp_path / "my_players-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-players\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[textbench.agents]\nchampion = my_players:Mine\nbroken = my_players:Nobody\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_agent("champion").name == "mine"
+    with pytest.raises(ValueError, match=r"the registered agent 'broken' \(my_players:Nobody\) can't be imported"):
+        load_agent("broken")
+    with pytest.raises(ValueError, match="did you mean 'champion'"):
+        load_agent("champoin")
+
+
+def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):
+    monkeypatch.setattr(load, "_EMBEDDED_FOLDER", tmp_path)
+    assert load.embedded_agents() == ()
+    with pytest.raises(ValueError, match=r"'tiny' isn't in this version of textbench \(it ships: none\)"):
+        load_agent("tiny")
+    (tmp_path / "tiny-msgrpo").mkdir()
+    (tmp_path / "tiny-msgrpo" / "config.json").write_text("{}")
+    assert load.embedded_agents() == ("tiny-msgrpo",)
+
+
+def test_every_public_name_is_there_and_imports_nothing_heavy():
+    for name in agents.__all__:
+        assert getattr(agents, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = agents.nothing
+    code = (
+        "import sys; from agents import *; import agents.rollout, agents.load; agents.load_agent('random')\n"
+        "print([m for m in ('torch', 'transformers', 'openai', 'rich', 'vllm', 'benchmark') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "[]\n"
+    assert LanguageAgentPolicy.__module__ == "agents.policy"
