@@ -45,12 +45,14 @@ class TSMG(ABC, Generic[StateT]):
             environment executes in place of an unreadable response.
         noop: the action that does nothing, where the game has one.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
+        legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
     """
 
     players: tuple[Player, ...] = ("player_0",)
     actions: tuple[Action, ...] = ()
     noop: Action | None = None
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
+    legend: ClassVar[Mapping[str, str]] = {}
 
     # ---------------------------------------------------------------- rules
 

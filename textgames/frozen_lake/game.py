@@ -42,6 +42,12 @@ class FrozenLake(TSMG[FrozenLakeState]):
         text.GOAL_MARK: (0, 158, 115),
         text.ICE_MARK: (214, 234, 248),
     }
+    legend: ClassVar[Mapping[str, str]] = {
+        text.PLAYER_MARK: "player",
+        text.HOLE_MARK: "hole",
+        text.GOAL_MARK: "goal",
+        text.ICE_MARK: "ice",
+    }
 
     def __init__(
         self,

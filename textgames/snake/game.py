@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textgames.snake.rules import ACTIONS, SnakeConfig, SnakeRules, SnakeState
-from textgames.snake.text import PALETTE, SnakeText
+from textgames.snake.text import LEGEND, PALETTE, SnakeText
 from textgames.tsmg import TSMG, Action, Player
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Snake(TSMG[SnakeState]):
 
     actions: tuple[Action, ...] = ACTIONS
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE
+    legend: ClassVar[Mapping[str, str]] = LEGEND
 
     def __init__(
         self,

@@ -34,6 +34,15 @@ PALETTE: Mapping[str, tuple[int, int, int]] = {
     "9": (232, 160, 128),
 }
 
+LEGEND: Mapping[str, str] = {
+    **{head: f"head of snake {head}" for head in HEADS},
+    BODY: "body",
+    APPLE: "apple",
+    BANANA: "banana",
+    FIRE: "fire",
+    EMPTY: "empty",
+}
+
 
 @lru_cache(maxsize=64)
 def cell_names(width: int, height: int) -> tuple[str, ...]:
