@@ -89,13 +89,13 @@ def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% bootstrap interval.",
     "p: paired permutation test, two-sided; Holm: corrected over the scenarios of the pair. "
-    "Needed: episodes to show a difference of this size with power 0.8 at level 0.05.",
+    "Episodes needed: to show a difference of this size with power 0.8 at level 0.05.",
 )
 
 
 def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
     """One sheet per pair of agents."""
-    columns = ("<scenario", "pairs", "difference", "p", "p (Holm)", "needed")
+    columns = ("<scenario", "pairs", "difference", "p", "p (Holm)", "episodes needed")
     sheets = []
     for a, b in dict.fromkeys((row["a"], row["b"]) for row in rows):
         lines = tuple(
@@ -118,10 +118,16 @@ def interval(estimate: Estimate | None, form: str = ".3f") -> str:
     """``0.740 [0.620, 0.860]``; empty for none."""
     if estimate is None:
         return ""
-    value = format(estimate["value"], form)
+    value = _rounded(estimate["value"], form)
     if estimate["low"] is None or estimate["high"] is None:
         return value
-    return f"{value} [{format(estimate['low'], form)}, {format(estimate['high'], form)}]"
+    return f"{value} [{_rounded(estimate['low'], form)}, {_rounded(estimate['high'], form)}]"
+
+
+def _rounded(value: float, form: str) -> str:
+    """A number's text; what rounds to zero has no minus sign."""
+    text = format(value, form)
+    return format(0.0, form) if float(text) == 0 else text
 
 
 def p_text(value: float) -> str:
@@ -144,6 +150,15 @@ def stdout_console() -> Console:
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     """Draw sheets in the terminal. Names and reasons are text, never markup."""
+    if not console.is_terminal:  # files and pipes get no trailing blanks
+        with console.capture() as captured:
+            _draw_sheets(sheets, console)
+        console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+        return
+    _draw_sheets(sheets, console)
+
+
+def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     for sheet in sheets:
         table = Table(title=Text(sheet.title, style="bold"), title_justify="left", box=None, pad_edge=False)
         for column in sheet.columns:

@@ -30,10 +30,11 @@ COMMANDS = {
     "doctor": "say what is installed and which agents can run",
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",
+    "inspect": "show what a model wants to do at each step, against the solver",
 }
 """Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
 
-PASSED_ON = ("train", "reproduce")
+PASSED_ON = ("train",)
 """Commands that read their own arguments, ``--help`` included."""
 
 INTERRUPTED = 130
@@ -61,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    # not list(...): once imported, the command of that name is an attribute of this package
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
     try:
         return _dispatch(arguments)
     except BenchmarkError as error:

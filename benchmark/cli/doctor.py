@@ -30,6 +30,7 @@ def run(args: Namespace) -> int:
     from benchmark.manifest import code_version, package_versions
     from benchmark.references import cache_folder
 
+    question = {"question": ask(args.agent, read_options(args, names=_NAMES))} if args.agent else {}
     document: dict[str, Any] = {
         "textbench": code_version(),
         "python": platform.python_version(),
@@ -38,9 +39,8 @@ def run(args: Namespace) -> int:
         "device": _device(),
         "cache": str(cache_folder()),
         "agents": [kind._asdict() for kind in agent_kinds()],
+        **question,
     }
-    if args.agent:
-        document["question"] = ask(args.agent, read_options(args, names=_NAMES))
     if args.json:
         print(json.dumps(document, indent=1))
     else:

@@ -10,8 +10,8 @@ def run(args: Namespace) -> int:
 
     from benchmark.errors import UsageError
 
-    if find_spec("benchmark.reproduce") is None:
+    if find_spec("benchmark.reproduce") is None or find_spec("benchmark.reproduce.__main__") is None:
         raise UsageError(
             "this version has no reproduce command yet; train with textbench train --config configs/NAME.toml"
         )
-    return int(import_module("benchmark.reproduce").main(args.arguments))
+    return int(import_module("benchmark.reproduce.__main__").main(args.arguments))
