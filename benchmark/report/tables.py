@@ -135,7 +135,7 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
 
 
 def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequence[ScoreView]) -> Table:
-    """One row an agent; columns that nobody has a value in are left out."""
+    """One row an agent; tokens and costs are left out where nobody has any, and scores where none is normalised."""
     shown = {(name, episode["scenario"]) for episode in document["episodes"] for name in episode["agents"].values()}
     references = _references(scores)
     scale = _scale((score["mean_return"] for score in scores), [value for value, _, _ in references])
@@ -165,11 +165,12 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
             lambda score: Cell(f"{score['unscored']}", score["unscored"], note=_counts(score["errors"])),
         ),
     ]
-    filled = [
-        (column, make)
-        for column, make in makers
-        if column.key not in ("tokens", "cost", "normalized") or any(make(score).sort is not None for score in scores)
-    ]
+    unneeded = {
+        "normalized": all(score["normalized"] is None for score in scores),
+        "tokens": not any(score["tokens"] and score["tokens"]["value"] for score in scores),
+        "cost": not any(score["cost"] for score in scores),
+    }
+    filled = [(column, make) for column, make in makers if not unneeded.get(column.key)]
     rows = tuple(tuple(make(score) for _, make in filled) for score in scores)
     return Table(scenario["name"], f"{scenario['name']}: scores", tuple(column for column, _ in filled), rows)
 
@@ -194,7 +195,7 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
         ("seeds", f"from {scenario['first_seed']}"),
     ]
     for value, label, source in _references(scores):
-        facts.append((f"{label} return", number(value) + (f" by {source}" if source and source != label else "")))
+        facts.append((f"{label} return", number(value) + (f", {source}" if source and source != label else "")))
     return tuple(facts)
 
 
@@ -263,7 +264,7 @@ def _rank(rank: int | None) -> Cell:
 
 
 def _cost(cost: float | None) -> Cell:
-    return Cell(number(cost, 4 if cost is not None and cost < 0.1 else 2), cost)
+    return Cell(number(cost, 4 if cost and cost < 0.1 else 2), cost)
 
 
 def _grouped(value: float | None) -> str:

@@ -214,16 +214,6 @@ class DocumentMaker:
 
     def scenario(self, scenario: textgames.Scenario) -> dict[str, Any]:
         game = scenario.game()
-        legend = {"P": "player", "O": "hole", "G": "goal", "_": "ice"}
-        if "Snake" in scenario.env_id:
-            legend = {
-                "1": "head of snake 1",
-                "2": "head of snake 2",
-                "T": "body",
-                "A": "apple",
-                "B": "banana",
-                "_": "empty",
-            }
         return {
             "name": scenario.name,
             "env_id": scenario.env_id,
@@ -235,7 +225,7 @@ class DocumentMaker:
             "actions": list(game.actions),
             "instructions": game.instructions(game.players[0]),
             "palette": {mark: tuple(colour) for mark, colour in game.palette.items()},
-            "legend": legend,
+            "legend": dict(game.legend),
             "optimal_source": "planner (search)",
         }
 
