@@ -249,10 +249,11 @@ class MSGRPOConfig:
         low=1,
     )
     tree_tokens: int = option(
-        1024,
+        0,
         "update",
-        "Longest token tree (attention within a tree is quadratic). Longer steps get a tree of their own.",
-        low=1,
+        "Longest token tree; longer steps get a tree of their own. Attention within a tree is quadratic, so small models "
+        "want small trees. 0: four times the model's width, between 256 and 4096.",
+        low=0,
     )
     logprob_chunk_tokens: int = option(
         1024,

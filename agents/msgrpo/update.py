@@ -104,10 +104,11 @@ class Learner:
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
         """Micro-batches of the configured size."""
-        config = self.config
-        return pack(
-            rows, packing=self.packing, micro_batch_tokens=config.micro_batch_tokens, tree_tokens=config.tree_tokens
-        )
+        budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
+        if not tree_tokens:  # where attention within a tree costs about as much as the products around it
+            width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
+            tree_tokens = min(max(256, 4 * width), 4096)
+        return pack(rows, packing=self.packing, micro_batch_tokens=budget, tree_tokens=tree_tokens)
 
     @torch.no_grad()
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:

@@ -21,20 +21,22 @@ BANDIT = MSGRPOConfig(
     groups=6,
     group_size=16,
     episodes_drawn=64,
-    iterations=40,
+    iterations=30,
     response_mode="direct",
     max_response_tokens=1,
     temperature=1.0,
     format_penalty=0.5,
-    minibatches=1,
-    learning_rate=1e-2,
-    entropy_coefficient=0.0,
+    learning_rate=3e-3,
+    minibatches=4,
+    update_passes=2,
+    entropy_coefficient=0.01,
     eval_every=0,
     samples_every=0,
 )
 SHORT = replace(
-    BANDIT, episodes_drawn=0, iterations=4, groups=2, group_size=4, max_response_tokens=2, learning_rate=1e-3
-)
+    BANDIT, iterations=4, groups=2, group_size=4, episodes_drawn=0, minibatches=1, update_passes=1, max_response_tokens=2,
+    learning_rate=1e-3,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[
 
 def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
     """From uniform over 11 tokens (9% right) to the known optimum of 1, with the light read off the prompt."""
-    trainer = make_trainer(BANDIT, "TestButtons-v0")
+    trainer = make_trainer(BANDIT, "TestButtons-v0", model={"initializer_range": 0.15})
     history = trainer.train()
     assert history[0]["return"] < 0
     assert np.mean([h["return"] for h in history[-5:]]) > 0.9
