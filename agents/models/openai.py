@@ -89,8 +89,6 @@ class OpenAIModel:
                 f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name another "
                 "server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
             )
-        # absolute: joining it to the base URL anew for every request would cost a tenth of the request
-        self._url = self._endpoint.url.rstrip("/") + "/chat/completions"
         self._timeout, self._max_retries = float(timeout), int(max_retries)
         self._omit, self._send_seed = frozenset(omit), send_seed
         self._choose_limit = max_tokens_field == "auto"
@@ -168,14 +166,14 @@ class OpenAIModel:
 
         client = self._client()
         try:
-            response = await client.post(self._url, body=fields, cast_to=self._response_type)
+            response = await client.post("/chat/completions", body=fields, cast_to=self._response_type)
         except openai.BadRequestError as error:
             if not (self._choose_limit and "max_tokens" in fields and "max_completion_tokens" in str(error)):
                 raise
             # newer models of OpenAI's have another name for the same limit, and say so
             self._limit_field = "max_completion_tokens"
             renamed = {("max_completion_tokens" if k == "max_tokens" else k): v for k, v in fields.items()}
-            response = await client.post(self._url, body=renamed, cast_to=self._response_type)
+            response = await client.post("/chat/completions", body=renamed, cast_to=self._response_type)
         content: bytes = response.content
         return content
 
