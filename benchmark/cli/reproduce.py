@@ -1,17 +1,68 @@
-"""Reproduce the paper's experiment in miniature: pretraining, MS-GRPO, evaluation, report."""
+"""Reproduce the paper's experiment in miniature: pretrain a small and a large base, post-train the small one with
+MS-GRPO in several arms and seeds, evaluate everything, and say of each claim of the paper whether it holds here.
 
-from argparse import Namespace
+Every job's result is on disk, so the same command goes on where it was stopped. The command measures the machine and
+says how long it will take before it starts.
+
+examples:
+  textbench reproduce --quick                     the first claim, in a few minutes
+  textbench reproduce --dry-run                   what the full one would do, and for how long
+  textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
+  textbench reproduce --config stability          what each setting of MS-GRPO changes
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What to do, where, and with how many processes."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="the recipe quick: the first claim in a few minutes")
+    which.add_argument("--config", metavar="FILE", help="a recipe: full (default), quick, stability, or a TOML file")
+    parser.add_argument("--seeds", metavar="N", help="training runs per game and arm")
+    parser.add_argument("--iterations", metavar="N", help="of MS-GRPO, per run")
+    parser.add_argument("--games", metavar="NAME", nargs="+", help="training scenarios")
+    parser.add_argument("--arms", metavar="NAME", nargs="+", help="only these arms of the recipe")
+    parser.add_argument("--out", metavar="DIR", help="folder of the results (default runs/reproduce-RECIPE)")
+    parser.add_argument("--jobs", metavar="N", help="processes, each with one thread (default: one per core)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done and how long it would take")
+    parser.add_argument("--report", action="store_true", help="only write the report of what is there")
+    parser.add_argument("--note", metavar="TEXT", action="append", help="a sentence that the report begins with")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: Namespace) -> int:
-    """Run the experiment, where this version has it; ``args.arguments`` goes to it as it is."""
-    from importlib import import_module
-    from importlib.util import find_spec
+    """Reproduce."""
+    from benchmark.reproduce.command import Options, reproduce
+    from benchmark.reproduce.settings import read_experiment
+    from benchmark.reproduce.timing import default_processes
 
+    source = "quick" if args.quick else args.config or "full"
+    changes = {
+        "seeds": _count("--seeds", args.seeds),
+        "iterations": _count("--iterations", args.iterations),
+        "games": args.games,
+        "arms": args.arms,
+    }
+    processes = _count("--jobs", args.jobs) or default_processes()
+    experiment = read_experiment(source, changes)
+    out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
+    options = Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
+    return reproduce(experiment, options)
+
+
+def _count(flag: str, text: str | None) -> int | None:
+    """A whole number of at least 1.
+
+    Raises:
+        UsageError: it isn't one.
+    """
     from benchmark.errors import UsageError
 
-    if find_spec("benchmark.reproduce") is None or find_spec("benchmark.reproduce.__main__") is None:
-        raise UsageError(
-            "this version has no reproduce command yet; train with textbench train --config configs/NAME.toml"
-        )
-    return int(import_module("benchmark.reproduce.__main__").main(args.arguments))
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{flag} must be a whole number of at least 1, got {text!r}")
+    return int(text)

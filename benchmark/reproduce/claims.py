@@ -1,0 +1,229 @@
+"""The paper's claims, judged from results: pure functions, each giving figures with intervals and a verdict.
+
+A claim *holds* here when the whole 95% interval of its figure is on its side, *does not hold* when the whole interval
+is on the other side, and is *undecided* otherwise. Sources of chance are the training run (its seed) and the episode,
+so differences between trained models and bases are bootstrapped over both: runs and episodes are drawn with replacement
+independently of each other, all agents on the same episodes (the pigeonhole bootstrap of Owen, "The pigeonhole
+bootstrap", 2007). Differences between arms are paired by seed, with Student's interval over seeds.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmark.reproduce.results import Array, Results
+from benchmark.statistics import CONFIDENCE, Estimate
+
+RESAMPLES = 4000
+SEED = 20250810
+HEADLINE_RATIO = 1.5
+"""The paper: the post-trained model beats the large one by 50% on Frozen Lake."""
+
+LAKE = "frozen-lake"
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    LAKE: ("frozen-lake-slippery", "frozen-lake-big"),
+    "snake": ("snake-poison", "snake-long"),
+}
+
+
+class Verdict(StrEnum):
+    """Whether a claim holds here."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    UNTESTED = "not tested"
+
+
+class Finding(NamedTuple):
+    """One figure about a claim.
+
+    Attributes:
+        about: what was compared, in words.
+        estimate: the figure with its 95% interval.
+        threshold: what the figure must exceed for the claim to hold.
+        verdict: where the interval lies.
+        samples: what it is from: ``"5 runs x 500 episodes"``.
+    """
+
+    about: str
+    estimate: Estimate
+    threshold: float
+    verdict: Verdict
+    samples: str
+
+
+class Claim(NamedTuple):
+    """One claim of the paper, with what was found here."""
+
+    name: str
+    text: str
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+
+def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
+    """All claims.
+
+    Args:
+        results: what was found.
+        games: that runs were trained on.
+        arms: the experiment's arms; the first one is the method's own, which claims 1, 3 and 4 are about.
+        scenarios: that were evaluated.
+    """
+    main = arms[0]
+    return [
+        small_beats_large(results, main),
+        sampling_improves_training(results, games, arms),
+        carries_over(results, games, main, scenarios),
+        returns_improve(results, games, main),
+    ]
+
+
+# ---------------------------------------------------------------- the claims
+
+
+def small_beats_large(results: Results, arm: str) -> Claim:
+    """Headline: the post-trained small model beats the large base on Frozen Lake by 50%."""
+    findings = []
+    trained = results.final_returns(LAKE, arm, LAKE)
+    large = results.agents.get("large", {}).get(LAKE)
+    if len(trained) and large is not None:
+        size = results.parameters.get("large", 0) / max(1, results.parameters.get("small", 0))
+        about = f"return on {LAKE}: post-trained small over large base ({size:.0f} times the parameters)"
+        findings.append(_finding(about, ratio_of_means(trained, large.returns), HEADLINE_RATIO, trained))
+    text = "The post-trained small model beats the large base on Frozen Lake by 50% (a ratio of at least 1.5)."
+    return _claim("small beats large", text, findings)
+
+
+def sampling_improves_training(results: Results, games: Sequence[str], arms: Sequence[str]) -> Claim:
+    """AAW sampling against the other arms, on the mean of the training curve: how well and how soon it learns."""
+    main, *others = arms
+    findings = []
+    for game in games:
+        own = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, main)}
+        for other in others:
+            theirs = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, other)}
+            seeds = sorted(own.keys() & theirs.keys())
+            if not seeds:
+                continue
+            differences = np.array([own[seed] - theirs[seed] for seed in seeds])
+            about = f"mean of the training curve on {game}: {main} minus {other}"
+            estimate = student(differences)
+            verdict = verdict_of(estimate, 0.0)
+            findings.append(Finding(about, estimate, 0.0, verdict, f"{len(seeds)} pairs of runs"))
+    return _claim("AAW improves training", "AAW sampling improves training.", findings)
+
+
+def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
+    """Training on one scenario carries over to its variants."""
+    findings = []
+    for game in games:
+        for variant in VARIANTS.get(game, ()):
+            if variant in scenarios:
+                findings += _improvement(results, game, arm, variant)
+    return _claim("carries over", "Training on one scenario carries over to its variants.", findings)
+
+
+def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
+    """Returns improve on the games that were trained on."""
+    findings = [finding for game in games for finding in _improvement(results, game, arm, game)]
+    return _claim("returns improve", "Returns improve on both games.", findings)
+
+
+def _improvement(results: Results, game: str, arm: str, scenario: str) -> list[Finding]:
+    trained = results.final_returns(game, arm, scenario)
+    base = results.agents.get("small", {}).get(scenario)
+    if not len(trained) or base is None:
+        return []
+    about = f"return on {scenario} after training on {game}: post-trained minus base"
+    return [_finding(about, difference_of_means(trained, base.returns), 0.0, trained)]
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
+    """Where the interval lies: a figure without an interval decides nothing."""
+    if estimate.low is None or estimate.high is None:
+        return Verdict.UNDECIDED
+    if estimate.low > threshold:
+        return Verdict.HOLDS
+    return Verdict.FAILS if estimate.high <= threshold else Verdict.UNDECIDED
+
+
+def combine(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of several findings: it holds if all do, doesn't if one doesn't, else it is undecided."""
+    if not verdicts:
+        return Verdict.UNTESTED
+    if Verdict.FAILS in verdicts:
+        return Verdict.FAILS
+    return Verdict.HOLDS if set(verdicts) == {Verdict.HOLDS} else Verdict.UNDECIDED
+
+
+def _finding(about: str, estimate: Estimate, threshold: float, trained: Array) -> Finding:
+    runs, episodes = trained.shape
+    samples = f"{runs} run{'s' if runs > 1 else ''} of {episodes} episodes"
+    return Finding(about, estimate, threshold, verdict_of(estimate, threshold), samples)
+
+
+def _claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
+    return Claim(name, text, tuple(findings), combine([finding.verdict for finding in findings]))
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def difference_of_means(trained: Array, base: Array) -> Estimate:
+    """Mean of several runs minus that of one agent, on the same episodes.
+
+    Args:
+        trained: shape (runs, episodes).
+        base: shape (episodes,).
+    """
+    means, base_means = _resampled(trained, base)
+    return _percentile(float(trained.mean() - base.mean()), means - base_means)
+
+
+def ratio_of_means(trained: Array, base: Array) -> Estimate:
+    """Mean of several runs over that of one agent, on the same episodes; without interval where the base's is 0."""
+    means, base_means = _resampled(trained, base)
+    if base.mean() <= 0 or (base_means <= 0).any():
+        return Estimate(float("inf") if base.mean() <= 0 else float(trained.mean() / base.mean()), None, None)
+    return _percentile(float(trained.mean() / base.mean()), means / base_means)
+
+
+def student(values: Array) -> Estimate:
+    """The mean with Student's interval; without ends for fewer than two values."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Estimate(mean, None, None)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1)) / sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def mean_over_runs(trained: Array) -> Estimate:
+    """The mean over runs and episodes with its bootstrap interval over both; shape (runs, episodes)."""
+    means, _ = _resampled(trained, trained[0])
+    return _percentile(float(trained.mean()), means)
+
+
+def _resampled(trained: Array, base: Array) -> tuple[Array, Array]:
+    """Means of the runs' and of the base's episodes in every resample of runs and of episodes."""
+    runs, episodes = trained.shape
+    rng = np.random.default_rng([SEED, runs, episodes])
+    run_weights = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
+    episode_weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=RESAMPLES) / episodes
+    means: Array = np.einsum("br,re,be->b", run_weights, trained, episode_weights, optimize=True)
+    base_means: Array = episode_weights @ base
+    return means, base_means
+
+
+def _percentile(value: float, replicates: Array) -> Estimate:
+    low, high = np.quantile(replicates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(value, float(low), float(high))

@@ -1,0 +1,192 @@
+"""The command ``textbench reproduce`` behind its options: claim a folder, estimate, work, report.
+
+``experiment -> folder -> pace -> jobs -> results -> report``.
+"""
+
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmark.errors import UsageError
+from benchmark.locking import FolderLock
+from benchmark.manifest import code_version, package_versions
+from benchmark.reproduce.claims import Claim
+from benchmark.reproduce.display import ProgressDisplay, duration
+from benchmark.reproduce.jobs import Folder, Job, jobs_of
+from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
+from benchmark.reproduce.report import Facts, claims_of, figure, report_data, report_markdown
+from benchmark.reproduce.results import Results, read_reproduction
+from benchmark.reproduce.schedule import run_jobs
+from benchmark.reproduce.settings import Experiment
+from benchmark.reproduce.timing import expected_seconds, measure, wall_seconds
+from benchmark.store import write_atomically
+
+REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to do it; nothing here changes the outcome.
+
+    Attributes:
+        out: the folder.
+        processes: jobs at a time.
+        dry_run: only say what would be done and how long it would take.
+        report_only: write the report of what is there, and do no work.
+        json: print the report's JSON instead of the claims.
+        quiet: no progress.
+        notes: sentences that the report begins with.
+    """
+
+    out: Path
+    processes: int
+    dry_run: bool = False
+    report_only: bool = False
+    json: bool = False
+    quiet: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def reproduce(experiment: Experiment, options: Options) -> int:
+    """Do what the folder lacks, then write and print the report; returns the exit code.
+
+    Raises:
+        UsageError: the folder belongs to something else, or a package is missing.
+        JobFailedError: a job failed.
+        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+    """
+    folder, jobs = Folder(options.out), jobs_of(experiment)
+    if not options.report_only:
+        _check_packages()
+    if options.dry_run:
+        _say_plan(experiment, jobs, options)
+        return 0
+    folder.claim(experiment)
+    lock = FolderLock(options.out)
+    try:
+        if not options.report_only:
+            _work(experiment, folder, jobs, options)
+        return _report(experiment, folder, options)
+    finally:
+        lock.release()
+
+
+def _check_packages() -> None:
+    for name in ("torch", "transformers", "tokenizers"):
+        if find_spec(name) is None:
+            raise UsageError(f'reproducing needs {name}, which is not installed: pip install "textbench[train,plots]"')
+
+
+def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
+    left = [job for job in jobs if not folder.is_done(job.name)]
+    if not left:
+        _say(f"all {len(jobs)} jobs are done already in {options.out}", options)
+        return
+    _say("measuring this machine ...", options)
+    pace = measure(experiment)
+    seconds = expected_seconds(jobs, experiment, pace)
+    expected = wall_seconds(left, seconds, options.processes, pace.start)
+    _say(
+        f"{len(left)} of {len(jobs)} jobs to do; this will take about {duration(expected)} with {options.processes} "
+        f"process(es), as measured just now. Results go to {options.out}; Ctrl-C stops, the same command goes on.",
+        options,
+    )
+    done = {job.name for job in jobs if folder.is_done(job.name)}
+    with ProgressDisplay(seconds, done, options.processes, quiet=options.quiet) as display:
+        try:
+            run_jobs(experiment, folder, jobs, options.processes, display)
+        except KeyboardInterrupt:
+            print(
+                f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
+                file=sys.stderr,
+            )
+            raise
+
+
+def _say_plan(experiment: Experiment, jobs: Sequence[Job], options: Options) -> None:
+    folder = Folder(options.out)
+    left = [job for job in jobs if not folder.is_done(job.name)]
+    _say("measuring this machine ...", options)
+    pace = measure(experiment)
+    seconds = expected_seconds(jobs, experiment, pace)
+    wall = wall_seconds(left, seconds, options.processes, pace.start) if left else 0.0
+    if options.json:
+        rows = [{"job": job.name, "needs": list(job.needs), "seconds": seconds[job.name]} for job in left]
+        print(json.dumps({"dry_run": True, "seconds": wall, "processes": options.processes, "jobs": rows}))
+        return
+    for kind, text in (
+        ("pretrain", "bases to pretrain"),
+        ("train", "training runs"),
+        ("play", "agents to play the fresh episodes"),
+        ("control", "controls"),
+    ):
+        group = [job for job in left if job.kind == kind]
+        total = sum(seconds[job.name] for job in group)
+        if group:
+            print(f"{len(group):4} {text}, about {duration(total)} of one process")
+    print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
+
+
+# ---------------------------------------------------------------- the report
+
+
+def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
+    results = read_reproduction(experiment, folder)
+    write_report(results, experiment, folder.path, notes=options.notes, quiet=options.quiet)
+    if options.json:
+        print((folder.path / REPORT_JSON).read_text(encoding="utf-8"), end="")
+    else:
+        print_claims(claims_of(results, experiment), results)
+        print(f"the whole report: {folder.path / REPORT_MARKDOWN}")
+    return 1 if results.missing else 0
+
+
+def write_report(
+    results: Results, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
+) -> None:
+    """Write Markdown, JSON and, with matplotlib, the plots into ``place``."""
+    facts = facts_of()
+    plots: list[tuple[str, str]] = []
+    if find_spec("matplotlib") is not None:
+        plots = draw_plots(results, experiment, place)
+    elif not quiet:
+        print(f"no plots: {NO_MATPLOTLIB}", file=sys.stderr)
+    text = report_markdown(results, experiment, facts, plots=plots, notes=notes)
+    write_atomically(place / REPORT_MARKDOWN, text)
+    data = report_data(results, experiment, facts, notes)
+    write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
+
+
+def facts_of() -> Facts:
+    """Where the figures come from: commit and versions."""
+    code = code_version()
+    commit = code["commit"] or "unknown"
+    versions = {
+        name: number for name, number in package_versions().items() if name in ("torch", "transformers", "numpy")
+    }
+    return {
+        "textbench": f"{code['version']}, commit {commit[:12]}{', with uncommitted changes' if code['dirty'] else ''}",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    }
+
+
+def print_claims(claims: Sequence[Claim], results: Results) -> None:
+    """The claims on stdout, a paragraph each."""
+    for claim in claims:
+        print(f"{claim.text}\n  {str(claim.verdict).upper()}")
+        for finding in claim.findings:
+            needed = f"needed: above {finding.threshold:g}"
+            print(f"  {figure(finding.estimate):24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
+        print()
+    if results.missing:
+        print(f"not complete: {len(results.missing)} jobs have no result")
+
+
+def _say(message: str, options: Options) -> None:
+    if not options.quiet:
+        print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,134 @@
+"""What a reproduction consists of: jobs, what each waits for, and where its result lies.
+
+A job is done when its result file is there; result files appear in one step (:func:`write_result`), so what is there
+is whole and a rerun does what is missing.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.reproduce.settings import Experiment
+from benchmark.store import write_atomically
+
+Kind = Literal["pretrain", "train", "play", "control"]
+SETTINGS_NAME = "experiment.json"
+
+
+class Job(NamedTuple):
+    """One piece of work for one process.
+
+    Attributes:
+        name: unique, and the path of its result below the folder: ``"train/snake/aaw/0"``.
+        kind: what :mod:`work` does.
+        needs: names of the jobs that must be done before.
+        agent: who plays or is tested: a base (``"small"``), a training run's name, or a reference agent.
+        game: what a run is trained on.
+        arm: of a run.
+        seed: of a run.
+    """
+
+    name: str
+    kind: Kind
+    needs: tuple[str, ...] = ()
+    agent: str = ""
+    game: str = ""
+    arm: str = ""
+    seed: int = 0
+
+
+def jobs_of(experiment: Experiment) -> list[Job]:
+    """All jobs of an experiment; those that others wait for, and the long ones, first."""
+    bases = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in experiment.bases]
+    runs = [
+        Job(f"train/{game}/{arm}/{seed}", "train", ("pretrain/small",), f"train/{game}/{arm}/{seed}", game, arm, seed)
+        for seed in range(experiment.seeds)  # seeds first: a run that is cut short has all arms with fewer seeds
+        for game in experiment.games
+        for arm in experiment.arms
+    ]
+    plays = [Job(f"play/{name}", "play", (f"pretrain/{name}",), name) for name in experiment.bases]
+    plays += [Job(f"play/{run.name}", "play", (run.name,), run.name) for run in runs]
+    plays += [Job(f"play/{name}", "play", (), name) for name in experiment.reference_agents]
+    controls = []
+    if experiment.control_episodes:
+        controls = [Job("control/small", "control", ("pretrain/small",), "small")]
+        first = next(iter(experiment.arms))
+        controls += [
+            Job(f"control/{run.name}", "control", (run.name,), run.name, run.game) for run in runs if run.arm == first
+        ]
+    return [*bases, *runs, *plays, *controls]
+
+
+class Folder:
+    """The folder of one reproduction.
+
+    Args:
+        path: made if it isn't there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def claim(self, experiment: Experiment) -> None:
+        """Make the folder this experiment's, or check that it is.
+
+        Raises:
+            UsageError: it was made with other settings (named), or holds something else.
+            StorageError: it can't be written.
+        """
+        file = self.path / SETTINGS_NAME
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                strangers = sorted(entry.name for entry in self.path.iterdir())
+                if strangers:
+                    raise UsageError(
+                        f"{self.path} isn't empty (it holds {strangers[0]!r}) and isn't a reproduction; choose "
+                        "another --out"
+                    )
+                write_atomically(file, json.dumps(experiment.as_data(), indent=1) + "\n")
+            before = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise StorageError(f"can't use the folder {self.path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise UsageError(f"{file} isn't a reproduction's settings ({error}); choose another --out") from None
+        for name, (now, then) in experiment.differences(before).items():
+            raise UsageError(
+                f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """The data of the experiment that the folder belongs to.
+
+        Raises:
+            UsageError: there is none.
+        """
+        try:
+            data: dict[str, Any] = json.loads((self.path / SETTINGS_NAME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise UsageError(f"{self.path} holds no reproduction; make one: textbench reproduce --out DIR") from None
+        return data
+
+    def model(self, agent: str) -> Path:
+        """Where an agent's model is: a base, or the last checkpoint of a run."""
+        return self.path / agent / "last" if "/" in agent else self.path / "pretrain" / agent / "model"
+
+    def result_file(self, name: str) -> Path:
+        """Where a job's result is."""
+        return self.path / f"{name}/result.json"
+
+    def is_done(self, name: str) -> bool:
+        """Whether a job has its result."""
+        return self.result_file(name).exists()
+
+    def result(self, name: str) -> dict[str, Any]:
+        """A job's result."""
+        data: dict[str, Any] = json.loads(self.result_file(name).read_text(encoding="utf-8"))
+        return data
+
+    def write_result(self, name: str, data: dict[str, Any]) -> None:
+        """Store a job's result, in one step."""
+        file = self.result_file(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(data) + "\n")

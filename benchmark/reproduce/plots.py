@@ -1,0 +1,133 @@
+"""The pictures of a reproduction's report, as SVG: training curves, and bars against the large base.
+
+Needs matplotlib (the ``plots`` extra). The same results give the same files, so that they can be kept under version
+control.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmark.reproduce.claims import mean_over_runs
+from benchmark.reproduce.results import Results
+from benchmark.reproduce.settings import Experiment
+from benchmark.statistics import mean_estimate
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's, told apart with any colour vision."""
+
+NO_MATPLOTLIB = 'plots need matplotlib, which is not installed: pip install "textbench[plots]"'
+
+
+def draw_plots(results: Results, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:
+    """Draw what there is data for.
+
+    Returns:
+        ``(file name, caption)`` of every picture in ``folder``.
+
+    Raises:
+        ModuleNotFoundError: without matplotlib; the message has the command.
+    """
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(NO_MATPLOTLIB, name="matplotlib") from error
+    drawn = []
+    with matplotlib.rc_context({"svg.hashsalt": "textbench", "svg.fonttype": "none", "font.size": 9}):
+        for game in experiment.games:
+            if any(run.game == game for run in results.runs):
+                name = f"curves-{game}.svg"
+                _save(_curves(results, experiment, game), folder / name)
+                caption = (
+                    f"Training on {game}: mean return on the {experiment.evaluation_episodes} fixed episodes, mean "
+                    "and standard deviation over runs, best run dotted"
+                )
+                drawn.append((name, caption))
+        if results.agents:
+            _save(_bars(results, experiment), folder / "bars.svg")
+            drawn.append(("bars.svg", f"Mean return on {experiment.final_episodes} fresh episodes, with 95% intervals"))
+    return drawn
+
+
+def _save(figure: Any, file: Path) -> None:
+    # without a date the same data gives the same file
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": "textbench"})
+
+
+def _figure(columns: int, rows: int, width: float, height: float) -> tuple[Any, Any]:
+    # not pyplot: it keeps figures alive and would need a display's settings
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _curves(results: Results, experiment: Experiment, game: str) -> Any:
+    scenarios = experiment.scenarios
+    figure, axes = _figure(len(scenarios), 1, 2.9 * len(scenarios), 2.7)
+    for axis, scenario in zip(axes[0], scenarios, strict=True):
+        for colour, arm in zip(_colours(len(experiment.arms)), experiment.arms, strict=True):
+            iterations, curves = results.curve(game, arm, scenario)
+            if not curves.size:
+                continue
+            mean = curves.mean(axis=0)
+            deviation = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.zeros_like(mean)
+            axis.plot(iterations, mean, color=colour, label=f"{arm} ({len(curves)} runs)")
+            axis.fill_between(iterations, mean - deviation, mean + deviation, color=colour, alpha=0.15, linewidth=0)
+            axis.plot(iterations, curves[curves[:, -1].argmax()], color=colour, linestyle=":", linewidth=1)
+        large = results.agents.get("large", {}).get(scenario)
+        if large is not None:
+            axis.axhline(large.returns.mean(), color="#444444", linestyle="--", linewidth=1, label="large base")
+        axis.set_title(scenario)
+        axis.set_xlabel("iterations")
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("mean return")
+    axes[0][0].legend(fontsize=7)
+    return figure
+
+
+def _bars(results: Results, experiment: Experiment) -> Any:
+    groups = _bar_groups(results, experiment)
+    figure, axes = _figure(len(experiment.scenarios), 1, 2.9 * len(experiment.scenarios), 3.2)
+    for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
+        for index, (label, colour, per_scenario) in enumerate(groups):
+            returns = per_scenario.get(scenario)
+            if returns is None:
+                continue
+            estimate = mean_over_runs(returns) if len(returns) > 1 else mean_estimate(returns[0])
+            axis.bar(index, estimate.value, color=colour, label=label)
+            if estimate.low is not None and estimate.high is not None:
+                ends = [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
+                axis.errorbar(index, estimate.value, yerr=ends, color="black", capsize=2, linewidth=1)
+        axis.set_title(scenario)
+        axis.set_xticks(range(len(groups)), [label for label, _, _ in groups], rotation=60, ha="right", fontsize=7)
+        axis.axhline(0, color="black", linewidth=0.6)
+        axis.grid(alpha=0.3, axis="y")
+    axes[0][0].set_ylabel("mean return")
+    return figure
+
+
+def _bar_groups(results: Results, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
+    """``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
+    colours = _colours(len(results.agents) + len(experiment.games))
+    groups = [
+        (
+            name,
+            "#999999" if name in experiment.reference_agents else "#444444" if name == "large" else "#bbbbdd",
+            {scenario: played.returns[None] for scenario, played in scenarios.items()},
+        )
+        for name, scenarios in results.agents.items()
+    ]
+    main = next(iter(experiment.arms))
+    for colour, game in zip(colours, experiment.games, strict=False):
+        returns = {name: results.final_returns(game, main, name) for name in experiment.scenarios}
+        returns = {name: values for name, values in returns.items() if len(values)}
+        if returns:
+            groups.append((f"small, MS-GRPO on {game}", colour, returns))
+    return groups
+
+
+def _colours(count: int) -> Sequence[str]:
+    return [COLOURS[index % len(COLOURS)] for index in range(count)]

@@ -1,0 +1,146 @@
+"""What a reproduction has found so far, read from its folder: plain arrays that claims, plots and reports work on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.reproduce.jobs import Folder, jobs_of
+from benchmark.reproduce.settings import Experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Played:
+    """The fresh episodes of one agent in one scenario; arrays of shape (episodes,), in the order of their seeds."""
+
+    returns: Array
+    successes: Array
+    lengths: Array
+    invalid: Array
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[float]]) -> "Played":
+        """From a result's columns."""
+        names = ("returns", "successes", "lengths", "invalid")
+        return cls(*(np.array(columns[name], dtype=np.float64) for name in names))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run.
+
+    Attributes:
+        game: what it was trained on; ``arm``, ``seed``: how.
+        curves: ``{scenario: shape (evaluations,)}``, mean return on the fixed episodes.
+        iterations: shape (evaluations,), iterations done at each evaluation.
+        final: ``{scenario: its fresh episodes}``.
+        seconds: of training.
+    """
+
+    game: str
+    arm: str
+    seed: int
+    iterations: Array
+    curves: Mapping[str, Array]
+    final: Mapping[str, Played]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that was found.
+
+    Attributes:
+        runs: the runs that are done, and whose fresh episodes are played.
+        agents: ``{base or reference agent: {scenario: its fresh episodes}}``.
+        parameters: ``{base: number of parameters}``.
+        controls: one record per control, with the ``agent`` that it is of.
+        missing: jobs without a result.
+        seconds: ``{job: seconds}`` of those that are done.
+        bases: ``{base: what is known about its making}``.
+    """
+
+    runs: tuple[Run, ...] = ()
+    agents: Mapping[str, Mapping[str, Played]] = ()  # type: ignore[assignment]
+    parameters: Mapping[str, int] = ()  # type: ignore[assignment]
+    controls: tuple[Mapping[str, Any], ...] = ()
+    missing: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = ()  # type: ignore[assignment]
+    bases: Mapping[str, Mapping[str, Any]] = ()  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("agents", "parameters", "seconds", "bases"):
+            object.__setattr__(self, name, dict(getattr(self, name)))
+
+    def runs_of(self, game: str, arm: str) -> list[Run]:
+        """The runs of one arm on one game, by seed."""
+        return sorted((run for run in self.runs if (run.game, run.arm) == (game, arm)), key=lambda run: run.seed)
+
+    def final_returns(self, game: str, arm: str, scenario: str) -> Array:
+        """Shape (runs, episodes): returns of the fresh episodes of a scenario, by the runs of one arm on one game."""
+        return np.array([run.final[scenario].returns for run in self.runs_of(game, arm) if scenario in run.final])
+
+    def curve(self, game: str, arm: str, scenario: str) -> tuple[Array, Array]:
+        """Iterations, shape (evaluations,), and mean returns on the fixed episodes, shape (runs, evaluations)."""
+        runs = self.runs_of(game, arm)
+        if not runs:
+            return np.empty(0), np.empty((0, 0))
+        return runs[0].iterations, np.array([run.curves[scenario] for run in runs])
+
+
+def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
+    """Read what is there; jobs without a result are listed in :attr:`Results.missing`."""
+    jobs = jobs_of(experiment)
+    there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
+    runs = []
+    for job in jobs:
+        if job.kind == "train" and job.name in there:
+            evaluations = there[job.name]["evaluations"]
+            final = there.get(f"play/{job.name}", {}).get("scenarios", {})
+            runs.append(
+                Run(
+                    job.game,
+                    job.arm,
+                    job.seed,
+                    np.array([done for done, _ in evaluations], dtype=np.float64),
+                    _curves(evaluations),
+                    {name: Played.of(columns) for name, columns in final.items()},
+                    there[job.name]["training_seconds"],
+                )
+            )
+    names = [*experiment.bases, *experiment.reference_agents]
+    agents = {
+        name: {scenario: Played.of(columns) for scenario, columns in there[f"play/{name}"]["scenarios"].items()}
+        for name in names
+        if f"play/{name}" in there
+    }
+    controls = [
+        {"agent": job.agent, **result}
+        for job in jobs
+        if job.kind == "control" and job.name in there
+        for result in there[job.name]["controls"]
+    ]
+    bases = {name: there[f"pretrain/{name}"] for name in experiment.bases if f"pretrain/{name}" in there}
+    return Results(
+        runs=tuple(runs),
+        agents=agents,
+        parameters={name: result["parameters"] for name, result in bases.items()},
+        controls=tuple(controls),
+        missing=tuple(job.name for job in jobs if job.name not in there),
+        seconds={name: result["seconds"] for name, result in there.items()},
+        bases=bases,
+    )
+
+
+def _curves(evaluations: Sequence[Any]) -> dict[str, Array]:
+    names = [result["scenario"] for result in evaluations[0][1]] if evaluations else []
+    return {
+        name: np.array(
+            [result["mean_return"] for _, results in evaluations for result in results if result["scenario"] == name]
+        )
+        for name in names
+    }

@@ -1,0 +1,255 @@
+"""The settings of one reproduction: a TOML file as a frozen record. The outcome depends on nothing else.
+
+``recipe file + options of the command line -> Experiment``.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from benchmark.errors import UsageError, unknown_name
+from textgames.scenarios import SCENARIOS
+
+RECIPES = ("full", "quick", "stability", "miniature")
+"""The recipes that ship with the package, by name."""
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Base:
+    """How one base model is made.
+
+    Attributes:
+        source: an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made.
+        shape: fields of :class:`agents.models.tiny_lm.Recipe` that this base has for itself, on top of the data's.
+    """
+
+    source: str = ""
+    shape: Table = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides the outcome of a reproduction.
+
+    Attributes:
+        games: training scenarios; every arm is trained on each, starting from the small base.
+        arms: ``{name: settings of MS-GRPO in which the arm differs}``.
+        seeds: training runs per game and arm, with seeds ``0 .. seeds - 1``.
+        iterations: of MS-GRPO, per run.
+        scenarios: what everything is evaluated on.
+        evaluate_every: iterations between evaluations during training.
+        evaluation_episodes: fixed episodes of each of those: ``first_seed + k``.
+        final_episodes: fresh episodes at the end, for every agent: ``first_seed + final_offset + k``.
+        final_offset: keeps the fresh episodes apart from the fixed ones.
+        temperature: of all evaluations.
+        reference_agents: agents without a model that are evaluated too, for scale.
+        control_episodes: episodes per game for the controls; 0: no controls.
+        data: fields of the tiny models' recipe that both bases share: what they learn from, and for how long.
+        bases: ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it.
+        msgrpo: fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs.
+        by_game: fields for the runs on one game, on top.
+
+    Raises:
+        UsageError: a value that can't be; names it and says what is accepted.
+    """
+
+    games: tuple[str, ...]
+    arms: Mapping[str, Table]
+    bases: Mapping[str, Base]
+    data: Table
+    msgrpo: Table
+    by_game: Mapping[str, Table] = field(default_factory=dict)
+    seeds: int = 5
+    iterations: int = 100
+    scenarios: tuple[str, ...] = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+    evaluate_every: int = 10
+    evaluation_episodes: int = 50
+    final_episodes: int = 500
+    final_offset: int = 1000
+    temperature: float = 0.5
+    reference_agents: tuple[str, ...] = ("random", "greedy")
+    control_episodes: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "iterations", "evaluate_every", "evaluation_episodes", "final_episodes"):
+            _check_count(name, getattr(self, name), 1)
+        for name in ("final_offset", "control_episodes"):
+            _check_count(name, getattr(self, name), 0)
+        for name in (*self.games, *self.scenarios):
+            if name not in SCENARIOS:
+                raise unknown_name("scenario", name, SCENARIOS)
+        missing = [name for name in self.games if name not in self.scenarios]
+        if missing:
+            raise UsageError(f"scenarios must hold every game that is trained on, {missing[0]!r} is missing")
+        if not self.games or not self.arms:
+            raise UsageError("games and arms must not be empty: there would be nothing to train")
+        if "small" not in self.bases or set(self.bases) - {"small", "large"}:
+            raise UsageError(f"bases are small and, to compare with, large; got {', '.join(self.bases) or 'none'}")
+        if self.final_offset < self.evaluation_episodes:
+            raise UsageError(
+                f"final_offset = {self.final_offset} would play some of the {self.evaluation_episodes} fixed episodes "
+                f"again; accepted: at least {self.evaluation_episodes}"
+            )
+        if not (isinstance(self.temperature, int | float) and self.temperature >= 0):
+            raise UsageError(f"temperature is a number of at least 0, got {self.temperature!r}")
+        for game in self.games:  # a wrong field of a run is said now, not after the pretraining
+            for arm in self.arms:
+                self.training_settings(game, arm, 0)
+        for base in self.bases:
+            self.pretraining_settings(base)
+
+    def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
+        """The fields of the MSGRPOConfig of one run, checked.
+
+        Raises:
+            UsageError: the config refuses them.
+        """
+        from agents.msgrpo import ConfigError, MSGRPOConfig
+
+        settings = {
+            **self.msgrpo,
+            **self.by_game.get(game, {}),
+            **self.arms[arm],
+            "seed": seed,
+            "iterations": self.iterations,
+            "eval_every": self.evaluate_every,
+            "eval_episodes": self.evaluation_episodes,
+            "eval_scenarios": list(self.scenarios),
+            "eval_temperature": self.temperature,
+        }
+        try:
+            MSGRPOConfig.from_mapping(settings)
+        except ConfigError as error:
+            raise UsageError(f"the settings of arm {arm!r} on {game}: {error}") from None
+        return settings
+
+    def pretraining_settings(self, base: str) -> dict[str, Any]:
+        """The fields of the tiny models' recipe for one base, checked.
+
+        Raises:
+            UsageError: the recipe refuses them.
+        """
+        from agents.models.tiny_lm.recipe import Recipe
+
+        settings = {**self.data, **self.bases[base].shape}
+        known = {about.name for about in fields(Recipe)}
+        for name in settings:
+            if name not in known:
+                raise unknown_name(f"field of a tiny model's recipe (base {base!r})", name, known)
+        try:
+            recipe_of(settings)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"the settings of base {base!r}: {error}") from None
+        return settings
+
+    def as_data(self) -> dict[str, Any]:
+        """All settings as plain JSON data."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
+        own, others = dict(_flat(self.as_data())), dict(_flat(other))
+        names = list(dict.fromkeys([*own, *others]))
+        return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
+
+
+def recipe_of(settings: Mapping[str, Any]) -> Any:
+    """The tiny models' recipe with these fields; lists of a file become tuples, a table the demonstrator's style."""
+    from agents.models.tiny_lm.demonstrator import Style
+    from agents.models.tiny_lm.recipe import Recipe
+
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    if isinstance(values.get("style"), Mapping):
+        values["style"] = Style(**values["style"])
+    return Recipe(**values)
+
+
+def read_experiment(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
+    """Read a recipe: one of :data:`RECIPES` or a TOML file; ``overrides`` replace top-level settings.
+
+    Raises:
+        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
+    """
+    data = _read_toml(source)
+    known = {about.name for about in fields(Experiment)}
+    for name in data:
+        if name not in known:
+            raise unknown_name(f"setting of a reproduction (in {source})", name, known)
+    for name in ("games", "arms", "bases", "data", "msgrpo"):
+        if name not in data:
+            raise UsageError(f"{source} lacks the setting {name!r}")
+    data["bases"] = {name: _read_base(name, table) for name, table in data["bases"].items()}
+    for name in ("games", "scenarios", "reference_agents"):
+        if name in data:
+            data[name] = tuple(data[name])
+    return override(Experiment(**data), overrides or {})
+
+
+def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+    """The experiment with the command line's changes: ``seeds``, ``iterations``, ``games``, ``arms`` (names to keep).
+
+    Raises:
+        UsageError: an arm or a game that the recipe doesn't have.
+    """
+    values = {name: value for name, value in changes.items() if value is not None}
+    if "arms" in values:
+        for name in values["arms"]:
+            if name not in experiment.arms:
+                raise unknown_name("arm in this recipe", name, experiment.arms)
+        values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
+    for name in values.get("games", ()):
+        if name not in experiment.scenarios:
+            raise unknown_name("game in this recipe", name, experiment.scenarios)
+    if "games" in values:
+        values["games"] = tuple(values["games"])
+    return replace(experiment, **values)
+
+
+def _read_toml(source: str | Path) -> dict[str, Any]:
+    try:
+        if str(source) in RECIPES:
+            return tomllib.loads(files("benchmark.reproduce").joinpath(f"recipes/{source}.toml").read_text("utf-8"))
+        return tomllib.loads(Path(source).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"can't read the recipe {str(source)!r}: {error.strerror or error}; there are {', '.join(RECIPES)}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the recipe {str(source)!r} isn't TOML: {error}") from None
+
+
+def _read_base(name: str, table: Any) -> Base:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"bases.{name} must be a table, got {table!r}")
+    return Base(str(table.get("source", "")), {key: value for key, value in table.items() if key != "source"})
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            pairs += _flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((f"{prefix}{key}", value))
+    return pairs

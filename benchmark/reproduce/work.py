@@ -1,0 +1,192 @@
+"""Doing one job of a reproduction, in whatever process: pretrain a base, train a run, play episodes, run the controls.
+
+Torch runs on one thread in each: two processes on two cores are much faster than two threads.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.episode import Episode
+from agents.rollout import EpisodeTask, rollout
+from agents.turn import Policy
+from benchmark.errors import UsageError
+from benchmark.reproduce.jobs import Folder, Job
+from benchmark.reproduce.settings import Experiment, recipe_of
+from textgames.scenarios import SCENARIOS
+
+Report = Callable[[str, float], None]
+"""Called with a job's name and the share of it that is done, in [0, 1]."""
+
+AT_ONCE = 256
+"""Episodes in flight during evaluation."""
+
+KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")
+"""What of every iteration's metrics goes into a run's result."""
+
+
+def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None:
+    """Do one job and write its result; nothing happens when it is there."""
+    import torch
+
+    if folder.is_done(job.name):
+        return
+    torch.set_num_threads(1)
+    work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
+    started = time.perf_counter()
+    result = work(job, experiment, folder, report)
+    folder.write_result(job.name, {"seconds": time.perf_counter() - started, **result})
+
+
+# ---------------------------------------------------------------- bases
+
+
+def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+    """Make a base model, or take the one that its settings name."""
+    from agents.models.loading import load_model
+
+    place = folder.model(job.agent)
+    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
+    source = experiment.bases[job.agent].source
+    if source:
+        shutil.copytree(source_folder(source), place)
+        recipe_file = place / "recipe.json"
+        made: dict[str, Any] = json.loads(recipe_file.read_text("utf-8")) if recipe_file.exists() else {}
+    else:
+        made = _pretrain(job, experiment, place, report)
+    model, _ = load_model(
+        str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False
+    )
+    return {"parameters": sum(p.numel() for p in model.parameters()), "source": source, **made}
+
+
+def _pretrain(job: Job, experiment: Experiment, place: Path, report: Report) -> dict[str, Any]:
+    from agents.models.tiny_lm import pretrain, save
+
+    recipe = recipe_of(experiment.pretraining_settings(job.agent))
+    made = pretrain(recipe, on_progress=lambda progress: report(job.name, progress.step / progress.steps))
+    save(made, place, command="textbench reproduce")
+    return {"recipe": recipe.as_data, "losses": list(made.losses)}
+
+
+def source_folder(source: str) -> Path:
+    """The folder of an embedded model's name, or the folder itself.
+
+    Raises:
+        UsageError: there is no model.
+    """
+    from importlib.resources import files
+
+    embedded = Path(str(files("agents"))) / "models" / "tiny" / source
+    for place in (embedded, Path(source)):
+        if (place / "config.json").is_file():
+            return place
+    raise UsageError(f"there is no model {source!r}: neither an embedded one nor a folder in Hugging Face format")
+
+
+# ---------------------------------------------------------------- training
+
+
+def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+    """Train one run from the small base, going on from its own last checkpoint where there is one."""
+    from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+    from agents.msgrpo.checkpoint import STATE
+
+    class ReportingTrainer(MSGRPOTrainer):
+        """Tells how far it is."""
+
+        def iterate(self) -> dict[str, Any]:
+            metrics = super().iterate()
+            report(job.name, (self.iteration + 1) / self.config.iterations)
+            return metrics
+
+    out = folder.result_file(job.name).parent
+    started = out / "last" / STATE
+    if out.exists() and not started.exists():
+        shutil.rmtree(out)  # stopped before its first checkpoint
+    settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
+    model, tokenizer = _load(folder.model("small"))
+    trainer = ReportingTrainer(model, tokenizer, job.game, MSGRPOConfig.from_mapping(settings), quiet=True)
+    if started.exists():
+        trainer.resume(out)
+    history = trainer.train()
+    return {
+        "settings": settings | {"out": ""},
+        "evaluations": [[done, [result._asdict() for result in results]] for done, results in trainer.evaluations],
+        "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
+        "training_seconds": sum(metrics["seconds"] for metrics in history),
+    }
+
+
+def _load(place: Path) -> tuple[Any, Any]:
+    from agents.models.loading import load_model
+
+    return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
+
+
+# ---------------------------------------------------------------- playing
+
+
+def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
+    """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
+    from agents.load import load_agent
+    from agents.models.base import Decoding
+    from agents.models.transformers import TransformersModel
+    from agents.policy import LanguageAgentPolicy
+    from agents.prompt import PromptMap
+
+    if agent in experiment.reference_agents:
+        return load_agent(agent)
+    model, tokenizer = _load(folder.model(agent))
+    settings = experiment.msgrpo
+    decoding = Decoding(
+        temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
+    )
+    prompt_map = PromptMap(mode=str(settings.get("response_mode", "think")))
+    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
+
+
+def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+    """Play the fresh episodes of every scenario."""
+    policy = policy_of(job.agent, experiment, folder)
+    total = len(experiment.scenarios) * experiment.final_episodes
+    scenarios: dict[str, Any] = {}
+    for name in experiment.scenarios:
+        first = SCENARIOS[name].seed(experiment.final_offset)
+        tasks = [EpisodeTask.of(name, first + k) for k in range(experiment.final_episodes)]
+        episodes = []
+        for episode in rollout(policy, tasks, max_concurrency=AT_ONCE):
+            episodes.append(episode)
+            report(job.name, (len(scenarios) * experiment.final_episodes + len(episodes)) / total)
+        scenarios[name] = {"first_seed": first, **columns_of(episodes)}
+    return {"scenarios": scenarios}
+
+
+def columns_of(episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """Episodes as columns in the order of their seeds; of the first player, where there are several."""
+    ordered = sorted(episodes, key=lambda episode: episode.seed)
+    player = next(iter(ordered[0].returns))
+    steps = [episode.steps_of(player) for episode in ordered]
+    return {
+        "returns": [float(episode.returns[player]) for episode in ordered],
+        "successes": [int(episode.successes[player]) for episode in ordered],
+        "lengths": [len(one) for one in steps],
+        "invalid": [sum(not step.valid for step in one) for one in steps],
+    }
+
+
+def control_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+    """The controls of one agent: a run on the game it was trained on, a base on all games."""
+    from benchmark.reproduce.controls import control
+
+    policy = policy_of(job.agent, experiment, folder)
+    games = (job.game,) if job.game else experiment.games
+    results = []
+    for game in games:
+        result = control(policy, game, experiment.control_episodes, first_episode=experiment.final_offset)
+        results.append(result._asdict())
+        report(job.name, len(results) / len(games))
+    return {"controls": results}
