@@ -34,8 +34,8 @@ class Style(NamedTuple):
         ValueError: by :meth:`checked`.
     """
 
-    sensible: float = 0.45
-    hasty: float = 0.2
+    sensible: float = 0.25
+    hasty: float = 0.25
 
     def checked(self) -> "Style":
         """Itself, if the shares are shares."""

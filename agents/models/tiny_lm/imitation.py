@@ -119,7 +119,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
         intermediate_size=recipe.intermediate_size,
         num_hidden_layers=recipe.layers,
         num_attention_heads=recipe.heads,
-        num_key_value_heads=recipe.heads,
+        num_key_value_heads=recipe.kv_heads,
         max_position_embeddings=recipe.context_length,
         tie_word_embeddings=True,
         bos_token_id=None,

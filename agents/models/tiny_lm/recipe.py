@@ -19,7 +19,8 @@ class Recipe:
         batch_size: examples per step.
         learning_rate: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine.
         weight_decay: of AdamW, on matrices.
-        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``: the rest of its shape.
+        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``, ``kv_heads``: the rest of
+            its shape.
         context_length: positions that it has.
         seed: of data, weights and batches.
         threads: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
@@ -30,30 +31,25 @@ class Recipe:
 
     games: tuple[str, ...] = ("frozen-lake", "snake")
     modes: tuple[str, ...] = ("think", "direct")
-    examples: int = 400_000
+    examples: int = 160_000
     style: Style = field(default_factory=Style)
-    steps: int = 6_000
-    batch_size: int = 128
+    steps: int = 1_600
+    batch_size: int = 96
     learning_rate: float = 3e-3
     weight_decay: float = 0.05
-    hidden_size: int = 128
-    intermediate_size: int = 320
+    hidden_size: int = 96
+    intermediate_size: int = 256
     layers: int = 4
-    heads: int = 4
+    heads: int = 3
+    kv_heads: int = 1
     context_length: int = 2048
     seed: int = 0
     threads: int = 1
 
     def __post_init__(self) -> None:
         for name in (
-            "examples",
-            "steps",
-            "batch_size",
-            "hidden_size",
-            "intermediate_size",
-            "layers",
-            "heads",
-            "threads",
+            *("examples", "steps", "batch_size", "threads"),
+            *("hidden_size", "intermediate_size", "layers", "heads", "kv_heads"),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -65,6 +61,8 @@ class Recipe:
                 f"hidden_size must be a multiple of twice the heads, got hidden_size={self.hidden_size} "
                 f"and heads={self.heads}"
             )
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads divides heads, got heads={self.heads} and kv_heads={self.kv_heads}")
         if not self.modes or set(self.modes) - {"think", "direct"}:
             raise ValueError(f"modes are think and direct, got {self.modes!r}")
         if not self.games:
@@ -79,14 +77,15 @@ class Recipe:
         """
         settings: dict[str, Any] = {
             "games": ("frozen-lake-training",),
+            "modes": ("think",),
             "examples": 40_000,
-            "steps": 1_200,
+            "steps": 800,
             "batch_size": 64,
             "learning_rate": 5e-3,
             "hidden_size": 64,
             "intermediate_size": 160,
             "layers": 4,
-            "heads": 4,
+            "heads": 2,
         }
         return cls(**(settings | changes))
 

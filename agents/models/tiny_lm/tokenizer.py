@@ -6,8 +6,8 @@ matched first:
 * every constant block of the prompts (a game's instructions, a response template, a board's header line, a label such
   as ``"Player: "``) is one token;
 * every coordinate ``(x, y)`` with digits 0 to 9 is one token; other numbers are one token per digit;
-* a row of ten empty cells is one token; other rows are one token per cell, so that a cell of a small board stands in
-  the same place in every prompt;
+* five or more empty cells in a row are one token; else every cell is one, so that a cell of a 4 x 4 board stands in the
+  same place in every prompt;
 * every tag is one token.
 
 A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to a model with this tokenizer the rules are
@@ -24,7 +24,7 @@ from typing import Any
 END, PAD = "<|endoftext|>", "<|pad|>"
 TAGS = tuple(f"<{slash}{name}>" for name in ("think", "plan", "action") for slash in ("", "/"))
 _COORDINATES = tuple(f"({x}, {y})" for y in range(10) for x in range(10))
-_EMPTY_ROW = "\n" + " ".join("_" * 10)
+_EMPTY_RUNS = tuple(text for length in range(5, 11) for text in ("\n" + " ".join("_" * length), " _" * length))
 _GRID_KEY = re.compile(r"\nGrid \(.*\):(?=\n)")
 _VARIABLE = re.compile(r"(\(\d+, \d+\)|, |none|\n[A-Z\d_](?: [A-Z\d_])+(?=\n|$))")
 _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't worth a token
@@ -84,7 +84,7 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabula
         min_frequency=2,
     )
     tokenizer.train_from_iterator([words, cells], trainer)
-    whole = [*TAGS, ", ", "; ", *_COORDINATES, _EMPTY_ROW, *blocks]
+    whole = [*TAGS, ", ", "; ", "none", *_COORDINATES, *_EMPTY_RUNS, *blocks]
     tokenizer.add_tokens([AddedToken(text, normalized=False, special=False) for text in dict.fromkeys(whole)])
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
