@@ -1,0 +1,306 @@
+"""Playing many copies of one Snake board ahead at the same time, with numpy: the engine of :mod:`solver`.
+
+The rules are those of :mod:`rules`, on arrays of ``n`` boards, with one simplification: food for which
+:data:`RESPAWN_TRIES` random cells are all taken (on a board that is nearly full) doesn't come back.
+
+The board has a wall around it, so that a move is an addition to the number of a cell. A body isn't a list: every cell
+remembers when its snake will have left it, counted in tail moves of that snake, so that growing costs nothing.
+Snakes are reordered: row 0 is the one whose return is measured. Once it is dead its board no longer matters.
+"""
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.snake.rules import SnakeConfig, SnakeState
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+ValueT = TypeVar("ValueT", bound=np.generic)
+
+NEVER = 1_000_000
+"""More tail moves than a snake makes: when a wall is left, and where the count of a dead snake stands."""
+NO_TARGET = 0
+"""In a list of targets: none. Cell 0 is a corner of the wall."""
+RESPAWN_TRIES = 4
+BLOCKED = -1e9
+"""The score of a move that is certain death."""
+
+
+class Style(NamedTuple):
+    """How players move in rollouts; the units are rewards.
+
+    Attributes:
+        pull: a piece of food ``d`` cells away pulls with ``worth * pull**d``.
+        approach: what a move towards the target of a plan counts.
+        caution: the malus for a cell that another head may enter too, as a part of what a death costs.
+        dislike: the malus for harmful food, as a multiple of what it costs.
+    """
+
+    pull: float = 0.6
+    approach: float = 4.0
+    caution: float = 0.5
+    dislike: float = 6.0
+
+
+class Rollouts:
+    """Plays plans to the end of the horizon, for one configuration of the rules.
+
+    A plan is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
+    of the food: to the neighbouring cell that isn't occupied and where the pulls of all worthwhile food add up to most,
+    less a malus for harmful food and for cells that another head may enter too. Other players are taken to move like
+    that as well; built-in opponents move by their rule.
+
+    Attributes:
+        inner: (width * height,) the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``.
+        offsets: (4,) what a move adds to a walled cell, in the order of ACTIONS.
+        worth: (pieces of food + 1,) what each piece is worth; number 0 is no food.
+    """
+
+    def __init__(self, config: SnakeConfig, style: Style | None = None) -> None:
+        self.config = config
+        self.style = style or Style()
+        self.shape = (config.height + 2, config.width + 2)
+        self.stride = config.width + 2
+        self.num_cells = self.shape[0] * self.shape[1]
+        self.offsets: Ints = np.array([self.stride, -self.stride, -1, 1])
+        y, x = np.divmod(np.arange(self.num_cells), self.stride)
+        self.x, self.y = x, y
+        self.wall: Bools = (x == 0) | (x > config.width) | (y == 0) | (y > config.height)
+        self.inner: Ints = np.flatnonzero(~self.wall)
+        self.worth: Floats = np.repeat(
+            np.array([0.0, config.apple_reward, config.banana_reward, config.fire_reward]),
+            [1, config.num_apples, config.num_bananas, config.num_fires],
+        )
+        self._any_harmful = bool((self.worth < 0).any())
+        best = float(np.max(self.worth))
+        self.risk = self.style.caution * (max(0.0, -config.death_reward) + best)
+        # a Manhattan power is a product: pull**(|dx| + |dy|) = pull**|dx| * pull**|dy|
+        self._across: Floats = self.style.pull ** np.abs(
+            np.subtract.outer(np.arange(self.stride), np.arange(self.stride))
+        )
+        self._upward: Floats = self.style.pull ** np.abs(
+            np.subtract.outer(np.arange(self.shape[0]), np.arange(self.shape[0]))
+        )
+
+    def play(
+        self,
+        state: SnakeState,
+        snake: int,
+        first: Ints,
+        targets: Ints,
+        repeats: int,
+        rounds: int,
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Play every plan ``repeats`` times; repeat ``j`` has the same random numbers under every plan.
+
+        Args:
+            state: where to begin.
+            snake: the number of the snake whose plans and return they are; it lives.
+            first: (plans,) the first move of every plan, an index into ACTIONS.
+            targets: (plans, depth) walled cells of food to go to, in order; :data:`NO_TARGET` where there is none.
+            repeats: boards per plan.
+            rounds: the length of every rollout.
+            rng: source of the random numbers.
+
+        Returns:
+            (plans, repeats) undiscounted returns of the snake.
+        """
+        boards = _Boards(self, state, snake, targets, repeats)
+        moves: Ints | None = np.repeat(self.offsets[first], repeats)
+        for t in range(rounds):
+            boards.play_round(moves, rng, stratified=t == 0)
+            moves = None
+        return boards.returns.reshape(len(first), repeats)
+
+    def pull_of(self, cells: Ints, pieces: Ints) -> Floats:
+        """(m, height + 2, width + 2) what each of m pieces of food adds to the score of every cell."""
+        worth = self.worth[pieces]
+        good = np.maximum(worth, 0.0)
+        x, y = self.x[cells], self.y[cells]
+        pull: Floats = (self._upward[y] * good[:, None])[:, :, None] * self._across[x][:, None, :]
+        if self._any_harmful:
+            harmful = np.flatnonzero(worth < 0)
+            pull[harmful, y[harmful], x[harmful]] = self.style.dislike * worth[harmful]
+        return pull
+
+
+class _Boards:
+    """The boards of one call of :meth:`Rollouts.play`: ``n = plans * repeats`` of them, in arrays."""
+
+    def __init__(self, rollouts: Rollouts, state: SnakeState, snake: int, targets: Ints, repeats: int) -> None:
+        self.of, self.repeats, self.plans = rollouts, repeats, len(targets)
+        config, inner, num_cells = rollouts.config, rollouts.inner, rollouts.num_cells
+        n = repeats * len(targets)
+        rows = [snake, *(i for i in range(config.num_snakes) if i != snake and state.snakes[i])]
+        self.is_player = [i < config.num_players for i in rows]
+        self.rows = range(len(rows))
+        self.first_cell: Ints = np.arange(n) * num_cells
+        one_board = np.zeros((len(rows), num_cells), dtype=np.int64)
+        for row, i in enumerate(rows):
+            cells = state.snakes[i]
+            one_board[row, inner[list(cells)]] = np.arange(len(cells), 0, -1)
+        one_board[0, rollouts.wall] = NEVER
+        # (rows, n * cells) how many tail moves the snake has made when it leaves the cell: taken while more than it has
+        self.leaves: list[Ints] = [_copies(board, n).reshape(-1) for board in one_board]
+        self.heads: list[Ints] = [np.full(n, inner[state.snakes[i][0]]) for i in rows]
+        self.lengths: list[Ints] = [np.full(n, len(state.snakes[i])) for i in rows]
+        self.tail_moves: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
+        self.alive: list[Bools] = [np.ones(n, dtype=np.bool_) for _ in rows]
+        self.returns: Floats = np.zeros(n)
+        self._place_food(state, n)
+        self.any_targets = bool((targets != NO_TARGET).any())
+        ends = np.full((len(targets), 1), NO_TARGET)
+        self.targets: Ints = np.repeat(np.concatenate([targets, ends], axis=1), repeats, axis=0)
+        self.next_target: Ints = np.arange(n) * self.targets.shape[1]  # into the flat targets
+
+    def _place_food(self, state: SnakeState, n: int) -> None:
+        rollouts, config = self.of, self.of.config
+        pieces: list[int] = []
+        first = 1
+        for cells, number in zip(state[1:], (config.num_apples, config.num_bananas, config.num_fires), strict=True):
+            pieces += range(first, first + len(cells))
+            first += number
+        where = rollouts.inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
+        number_of = np.array(pieces, dtype=np.int64)
+        one_board = np.zeros(rollouts.num_cells, dtype=np.int64)
+        one_board[where] = number_of
+        self.food: Ints = _copies(one_board, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
+        self.pull: Floats = _copies(rollouts.pull_of(where, number_of).sum(axis=0), n)
+
+    # ---------------------------------------------------------------- a round
+
+    def play_round(self, first_moves: Ints | None, rng: np.random.Generator, stratified: bool) -> None:
+        """One simultaneous round; ``first_moves`` are row 0's where a plan prescribes them."""
+        targets = []
+        for row in self.rows:
+            if row == 0 and first_moves is not None:
+                moves = first_moves
+            elif self.is_player[row]:
+                moves = self._moves_by_pull(row)
+            else:
+                moves = self._random_moves(row, self._numbers(rng, stratified))
+            targets.append(self.heads[row] + moves)
+        deaths = [self._deaths(row, targets) for row in self.rows]
+        config = self.of.config
+        self.returns += self.alive[0] * config.step_reward + deaths[0] * config.death_reward
+        for row in self.rows:
+            self.alive[row] &= ~deaths[row]
+            if row:
+                self.tail_moves[row][deaths[row]] = NEVER
+        eaten = [self._advance(row, targets[row]) for row in self.rows]
+        for boards, cells, pieces in eaten:
+            if len(boards):
+                self._respawn(boards, cells, pieces, rng)
+
+    def _numbers(self, rng: np.random.Generator, stratified: bool) -> Floats:
+        """(n,) uniform numbers, the same for every plan; stratified ones are spread evenly over the repeats."""
+        numbers = rng.random(self.repeats)
+        if stratified:
+            numbers = (rng.permutation(self.repeats) + numbers) / self.repeats
+        return _copies(numbers, self.plans).reshape(-1)
+
+    def _moves_by_pull(self, row: int) -> Ints:
+        rollouts = self.of
+        cells = self.heads[row] + rollouts.offsets[:, None]  # (4, n)
+        index = cells + self.first_cell
+        score = self.pull.ravel().take(index)
+        if row == 0 and self.any_targets:
+            score += rollouts.style.approach * self._towards_target()
+        for other in self.rows:
+            if other != row:
+                gap = np.abs(cells - self.heads[other])
+                score -= rollouts.risk * (((gap == 1) | (gap == rollouts.stride)) & self.alive[other])
+            score[self.leaves[other].take(index) > self.tail_moves[other]] = BLOCKED
+        moves: Ints = rollouts.offsets[score.argmax(axis=0)]
+        return moves
+
+    def _towards_target(self) -> Bools:
+        """(4, n) whether each move of row 0 goes towards its target, where it has one."""
+        rollouts = self.of
+        target = self.targets.ravel().take(self.next_target)
+        gone = (self.food.take(self.first_cell + target) == 0) & (target != NO_TARGET)
+        self.next_target += gone
+        target = self.targets.ravel().take(self.next_target)
+        right = rollouts.x[target] - rollouts.x[self.heads[0]]
+        up = rollouts.y[target] - rollouts.y[self.heads[0]]
+        nearer: Bools = np.stack([up > 0, up < 0, right < 0, right > 0])
+        return nearer & (target != NO_TARGET)
+
+    def _random_moves(self, row: int, numbers: Floats) -> Ints:
+        """The built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
+        rollouts = self.of
+        cells = self.heads[row] + rollouts.offsets[:, None]
+        own = self.leaves[row].take(cells + self.first_cell) > self.tail_moves[row]
+        polite = ~(own | rollouts.wall.take(cells))
+        count = polite.sum(axis=0)
+        polite |= count == 0
+        rank = (numbers * np.where(count == 0, 4, count)).astype(np.int64)
+        seen = np.zeros(len(rank), dtype=np.int64)
+        choice = np.zeros(len(rank), dtype=np.int64)  # how many directions come before the chosen one
+        for direction in polite[:3]:
+            seen += direction
+            choice += seen <= rank
+        moves: Ints = rollouts.offsets[choice]
+        return moves
+
+    def _deaths(self, row: int, targets: list[Ints]) -> Bools:
+        """(n,) which living snakes of the row die."""
+        target = targets[row]
+        index = target + self.first_cell
+        dead: Bools = np.zeros(len(target), dtype=np.bool_)
+        for other in self.rows:
+            dead |= self.leaves[other].take(index) > self.tail_moves[other]
+            if other != row:
+                dead |= (targets[other] == target) & self.alive[other]
+        return dead & self.alive[row]
+
+    def _advance(self, row: int, target: Ints) -> tuple[Ints, Ints, Ints]:
+        """Move the living snakes of a row; returns where something was eaten: (boards, cells, pieces)."""
+        alive = self.alive[row]
+        index = target + self.first_cell
+        piece = self.food.take(index) * alive
+        ate = piece > 0
+        if row == 0:
+            self.returns += self.of.worth[piece]
+        self.lengths[row] += ate
+        self.tail_moves[row] += ~ate
+        self.heads[row] = np.where(alive, target, self.heads[row])
+        entered = index[alive]
+        self.leaves[row][entered] = (self.tail_moves[row] + self.lengths[row])[alive]
+        boards = np.flatnonzero(ate)
+        return boards, target[boards], piece[boards]
+
+    def _respawn(self, boards: Ints, cells: Ints, pieces: Ints, rng: np.random.Generator) -> None:
+        """Take eaten pieces off the boards and put them on random empty cells."""
+        rollouts = self.of
+        self.food[self.first_cell[boards] + cells] = 0
+        pull = self.pull[boards] - rollouts.pull_of(cells, pieces)
+        num_inner = len(rollouts.inner)
+        numbers = (rng.random((RESPAWN_TRIES, self.repeats)) * num_inner).astype(np.int64)
+        left = np.arange(len(boards))
+        for drawn in numbers:
+            where, piece = boards[left], pieces[left]
+            # pieces are shifted against each other, or two that are eaten at once would land on one cell
+            new = rollouts.inner[(drawn[where % self.repeats] + 17 * piece) % num_inner]
+            index = self.first_cell[where] + new
+            taken = self.food[index] > 0
+            for row in self.rows:
+                taken |= self.leaves[row][index] > self.tail_moves[row][where]
+            free = ~taken
+            self.food[index[free]] = piece[free]
+            pull[left[free]] += rollouts.pull_of(new[free], piece[free])
+            left = left[taken]
+            if not len(left):
+                break
+        self.pull[boards] = pull
+
+
+def _copies(values: NDArray[ValueT], n: int) -> NDArray[ValueT]:
+    """``n`` copies of an array, along a new first axis; faster than ``np.tile``."""
+    copies = np.empty((n, *values.shape), dtype=values.dtype)
+    copies[:] = values
+    return copies
