@@ -145,6 +145,20 @@ def test_the_solver_plays_its_value() -> None:
     assert np.mean(returns) == pytest.approx(np.mean(values), abs=5 * np.std(returns) / len(returns) ** 0.5)
 
 
+def test_the_solver_does_not_dawdle() -> None:
+    """With steps to spare every detour is as good as the shortest way; it takes the shortest way all the same."""
+    game = FrozenLake()
+    solver = FrozenLakeSolver(game)
+    for lake in lakes(30, sizes=(4, 5)):
+        state, steps = FrozenLakeState(lake, 0), 0
+        fewest = next(n for n in range(1, 30) if solver.optimal_value(state, n) == 1)
+        while game.is_playing(state, "player_0"):
+            action = solver.best_action(state, 29 - steps)
+            state, _, _ = game.transition(state, {"player_0": action}, np.random.default_rng(0))
+            steps += 1
+        assert steps == fewest
+
+
 def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
     game = FrozenLake(desc=("SFFG",))
     solver = FrozenLakeSolver(game)
