@@ -33,11 +33,13 @@ const refill = (node, ...children) => {
   return fill(node, null, children);
 };
 
-// Control characters would be invisible: they are shown as their pictures (U+2400 ...), line breaks and tabs stay.
+// What would be invisible is shown: control characters as their pictures (U+2400 ...), what reorders text as its code.
+// Line breaks and tabs stay.
 function visible(text) {
   return text
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
     .replace(/\u007f/g, "\u2421")
+    .replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase()}]`)
     .replace(/[\u2028\u2029]/g, "\u21b5\n");
 }
 

@@ -93,6 +93,7 @@ def visit(browser: Any, documents: Documents, tmp_path: Path) -> Iterator[Any]:
 def shown_as(text: str) -> str:
     """What the page makes of control characters and line separators."""
     text = re.sub("[\0-\x08\x0b\x0c\x0e-\x1f]", lambda match: chr(0x2400 + ord(match[0])), text)
+    text = re.sub("[\u202a-\u202e\u2066-\u2069]", lambda match: f"[U+{ord(match[0]):04X}]", text)
     return re.sub("[\u2028\u2029]", "\u21b5\n", text.replace("\x7f", "\u2421"))
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmark.cli import main
 from benchmark.document import ViewDocument
 from benchmark.report import render_page, write_page
 from benchmark.report.pack import inert_json, pack_episodes
@@ -227,6 +228,21 @@ def test_names_that_utf8_cannot_hold_are_replaced(documents: Documents) -> None:
     document = deepcopy(documents["empty"])
     document["title"] = "half \ud800 and \0"
     assert "<title>half \N{REPLACEMENT CHARACTER} and \N{REPLACEMENT CHARACTER}</title>" in render_page(document)
+
+
+def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
+    run, target = str(tmp_path / "run"), tmp_path / "page.html"
+    played = ["--agent", "random", "--agent", "greedy", "--scenario", "frozen-lake", "--scenario", "snake-duel"]
+    assert main(["run", *played, "--episodes", "2", "--out", run, "--quiet"]) == 0
+    assert main(["leaderboard", run, "--html", str(target), "--quiet"]) == 0
+    reader = Reader(target.read_text(encoding="utf-8"))
+    data = json.loads(next(text for tag, text in reader.raw if tag == "script" and text.startswith('{"scenarios"')))
+    assert [scenario["name"] for scenario in data["scenarios"]] == ["frozen-lake", "snake-duel"]
+    assert {agent["name"] for agent in data["agents"]} == {"random", "greedy"}
+    assert data["index"]["scenario"].count(0) == 4
+    assert data["scenarios"][0]["legend"]["G"] == "goal"
+    captions = [text for text in reader.text if "scores" in text]
+    assert captions == ["frozen-lake: scores", "snake-duel: scores"]
 
 
 def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
