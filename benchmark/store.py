@@ -247,10 +247,29 @@ def read_manifest(path: Path) -> Manifest:
     if manifest.get("schema_version") != MANIFEST_VERSION:
         version = manifest.get("schema_version")
         raise UsageError(f"{file} has schema_version {version!r}; this version of textbench reads {MANIFEST_VERSION}")
-    missing = [name for name in ("settings", "scenarios", "agents", "matchups", "textbench") if name not in manifest]
-    if missing:
-        raise UsageError(f"{file} isn't a textbench manifest: {missing[0]!r} is missing")
+    wrong = _shape_problem(manifest)
+    if wrong:
+        raise UsageError(f"{file} isn't a textbench manifest: {wrong}")
     return manifest
+
+
+_SHAPE = {"textbench": dict, "settings": dict, "scenarios": dict, "agents": list, "matchups": list}
+_CARD = {"name": str, "spec": str, "kind": str, "settings": dict}
+
+
+def _shape_problem(manifest: Manifest) -> str | None:
+    """What makes a manifest unreadable, so that nobody else has to look."""
+    for name, kind in _SHAPE.items():
+        if name not in manifest:
+            return f"{name!r} is missing"
+        if not isinstance(manifest[name], kind):
+            return f"{name!r} is {type(manifest[name]).__name__}, not {kind.__name__}"
+    for card in manifest["agents"]:
+        if not isinstance(card, dict) or any(not isinstance(card.get(name), kind) for name, kind in _CARD.items()):
+            return f"an agent's card must have {', '.join(_CARD)}, got {card!r}"
+    if "version" not in manifest["textbench"]:
+        return "textbench.version is missing"
+    return None
 
 
 def write_atomically(file: Path, text: str) -> None:

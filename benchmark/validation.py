@@ -65,17 +65,12 @@ def _problems(folder: RunFolder) -> Iterator[str]:
 def manifest_problems(manifest: Manifest) -> Iterator[str]:
     """What is wrong with an entry's claims about itself."""
     agents = manifest["agents"]
-    if not isinstance(agents, list) or len(agents) != 1 or not isinstance(agents[0], dict):
+    if len(agents) != 1:
         yield f"{MANIFEST_NAME}: an entry has the card of one agent"
         return
     card = agents[0]
-    missing = [name for name in ("name", "spec", "kind", "settings") if name not in card]
-    if missing or card.get("name") != manifest.get("agent"):
-        yield (
-            f"{MANIFEST_NAME}: the agent's card lacks {missing[0]!r}"
-            if missing
-            else (f"{MANIFEST_NAME}: agent is {manifest.get('agent')!r}, its card says {card['name']!r}")
-        )
+    if card["name"] != manifest.get("agent"):
+        yield f"{MANIFEST_NAME}: agent is {manifest.get('agent')!r}, its card says {card['name']!r}"
         return
     prompt_map = card["settings"].get("prompt_map")
     if prompt_map is not None and card["settings"].get("prompt_map_digest") != data_digest(prompt_map):
@@ -248,7 +243,6 @@ def _equal(claimed: Any, value: Any) -> bool:
 def _player_problems(folder: RunFolder, name: str, spec: str) -> Iterator[str]:
     """Whether one of the project's own players really wrote the responses that are under its name."""
     from agents.load import load_agent
-
     from agents.rollout import EpisodeTask, rollout
 
     for matchup, seeds in Plan.from_manifest(folder.manifest).seeds.items():

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_command_has_help_with_its_options(capsys):
     for name in COMMANDS:
-        if name not in ("train", "reproduce"):
+        if name != "train":
             assert main([name, "--help"]) == 0
             out = capsys.readouterr().out
             assert f"usage: textbench {name}" in out
@@ -167,13 +167,6 @@ def test_play_takes_a_persons_answers(textbench, monkeypatch):
     assert "you: return" in done.out
     monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
     assert textbench("play", "frozen-lake").code == 130
-
-
-def test_reproduce_says_plainly_that_it_isnt_there(textbench):
-    done = textbench("reproduce", "--quick")
-    assert done.code in (0, 2)
-    if done.code == 2:
-        assert "this version has no reproduce command" in done.err
 
 
 def test_train_passes_everything_on(textbench):
