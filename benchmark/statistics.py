@@ -204,7 +204,7 @@ def paired_p_value(differences: Array) -> float:
         differences: shape (pairs,).
     """
     unequal = differences[differences != 0]  # a zero stays zero whatever its sign: it changes no permutation
-    if len(unequal) == 0:
+    if len(unequal) < 2:  # with one, both signs are as extreme
         return 1.0
     from scipy import stats
 

@@ -101,6 +101,7 @@ def test_zero_differences_change_no_p_value_and_are_no_evidence():
     padded = np.concatenate([differences, np.zeros(20)])
     assert stats.paired_p_value(padded) == pytest.approx(stats.paired_p_value(differences))
     assert stats.paired_p_value(np.zeros(20)) == 1.0
+    assert stats.paired_p_value(np.array([0.0, 3.0, 0.0])) == 1.0
 
 
 def test_above_the_limit_the_t_test_takes_over_and_agrees(monkeypatch):
