@@ -1,4 +1,4 @@
-"""A one-step game whose optimum is known, a character tokenizer and random tiny models, for all tests of the trainer."""
+"""A one-step game with a known optimum, a word tokenizer and random tiny models, for all tests of the trainer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

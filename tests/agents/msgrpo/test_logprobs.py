@@ -47,7 +47,8 @@ def test_frozen_head_gets_no_gradient() -> None:
     hidden, weight, _, targets = inputs()
     logp, _ = linear_logprobs(hidden, weight.detach(), None, targets, chunk=2)
     logp.sum().backward()
-    assert hidden.grad is not None and weight.grad is None
+    assert hidden.grad is not None
+    assert weight.grad is None
 
 
 def test_bfloat16_products_keep_float32_statistics() -> None:
@@ -57,7 +58,8 @@ def test_bfloat16_products_keep_float32_statistics() -> None:
     exact, _ = logprobs_from_logits(hidden @ weight.t(), targets)
     torch.testing.assert_close(logp, exact, atol=0.05, rtol=0.05)
     (logp.sum() + entropy.sum()).backward()
-    assert weight.grad is not None and weight.grad.dtype == torch.float32
+    assert weight.grad is not None
+    assert weight.grad.dtype == torch.float32
 
 
 def test_no_tensor_of_tokens_by_vocabulary_is_ever_made() -> None:

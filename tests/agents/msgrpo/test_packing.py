@@ -51,7 +51,8 @@ def test_trees_compute_equal_prefixes_once() -> None:
     rows = [TokenRow(prompt, (60 + i, 2, 3)) for i in range(10)] * 4
     (tree,) = pack(rows, packing="tree", micro_batch_tokens=1000, tree_tokens=1000)
     assert tree.input_ids.shape == (1, 50 + 10 * 2)  # the last token of a row predicts nothing
-    assert len(tree.index) == 30 and len(tree.places) == 40 * 3
+    assert len(tree.index) == 30
+    assert len(tree.places) == 40 * 3
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
@@ -69,7 +70,8 @@ def test_scores_equal_the_models_own(make_llama: Any, packing: str, budget: int,
         rows.append(TokenRow((*prompt[:cut], i % 2), tuple(response)))
     rows.append(rows[0])
     scorer = TokenScorer(model, temperature=1.25, chunk=5, autocast=None)
-    assert choose_ways(scorer, packing) == packing and scorer.head == "linear"
+    assert choose_ways(scorer, packing) == packing
+    assert scorer.head == "linear"
     batches = pack(rows, packing=packing, micro_batch_tokens=budget, tree_tokens=50)
     for got, row in zip(score_rows(scorer, rows, batches), rows, strict=True):
         torch.testing.assert_close(got.double(), alone(model, row, 1.25), atol=2e-6, rtol=1e-5)

@@ -34,8 +34,8 @@ BANDIT = MSGRPOConfig(
     samples_every=0,
 )
 SHORT = replace(
-    BANDIT, iterations=4, groups=2, group_size=4, episodes_drawn=0, minibatches=1, update_passes=1, max_response_tokens=2,
-    learning_rate=1e-3,
+    BANDIT, iterations=4, groups=2, group_size=4, episodes_drawn=0, minibatches=1, update_passes=1,
+    max_response_tokens=2, learning_rate=1e-3,
 )  # fmt: skip
 
 
@@ -68,7 +68,8 @@ def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_tr
     starts: dict[Any, set[str]] = {}
     for trajectory in rollouts:
         starts.setdefault(trajectory.group, set()).add(trajectory.episode.steps[0].observation)
-    assert len(starts) == 3 and all(len(same) == 1 for same in starts.values())
+    assert len(starts) == 3
+    assert all(len(same) == 1 for same in starts.values())
     assert len(set.union(*starts.values())) == 3
     responses = {t.episode.steps[0].turn.response_ids for t in rollouts if t.group == rollouts[0].group}
     assert len(responses) > 1  # sampling noise differs
@@ -80,14 +81,17 @@ def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer: 
     first, again = training_tasks(config, games, 0), training_tasks(config, games, 0)
     assert first == again
     for task in first:
-        assert 0 <= task.seed < 10_000 and task.layout_seed is not None and 0 <= task.layout_seed < 10_000
+        assert 0 <= task.seed < 10_000
+        assert task.layout_seed is not None
+        assert 0 <= task.layout_seed < 10_000
     assert len({task.seed for task in first}) == 500
     assert {task.scenario for task in first} == set(games)
     for group in range(10):
         assert len({(t.layout_seed, t.scenario) for t in first[group * 50 : group * 50 + 50]}) == 1
     others = [training_tasks(config, games, 1), training_tasks(replace(config, seed=1), games, 0)]
     for other in others:
-        assert [t.seed for t in other] != [t.seed for t in first] and other[0].noise != first[0].noise
+        assert [t.seed for t in other] != [t.seed for t in first]
+        assert other[0].noise != first[0].noise
     with pytest.raises(ConfigError, match="at most 10000"):
         make_trainer(replace(SHORT, groups=200, group_size=100))
 
@@ -120,7 +124,8 @@ def test_finished_episodes_are_not_kept_in_the_batch(make_trainer: Any) -> None:
     rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
     for trajectory in rollouts:
         rewards = trajectory.rewards
-        assert sum(r > 0.4 for r in rewards) <= 1 and len(rewards) <= 4
+        assert sum(r > 0.4 for r in rewards) <= 1
+        assert len(rewards) <= 4
         if trajectory.episode.terminated:
             assert trajectory.episode.steps[-1].reward == 1.0
         else:
@@ -147,7 +152,8 @@ def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None
     trainer = make_trainer(replace(SHORT, format_penalty=0.0, horizon=1, temperature=1e-3), model={"hidden": 8})
     before = [p.detach().clone() for p in trainer.model.parameters()]
     history = trainer.train()
-    assert [h["skipped"] for h in history] == [True] * 4 and history[-1]["skipped_so_far"] == 4
+    assert [h["skipped"] for h in history] == [True] * 4
+    assert history[-1]["skipped_so_far"] == 4
     assert history[0]["zero_advantage_groups"] == 1.0
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
@@ -161,13 +167,15 @@ def test_the_draw_comes_before_any_learner_forward(make_trainer: Any, monkeypatc
     draw = module.sample_episodes
     monkeypatch.setattr(module, "sample_episodes", lambda *a: (order.append("draw"), draw(*a))[1])
     trainer.iterate()
-    assert order[0] == "draw" and "learner" in order
+    assert order[0] == "draw"
+    assert "learner" in order
 
 
 def test_sampler_and_learner_agree(make_trainer: Any) -> None:
     """In float32 on one machine the two paths differ by rounding alone."""
     metrics = make_trainer(replace(SHORT, temperature=1.25)).iterate()
-    assert metrics["mismatch_max"] < 1e-4 and abs(metrics["ratio"] - 1) < 1e-4
+    assert metrics["mismatch_max"] < 1e-4
+    assert abs(metrics["ratio"] - 1) < 1e-4
 
 
 def untimed(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -288,7 +296,8 @@ def test_checkpoints_play_at_once_and_writing_is_atomic(
     trainer.iteration = 7
     with pytest.raises(OSError, match="power cut"):
         trainer.save()
-    assert (out / "last").resolve() == before and checkpoint.find_checkpoint(out) == before
+    assert (out / "last").resolve() == before
+    assert checkpoint.find_checkpoint(out) == before
 
 
 def test_old_checkpoints_go_but_last_and_best_stay(make_trainer: Any, tmp_path: Path) -> None:
@@ -315,7 +324,8 @@ def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: 
     config = replace(SHORT, iterations=1, eval_every=1, eval_episodes=3, eval_scenarios=("snake",))
     trainer = make_trainer(config, evaluate=evaluate)
     trainer.train()
-    assert seen[:3] == [0.5, [40_000, 40_001, 40_002], 0.0] and len(seen) == 6
+    assert seen[:3] == [0.5, [40_000, 40_001, 40_002], 0.0]
+    assert len(seen) == 6
     assert [done for done, _ in trainer.evaluations] == [0, 1]
 
 
@@ -331,16 +341,22 @@ def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_p
     with pytest.raises(TrainingDivergedError) as error:
         trainer.train()
     text = str(error.value)
-    assert "iteration 1" in text and "abort_grad_norm" in text and "learning_rate" in text
+    assert "iteration 1" in text
+    assert "abort_grad_norm" in text
+    assert "learning_rate" in text
     rows = [json.loads(line) for line in (tmp_path / "run/diverged-iteration-1.jsonl").read_text().splitlines()]
-    assert rows and rows[0]["tokens"]["response"] and "advantage" in rows[0]
+    assert rows
+    assert rows[0]["tokens"]["response"]
+    assert "advantage" in rows[0]
 
 
 def test_samples_and_tensorboard(make_trainer: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     make_trainer(replace(SHORT, out=str(out), samples_every=2, samples_shown=1, tensorboard=True)).train()
     samples = (out / "samples.txt").read_text()
-    assert samples.count("=====") == 2 and "cell" in samples and "reward" in samples
+    assert samples.count("=====") == 2
+    assert "cell" in samples
+    assert "reward" in samples
     assert list((out / "tensorboard").glob("events*"))
 
 
@@ -354,7 +370,8 @@ def test_a_folder_with_a_run_is_not_overwritten(make_trainer: Any, tmp_path: Pat
 def test_two_player_games_are_trained_on_both_sides(make_trainer: Any) -> None:
     trainer = make_trainer(replace(SHORT, group_size=2, horizon=2), "snake-duel")
     rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
-    assert len(rollouts) == 2 * 2 * 2 and len({t.group for t in rollouts}) == 2 * 2
+    assert len(rollouts) == 2 * 2 * 2
+    assert len({t.group for t in rollouts}) == 2 * 2
     assert trainer.iterate()["episodes"] == 8
 
 
@@ -396,14 +413,17 @@ def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make
     before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
     history = trainer.train()
     changed = {n for n, p in trainer.model.named_parameters() if not torch.equal(before[n], p)}
-    assert changed and all("lora_" in name for name in changed)
-    assert history[0]["kl"] == pytest.approx(0, abs=1e-9) and history[-1]["kl"] > 1e-6
+    assert changed
+    assert all("lora_" in name for name in changed)
+    assert history[0]["kl"] == pytest.approx(0, abs=1e-9)
+    assert history[-1]["kl"] > 1e-6
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}, {"packing": "rows"}])
 def test_other_ways_to_compute_an_iteration(make_trainer: Any, settings: dict[str, Any]) -> None:
     metrics = make_trainer(replace(SHORT, **settings)).iterate()
-    assert metrics["grad_norm"] > 0 and metrics["mismatch_max"] < 0.2
+    assert metrics["grad_norm"] > 0
+    assert metrics["mismatch_max"] < 0.2
 
 
 def test_chat_templates_and_pad_tokens_are_used_where_there_are_any(
