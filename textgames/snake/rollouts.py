@@ -1,7 +1,7 @@
 """Playing many copies of one Snake board ahead at the same time, with numpy: the engine of :mod:`solver`.
 
-The rules are those of :mod:`rules`, on arrays of ``n`` boards, with one simplification: food for which
-:data:`RESPAWN_TRIES` random cells are all taken (on a board that is nearly full) doesn't come back.
+The rules are those of :mod:`rules`, on arrays of ``n`` boards, with one simplification: food that finds the board full
+doesn't come back later.
 
 The board has a wall around it, so that a move is an addition to the number of a cell. A body isn't a list: every cell
 remembers when its snake will have left it, counted in tail moves of that snake, so that growing costs nothing.
@@ -24,7 +24,8 @@ NEVER = 1_000_000
 """More tail moves than a snake makes: when a wall is left, and where the count of a dead snake stands."""
 NO_TARGET = 0
 """In a list of targets: none. Cell 0 is a corner of the wall."""
-RESPAWN_TRIES = 4
+RESPAWN_TRIES = 5
+"""Random cells that are tried before the empty ones are listed."""
 BLOCKED = -1e9
 """The score of a move that is certain death."""
 
@@ -37,12 +38,14 @@ class Style(NamedTuple):
         approach: what a move towards the target of a plan counts.
         caution: the malus for a cell that another head may enter too, as a part of what a death costs.
         dislike: the malus for harmful food, as a multiple of what it costs.
+        turn_back: the malus for going back where the head came from, which only a snake of length 1 can.
     """
 
     pull: float = 0.6
     approach: float = 4.0
     caution: float = 0.5
     dislike: float = 6.0
+    turn_back: float = 0.05
 
 
 class Rollouts:
@@ -147,6 +150,7 @@ class _Boards:
         # (rows, n * cells) how many tail moves the snake has made when it leaves the cell: taken while more than it has
         self.leaves: list[Ints] = [_copies(board, n).reshape(-1) for board in one_board]
         self.heads: list[Ints] = [np.full(n, inner[state.snakes[i][0]]) for i in rows]
+        self.came_from: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
         self.lengths: list[Ints] = [np.full(n, len(state.snakes[i])) for i in rows]
         self.tail_moves: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
         self.alive: list[Bools] = [np.ones(n, dtype=np.bool_) for _ in rows]
@@ -208,6 +212,7 @@ class _Boards:
         cells = self.heads[row] + rollouts.offsets[:, None]  # (4, n)
         index = cells + self.first_cell
         score = self.pull.ravel().take(index)
+        score -= rollouts.style.turn_back * (cells == self.came_from[row])
         if row == 0 and self.any_targets:
             score += rollouts.style.approach * self._towards_target()
         for other in self.rows:
@@ -228,7 +233,8 @@ class _Boards:
         right = rollouts.x[target] - rollouts.x[self.heads[0]]
         up = rollouts.y[target] - rollouts.y[self.heads[0]]
         nearer: Bools = np.stack([up > 0, up < 0, right < 0, right > 0])
-        return nearer & (target != NO_TARGET)
+        nearer &= target != NO_TARGET
+        return nearer
 
     def _random_moves(self, row: int, numbers: Floats) -> Ints:
         """The built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
@@ -268,6 +274,7 @@ class _Boards:
             self.returns += self.of.worth[piece]
         self.lengths[row] += ate
         self.tail_moves[row] += ~ate
+        self.came_from[row] = self.heads[row]
         self.heads[row] = np.where(alive, target, self.heads[row])
         entered = index[alive]
         self.leaves[row][entered] = (self.tail_moves[row] + self.lengths[row])[alive]
@@ -296,7 +303,23 @@ class _Boards:
             left = left[taken]
             if not len(left):
                 break
+        for i in left:
+            pull[i] += self._put_anywhere(boards[i], pieces[i], rng)
         self.pull[boards] = pull
+
+    def _put_anywhere(self, board: np.int64, piece: np.int64, rng: np.random.Generator) -> Floats:
+        """Put a piece on one of a board's empty cells, if there is one; returns its pull."""
+        index = self.first_cell[board] + self.of.inner
+        taken = self.food[index] > 0
+        for row in self.rows:
+            taken |= self.leaves[row][index] > self.tail_moves[row][board]
+        empty = np.flatnonzero(~taken)
+        if not len(empty):
+            return np.zeros(self.of.shape)
+        chosen = empty[int(rng.random() * len(empty))]
+        self.food[index[chosen]] = piece
+        pull: Floats = self.of.pull_of(self.of.inner[[chosen]], np.array([piece]))[0]
+        return pull
 
 
 def _copies(values: NDArray[ValueT], n: int) -> NDArray[ValueT]:

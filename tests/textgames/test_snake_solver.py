@@ -1,0 +1,394 @@
+"""The players of Snake: the search against exact values on small boards, its simulation against the rules."""
+
+import copy
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from textgames.snake import Snake, SnakeState
+from textgames.snake.rollouts import NO_TARGET, Rollouts, _Boards
+from textgames.snake.rules import ACTIONS
+from textgames.snake.solver import SnakeSearch, greedy_action
+
+XY = tuple[int, int]
+
+
+def state_of(
+    game: Snake, *snakes: list[XY], apples: list[XY] | None = None, bananas: list[XY] | None = None
+) -> SnakeState:
+    def cells(items: list[XY] | None) -> tuple[int, ...]:
+        return tuple(y * game.config.width + x for x, y in items or [])
+
+    return SnakeState(
+        tuple(cells(snake) for snake in snakes), tuple(sorted(cells(apples))), tuple(sorted(cells(bananas))), ()
+    )
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# ---------------------------------------------------------------- the greedy player
+
+
+def test_greedy_goes_to_the_nearest_food_and_breaks_ties_in_the_order_of_the_actions() -> None:
+    game = Snake(num_opponents=0)
+    assert greedy_action(state_of(game, [(5, 5)], apples=[(5, 2), (0, 0)]), "player_0", game) == "down"
+    assert greedy_action(state_of(game, [(5, 5)], apples=[(3, 3), (7, 7)]), "player_0", game) == "up"
+    assert greedy_action(state_of(game, [(5, 5)], apples=[(3, 3)]), "player_0", game) == "down"
+
+
+def test_greedy_goes_around_bodies() -> None:
+    game = Snake(num_opponents=1, num_apples=1)
+    wall_of_snake = [(6, y) for y in range(9, 0, -1)]
+    state = state_of(game, [(5, 1)], wall_of_snake, apples=[(7, 1)])
+    assert greedy_action(state, "player_0", game) == "down"
+
+
+def test_greedy_avoids_certain_death_also_when_nothing_can_be_reached() -> None:
+    game = Snake(num_opponents=0, num_apples=0)
+    assert greedy_action(state_of(game, [(0, 9), (1, 9)]), "player_0", game) == "down"
+    boxed = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    assert greedy_action(state_of(game, boxed), "player_0", game) in ACTIONS
+
+
+def test_greedy_walks_around_poison_and_enters_it_only_to_live() -> None:
+    game = Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
+    assert greedy_action(state_of(game, [(5, 5)], apples=[(6, 5)], bananas=[(7, 5)]), "player_0", game) == "up"
+    corner = state_of(game, [(0, 0), (0, 1), (1, 1), (2, 1)], apples=[(1, 0)])
+    assert greedy_action(corner, "player_0", game) == "right"
+
+
+def test_dead_players_have_no_move() -> None:
+    game = Snake(num_players=2)
+    state = state_of(game, [], [(3, 3)], [])
+    with pytest.raises(ValueError, match="player_0 is dead"):
+        greedy_action(state, "player_0", game)
+    with pytest.raises(ValueError, match="player_0 is dead"):
+        SnakeSearch(game).choose(state, "player_0", 5, rng())
+
+
+# ---------------------------------------------------------------- the simulation against the rules
+
+
+def lane_state(boards: _Boards, lane: int, config: Any) -> SnakeState:
+    """One of the simulated boards as a state of the rules."""
+    rollouts = boards.of
+    cell_of = {int(walled): cell for cell, walled in enumerate(rollouts.inner)}
+    part = slice(lane * rollouts.num_cells, (lane + 1) * rollouts.num_cells)
+    snakes = []
+    for row in boards.rows:
+        leaves, moves = boards.leaves[row][part], boards.tail_moves[row][lane]
+        walled = [cell for cell in np.flatnonzero(leaves > moves) if not rollouts.wall[cell]]
+        ordered = sorted(walled, key=lambda cell: -leaves[cell])
+        snakes.append(tuple(cell_of[int(cell)] for cell in ordered) if boards.alive[row][lane] else ())
+    pieces = boards.food[part]
+    ends = np.cumsum([1, config.num_apples, config.num_bananas, config.num_fires])
+    kinds = [
+        tuple(cell_of[int(cell)] for cell in np.flatnonzero((pieces >= ends[i]) & (pieces < ends[i + 1])))
+        for i in range(3)
+    ]
+    return SnakeState(tuple(snakes), kinds[0], kinds[1], kinds[2])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_players": 2, "num_opponents": 1, "num_apples": 12, "width": 7, "height": 6},
+        {"num_apples": 3, "apple_reward": -1.0, "num_bananas": 3, "num_fires": 2, "width": 5, "height": 7},
+    ],
+    ids=["default", "crowded", "poison"],
+)
+def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Snake(**options)
+    config = game.config
+    # the same rules with every snake controlled, to repeat what the simulated snakes did
+    judge = Snake(**(options | {"num_players": config.num_snakes, "num_opponents": 0}))
+    seen: dict[str, Any] = {}
+    deaths = _Boards._deaths
+
+    def watch(self: _Boards, row: int, targets: list[Any]) -> Any:
+        seen["targets"] = targets
+        return deaths(self, row, targets)
+
+    monkeypatch.setattr(_Boards, "_deaths", watch)
+    compared = 0
+    for seed in range(6):
+        start = game.initial_state(rng(seed))
+        boards = _Boards(Rollouts(config), start, 0, np.full((4, 1), NO_TARGET), 5)
+        for t in range(15):
+            lanes = [lane for lane in range(20) if boards.alive[0][lane]]
+            before = {lane: lane_state(boards, lane, config) for lane in lanes}
+            heads, returns = [row.copy() for row in boards.heads], boards.returns.copy()
+            boards.play_round(None, rng(seed * 100 + t), stratified=t == 0)
+            for lane in lanes:
+                moves = [int(seen["targets"][row][lane] - heads[row][lane]) for row in boards.rows]
+                names = [ACTIONS[list(boards.of.offsets).index(move)] for move in moves]
+                joint_action = dict(zip(judge.players, names, strict=True))
+                expected, rewards, _ = judge.transition(before[lane], joint_action, rng())
+                after = lane_state(boards, lane, config)
+                # once the measured snake is dead, its board isn't kept up
+                if expected.snakes[0]:
+                    assert after.snakes == expected.snakes
+                    check_food(before[lane], after, expected)
+                assert bool(after.snakes[0]) == bool(expected.snakes[0])
+                assert boards.returns[lane] - returns[lane] == pytest.approx(rewards["player_0"])
+                compared += 1
+    assert compared > 500
+
+
+def check_food(before: SnakeState, after: SnakeState, expected: SnakeState) -> None:
+    """What wasn't eaten stays, and what was reappears on an empty cell (the rules' own draw is another one)."""
+    heads = {snake[0] for snake in after.snakes if snake}
+    bodies = {cell for snake in after.snakes for cell in snake}
+    everything: list[int] = []
+    for was, now, wanted in zip(before[1:], after[1:], expected[1:], strict=True):
+        new = set(now)
+        assert set(was) - heads <= new
+        assert len(new) == len(wanted)
+        assert not new & bodies
+        everything += new
+    assert len(everything) == len(set(everything))
+
+
+def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
+    game = Snake(num_apples=0)
+    boards = _Boards(
+        Rollouts(game.config), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30
+    )
+    boards.play_round(None, rng(), stratified=True)
+    _, counts = np.unique(boards.heads[1], return_counts=True)
+    assert list(counts) == [10, 10, 10]
+
+
+def test_plans_are_followed_to_their_food_in_order() -> None:
+    game = Snake(num_opponents=0, num_apples=2)
+    start = state_of(game, [(5, 5)], apples=[(4, 5), (8, 5)])
+    rollouts = Rollouts(game.config)
+    far_then_near = np.array([[rollouts.inner[58], rollouts.inner[54]]])
+    boards = _Boards(rollouts, start, 0, far_then_near, 1)
+    heads = []
+    for t in range(3):
+        boards.play_round(None, rng(t), stratified=False)
+        heads.append(int(boards.heads[0][0]))
+    assert heads == [int(rollouts.inner[cell]) for cell in (56, 57, 58)]
+    assert boards.returns[0] == 1.0
+
+
+# ---------------------------------------------------------------- the search against exact values
+
+
+class ScriptedNumbers:
+    """Stands in for a generator: gives the prescribed numbers, and says when it is asked for more."""
+
+    def __init__(self, numbers: tuple[float, ...]) -> None:
+        self.left = list(numbers)
+
+    def random(self) -> float:
+        if not self.left:
+            raise LookupError
+        return self.left.pop(0)
+
+
+def outcomes(game: Snake, state: SnakeState, action: str) -> Iterator[tuple[float, SnakeState, float]]:
+    """(probability, next state, reward), for one player, at most one opponent and at most one piece of food."""
+    options = [len(game.rules.opponent_targets(snake)) for snake in state.snakes[1:] if snake]
+    for choice in range(options[0] if options else 1):
+        prefix = tuple((choice + 0.5) / number for number in options)
+        try:
+            after, rewards, _ = transition(game, state, action, prefix)
+            yield 1 / (options[0] if options else 1), after, rewards
+            continue
+        except LookupError:
+            pass
+        # food reappears: a cell that is taken makes the rules ask for one more number
+        found = []
+        for cell in range(game.config.num_cells):
+            try:
+                found.append(transition(game, state, action, (*prefix, (cell + 0.5) / game.config.num_cells)))
+            except LookupError:
+                continue
+        for after, rewards, _ in found:
+            yield 1 / (options[0] if options else 1) / len(found), after, rewards
+
+
+def transition(
+    game: Snake, state: SnakeState, action: str, numbers: tuple[float, ...]
+) -> tuple[SnakeState, float, bool]:
+    after, rewards, over = game.transition(
+        state, {"player_0": action}, cast(np.random.Generator, ScriptedNumbers(numbers))
+    )
+    return after, rewards["player_0"], over
+
+
+def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]:
+    """The optimal return of every action, by enumeration of everything that can happen."""
+
+    @cache
+    def value(at: SnakeState, left: int) -> float:
+        return max(of_action(at, action, left) for action in ACTIONS) if left and at.snakes[0] else 0.0
+
+    def of_action(at: SnakeState, action: str, left: int) -> float:
+        return sum(p * (reward + value(after, left - 1)) for p, after, reward in outcomes(game, at, action))
+
+    return {action: of_action(state, action, steps) for action in ACTIONS}
+
+
+def test_enumerated_outcomes_are_a_distribution() -> None:
+    game = Snake(width=3, height=3, num_apples=1)
+    for seed in range(20):
+        state = game.initial_state(rng(seed))
+        for action in ACTIONS:
+            listed = list(outcomes(game, state, action))
+            assert sum(p for p, _, _ in listed) == pytest.approx(1.0)
+            assert len({after for _, after, _ in listed}) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"width": 4, "height": 4, "num_opponents": 0, "num_apples": 1}, 5),
+        ({"width": 3, "height": 3, "num_opponents": 1, "num_apples": 1}, 3),
+        ({"width": 4, "height": 3, "num_opponents": 1, "num_apples": 1, "apple_reward": -1.0}, 3),
+        ({"width": 5, "height": 2, "num_opponents": 1, "num_apples": 1, "death_reward": -3.0}, 3),
+    ],
+    ids=["alone", "narrow", "poison", "deadly"],
+)
+def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options: dict[str, Any], steps: int) -> None:
+    game = Snake(**options)
+    search = SnakeSearch(game)
+    regrets = []
+    for seed in range(8):
+        state = game.initial_state(rng(seed))
+        for _ in range(seed % 3):
+            state, _, over = game.transition(state, {"player_0": greedy_action(state, "player_0", game)}, rng(seed))
+            if over:
+                break
+        if not state.snakes[0]:
+            continue
+        exact = exact_values(game, state, steps)
+        regrets.append(max(exact.values()) - exact[search.choose(state, "player_0", steps, rng(seed))])
+    assert len(regrets) >= 6
+    assert min(regrets) >= -1e-9
+    assert np.mean(regrets) < 0.02
+
+
+def test_values_of_the_last_round_are_exact() -> None:
+    # the opponent may enter the apple's cell with probability 1/4
+    game = Snake(num_apples=1)
+    values = SnakeSearch(game).action_values(state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)]), "player_0", 1, rng())
+    assert values == pytest.approx({"up": 0.0, "down": 0.0, "left": 0.0, "right": 0.75 - 0.25})
+
+
+def test_certain_death_has_its_exact_value_and_no_other_action_is_worse() -> None:
+    game = Snake(num_apples=0, death_reward=-2.5, step_reward=-0.5)
+    values = SnakeSearch(game).action_values(state_of(game, [(0, 0), (0, 1)], [(9, 9)]), "player_0", 6, rng())
+    assert values["left"] == values["down"] == values["up"] == -3.0
+    assert values["right"] == pytest.approx(-3.0)
+    boxed = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    values = SnakeSearch(game).action_values(state_of(game, boxed, []), "player_0", 6, rng())
+    assert set(values.values()) == {-3.0}
+
+
+def test_search_does_not_chase_food_into_a_likely_collision() -> None:
+    # the apple is worth less than the risk: entering its cell dies with probability 1/3 and forfeits nothing else
+    game = Snake(num_apples=1, apple_reward=0.5, death_reward=-10)
+    state = state_of(game, [(4, 5)], [(6, 5), (7, 5)], apples=[(5, 5)])
+    assert SnakeSearch(game).choose(state, "player_0", 1, rng()) != "right"
+    generous = Snake(num_apples=1, apple_reward=50, death_reward=-10)
+    assert SnakeSearch(generous).choose(state, "player_0", 1, rng()) == "right"
+
+
+def test_search_takes_the_richer_side() -> None:
+    game = Snake(num_opponents=0, num_apples=4)
+    state = state_of(game, [(5, 5)], apples=[(5, 2), (9, 5), (8, 5), (8, 6)])
+    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) in ("right", "up")
+    state = state_of(game, [(5, 5)], apples=[(2, 5), (8, 5), (9, 5), (9, 6)])
+    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) == "right"
+
+
+def test_search_passes_by_poison() -> None:
+    game = Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
+    state = state_of(game, [(5, 5)], apples=[(6, 5)], bananas=[(7, 5)])
+    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) in ("up", "down")
+    assert SnakeSearch(game).choose(state, "player_0", 2, rng()) != "right"
+
+
+# ---------------------------------------------------------------- the search as a function
+
+
+def test_equal_generators_give_equal_values_and_nothing_is_changed() -> None:
+    game = Snake(num_bananas=1)
+    search = SnakeSearch(game)
+    state = game.initial_state(rng(3))
+    kept = copy.deepcopy(state)
+    first = search.action_values(state, "player_0", 8, rng(5))
+    assert search.action_values(state, "player_0", 20, rng(6)) != first
+    assert search.action_values(state, "player_0", 8, rng(5)) == first
+    assert SnakeSearch(game).action_values(state, "player_0", 8, rng(5)) == first
+    assert state == kept
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_players": 2, "num_opponents": 0},
+        {"num_players": 3, "num_opponents": 6},
+        {"num_opponents": 0, "num_apples": 0},
+        {"width": 1, "height": 9, "num_apples": 2},
+        {"width": 3, "height": 3, "num_apples": 7},
+        {"apple_reward": -1.0, "num_fires": 2},
+        {"width": 30, "height": 8, "num_apples": 40},
+    ],
+    ids=["duel", "nine", "nothing", "corridor", "full", "all-harmful", "wide"],
+)
+@pytest.mark.parametrize("steps_left", [1, 7, None])
+def test_every_configuration_is_played_by_every_player(options: dict[str, Any], steps_left: int | None) -> None:
+    game = Snake(**options)
+    search = SnakeSearch(game, boards=32, horizon=9)
+    state = game.initial_state(rng(1))
+    for player in game.players:
+        values = search.action_values(state, player, steps_left, rng(2))
+        assert tuple(values) == ACTIONS
+        assert all(np.isfinite(value) for value in values.values())
+    joint_action = {player: search.choose(state, player, steps_left, rng(2)) for player in game.players}
+    after, _, _ = game.transition(state, joint_action, rng(4))
+    assert len(after.snakes) == game.config.num_snakes
+
+
+@pytest.mark.parametrize("budget", [{"boards": 0}, {"num_plans": 0}, {"stages": -1}, {"horizon": 0}])
+def test_bad_budgets_are_refused(budget: dict[str, Any]) -> None:
+    ((name, value),) = budget.items()
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
+        SnakeSearch(Snake(), **budget)
+    with pytest.raises(ValueError, match="steps_left must be at least 1"):
+        SnakeSearch(Snake()).choose(Snake().initial_state(rng()), "player_0", 0, rng())
+
+
+@pytest.mark.slow
+def test_search_beats_the_greedy_player_on_the_same_seeds() -> None:
+    game = Snake(num_apples=3, apple_reward=-1.0, num_bananas=3)
+    search = SnakeSearch(game)
+    differences = []
+    for seed in range(60_000, 60_060):
+        returns = []
+        for searching in (True, False):
+            generator = rng(seed)
+            state, total = game.initial_state(generator), 0.0
+            for t in range(20):
+                if searching:
+                    action = search.choose(state, "player_0", 20 - t, np.random.default_rng([seed, t]))
+                else:
+                    action = greedy_action(state, "player_0", game)
+                state, rewards, over = game.transition(state, {"player_0": action}, generator)
+                total += rewards["player_0"]
+                if over:
+                    break
+            returns.append(total)
+        differences.append(returns[0] - returns[1])
+    standard_error = np.std(differences, ddof=1) / len(differences) ** 0.5
+    assert np.mean(differences) > standard_error
