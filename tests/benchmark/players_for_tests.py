@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from agents.turn import Turn, Usage
 
@@ -61,3 +62,18 @@ class Interrupted:
         if os.environ.get("PRESS_CTRL_C") and any(request.seed[0] % 10 == 5 for request in requests):
             os.kill(os.getpid(), getattr(signal, os.environ["PRESS_CTRL_C"]))
         return [Turn(RIGHT) for _ in requests]
+
+
+class Slow:
+    """The random player, taking its time, so that a run can be killed in the middle."""
+
+    name = "slow"
+
+    def __init__(self):
+        from agents.baselines.random import RandomPlayer
+
+        self._random = RandomPlayer()
+
+    def act(self, requests):
+        time.sleep(0.004)
+        return self._random.act(requests)
