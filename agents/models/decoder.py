@@ -24,8 +24,10 @@ from agents.models.llama_forward import Packing, repeat_heads
 
 TokenIds = tuple[int, ...]
 
-_BLOCK = 64  # columns by which a cache grows
-_PREFILL_TOKENS = {"cpu": 4096}  # prompt tokens computed at a time; small enough for a CPU's caches
+# columns by which a cache grows; on a CPU reserved columns push what is read out of its caches, copying is cheaper
+_BLOCK = {"cpu": 16}
+_BLOCK_ELSEWHERE = 64
+_PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
 
 
@@ -92,6 +94,7 @@ class LeanDecoder:
         """See :meth:`Decoder.start`."""
         self.weights = weights = llama_forward.read_weights(self.model)
         device = weights.embedding.device
+        self._block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         self.prefix = self._read_prefix(prompts[0][:shared])
         suffixes = [prompt[shared:] for prompt in prompts]
@@ -104,7 +107,7 @@ class LeanDecoder:
         blanks = longest - lengths  # (prompts,) empty columns in front
         self.bias = None
         if int(blanks.max()):
-            columns = torch.arange(longest + _BLOCK, device=device)
+            columns = torch.arange(longest + self._block, device=device)
             self.bias = torch.zeros(len(prompts), columns.numel(), device=device, dtype=weights.embedding.dtype)
             self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
         index = torch.tensor(rows, device=device)
@@ -150,16 +153,16 @@ class LeanDecoder:
     def _empty(self, rows: int, columns: int) -> Tensor:
         """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
         weights = self.weights
-        cache = weights.embedding.new_empty(weights.kv_heads, rows, columns + _BLOCK, weights.head_dim)
+        cache = weights.embedding.new_empty(weights.kv_heads, rows, columns + self._block, weights.head_dim)
         cache[:, :, :columns] = 0
         return cache
 
     def _grow(self) -> None:
         self.caches = [
-            (F.pad(keys, (0, 0, 0, _BLOCK)), F.pad(values, (0, 0, 0, _BLOCK))) for keys, values in self.caches
+            (F.pad(keys, (0, 0, 0, self._block)), F.pad(values, (0, 0, 0, self._block))) for keys, values in self.caches
         ]
         if self.bias is not None:
-            self.bias = F.pad(self.bias, (0, _BLOCK))
+            self.bias = F.pad(self.bias, (0, self._block))
 
     def _chunks(self, suffixes: Sequence[TokenIds]) -> list[range]:
         """Consecutive prompts whose tokens are computed together."""

@@ -30,6 +30,9 @@ def load_model(
     elif folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    bars = transformers.utils.logging.is_progress_bar_enabled()
+    if folder.is_dir():  # bars for what takes a moment only stand in the way
+        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         config = transformers.AutoConfig.from_pretrained(base, **options)
         tokenizer = _load_tokenizer(transformers, source, base, options)
@@ -40,6 +43,9 @@ def load_model(
         raise ValueError(f"{source} is not a causal language model: its type is {config.model_type!r}") from error
     except OSError as error:
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
+    finally:
+        if bars:
+            transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     if adapter is not None:
         model = _with_adapter(model, adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Demonstrations as training data: episodes of the noisy demonstrator on training seeds, as prompts and responses."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,14 +9,21 @@ from agents.models.tiny_lm.demonstrator import Demonstrator, Style
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
+from textgames.tsmg import TSMG
 
 
 class Example(NamedTuple):
-    """One decision to imitate."""
+    """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many."""
 
-    prompt: str
-    response: str
+    before: str
     observation: str
+    after: str
+    response: str
+
+    @property
+    def prompt(self) -> str:
+        """The whole prompt."""
+        return self.before + self.observation + self.after
 
 
 def scenarios_of(games: Sequence[str]) -> dict[str, float]:
@@ -51,8 +58,8 @@ def demonstrations(
     """
     game = scenario.game()
     demonstrator = Demonstrator(game, style)
-    prompt_maps = {mode: PromptMap(mode=mode) for mode in modes}
-    instructions = {player: game.instructions(player) for player in game.players}
+    # what a prompt says around its observation, which depends on the mode alone
+    frames = {mode: _frame(PromptMap(mode=mode), game) for mode in modes}
     examples: list[Example] = []
     while len(examples) < count:
         state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
@@ -65,11 +72,20 @@ def demonstrations(
                 told = demonstrator(state, observation, rng)
                 actions[player] = told.action
                 mode = modes[int(rng.integers(len(modes)))]
-                request = TurnRequest(observation, instructions[player], game.legal_actions(state, player))
-                prompt = as_text(prompt_maps[mode](request))
-                examples.append(Example(prompt, told.think if mode == "think" else told.direct, observation))
+                before, after = frames[mode]
+                response = told.think if mode == "think" else told.direct
+                examples.append(Example(before, observation, after, response))
             joint = {player: actions.get(player, game.actions[0]) for player in game.players}
             state, _, over = game.transition(state, joint, rng)
             if over:
                 break
     return examples[:count]
+
+
+def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[str, str]:
+    """The text before and after the observation in a game's prompts, for players that are told the same."""
+    player = game.players[0]
+    here = "<observation>"
+    prompt = as_text(prompt_map(TurnRequest(here, game.instructions(player), game.actions, player=player)))
+    before, _, after = prompt.partition(here)
+    return before, after

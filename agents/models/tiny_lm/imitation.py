@@ -24,6 +24,7 @@ from textgames.scenarios import SCENARIOS
 
 _WARMUP = 0.05  # share of the steps
 _WINDOW = 32  # batches that are sorted by length together
+_PART_TOKENS = 2048  # tokens whose gradient is computed at a time: small enough for a CPU's caches
 _TOKENIZER_EXAMPLES = 20_000
 
 
@@ -93,7 +94,7 @@ def demonstrate(recipe: Recipe) -> list[Example]:
 def make_tokenizer(examples: Sequence[Example]) -> Any:
     """The tokenizer for these examples, from an even sample of them."""
     sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
-    blocks = constant_blocks((example.prompt, example.observation) for example in sample)
+    blocks = constant_blocks((example.before, example.observation, example.after) for example in sample)
     return build_tokenizer(blocks, [example.response for example in sample])
 
 
@@ -133,7 +134,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
 
 
 def imitation_loss(model: Any, batch: Sequence[Tokens]) -> Tensor:
-    """Mean cross entropy in nats of the batch's response tokens; a scalar."""
+    """Sum of the cross entropy in nats over the batch's response tokens; a scalar."""
     weights = llama_forward.read_weights(model)
     packing = Packing([len(example.ids) for example in batch], torch.device("cpu"))
     ids = torch.tensor([token for example in batch for token in example.ids])
@@ -142,7 +143,20 @@ def imitation_loss(model: Any, batch: Sequence[Tokens]) -> Tensor:
     prompt_lengths = torch.tensor([example.prompt_length for example in batch])[packing.row]
     predicts = (packing.column >= prompt_lengths - 1) & (packing.column < packing.lengths[packing.row] - 1)
     where = predicts.nonzero()[:, 0]
-    return F.cross_entropy(llama_forward.logits(weights, hidden[where]), ids[where + 1])
+    return F.cross_entropy(llama_forward.logits(weights, hidden[where]), ids[where + 1], reduction="sum")
+
+
+def _parts(batch: Sequence[Tokens]) -> Iterator[list[Tokens]]:
+    """A batch in parts of about :data:`_PART_TOKENS` tokens, similar lengths together."""
+    part: list[Tokens] = []
+    size = 0
+    for example in sorted(batch, key=lambda example: len(example.ids)):
+        if part and size + len(example.ids) > _PART_TOKENS:
+            yield part
+            part, size = [], 0
+        part.append(example)
+        size += len(example.ids)
+    yield part
 
 
 def _batches(data: Sequence[Tokens], recipe: Recipe) -> Iterator[list[Tokens]]:
@@ -170,13 +184,15 @@ def _train(
     report_every = max(1, recipe.steps // 100)
     started, losses, recent = time.perf_counter(), [], 0.0
     for step, batch in zip(range(1, recipe.steps + 1), _batches(data, recipe), strict=False):
-        loss = imitation_loss(model, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        predicted = sum(len(example.ids) - example.prompt_length for example in batch)
+        for part in _parts(batch):
+            loss = imitation_loss(model, part) / predicted
+            loss.backward()  # type: ignore[no-untyped-call]
+            recent += loss.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         schedule.step()
-        recent += loss.item()
         if step % report_every == 0:
             losses.append(recent / report_every)
             recent = 0.0

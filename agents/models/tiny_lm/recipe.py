@@ -31,9 +31,9 @@ class Recipe:
 
     games: tuple[str, ...] = ("frozen-lake", "snake")
     modes: tuple[str, ...] = ("think", "direct")
-    examples: int = 160_000
+    examples: int = 120_000
     style: Style = field(default_factory=Style)
-    steps: int = 1_600
+    steps: int = 1_250
     batch_size: int = 96
     learning_rate: float = 3e-3
     weight_decay: float = 0.05

@@ -30,11 +30,11 @@ _VARIABLE = re.compile(r"(\(\d+, \d+\)|, |none|\n[A-Z\d_](?: [A-Z\d_])+(?=\n|$))
 _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't worth a token
 
 
-def constant_blocks(prompts: Iterable[tuple[str, str]]) -> list[str]:
+def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
     """The texts that prompts always repeat.
 
     Args:
-        prompts: pairs of a prompt's text and of the observation that it contains.
+        prompts: what stands before an observation, the observation, what stands after it.
 
     Returns:
         What stands before and after observations, their header lines, and their labels, in order of first appearance.
@@ -42,10 +42,7 @@ def constant_blocks(prompts: Iterable[tuple[str, str]]) -> list[str]:
     frames: dict[str, None] = {}
     labels: Counter[str] = Counter()
     count = 0
-    for prompt, observation in prompts:
-        before, found, after = prompt.partition(observation)
-        if not found:
-            raise ValueError(f"the prompt doesn't contain its observation: {prompt[:80]!r}")
+    for before, observation, after in prompts:
         header, line_end, rest = observation.partition("\n")
         key = _GRID_KEY.findall(rest)
         frames |= dict.fromkeys((before, header + line_end, after, *key))
