@@ -155,7 +155,9 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
         (Column("success", "Success, %"), lambda score: _plain(score["success_rate"], percent)),
         (
             Column("invalid", "Invalid, %", "ascending", "responses that named no legal action"),
-            lambda score: _plain(score["invalid_rate"], percent)._replace(note=_counts(score["invalid_reasons"])),
+            lambda score: _plain(score["invalid_rate"], percent)._replace(
+                note=_invalid_counts(score["invalid_reasons"])
+            ),
         ),
         (Column("length", "Rounds", "ascending"), lambda score: _plain(score["length"], lambda v: number(v, 1))),
         (Column("tokens", "Tokens", "ascending", "per episode"), lambda score: _plain(score["tokens"], _grouped)),
@@ -275,4 +277,9 @@ def _grouped(value: float | None) -> str:
 def _counts(counts: dict[str, int]) -> str:
     """``{reason: count}`` as a line, most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
+    return ", ".join(f"{reason}: {count}" for reason, count in ordered if count)
+
+
+def _invalid_counts(counts: dict[str, int]) -> str:
+    """The same for the reasons of invalid responses, whose names are written with underscores."""
+    return _counts({reason.replace("_", " "): count for reason, count in counts.items()})

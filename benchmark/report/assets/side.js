@@ -38,7 +38,7 @@ function makeSide(episode, name, letter, scenario, seed) {
 }
 
 function ending(episode) {
-  return { t: "ended by the rules", l: "stopped at the horizon", e: "stopped by an error" }[INDEX.ending[episode.number]];
+  return { t: "ended by the rules", l: "reached the horizon", e: "broke off with an error" }[INDEX.ending[episode.number]];
 }
 
 function outcome(episode) {

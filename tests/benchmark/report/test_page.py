@@ -194,13 +194,13 @@ def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
 def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
     document = deepcopy(documents["usual"])
     score = next(score for score in document["scores"] if score["scenario"] == "snake" and score["rank"] == 1)
-    score |= {"rank": None, "unscored": 2, "planned": 9, "errors": {"timeout": 2}}
+    score |= {"rank": None, "unscored": 2, "planned": 9, "errors": {"time_out": 2}}
     table = scenario_section(document, document["scenarios"][2]).tables[0]
     agent = table.rows[-1][1]
     assert agent.text == score["agent"]
     assert agent.note == "not ranked: 2 unscored, 1 of 9 not played"
     assert table.rows[-1][0].text == DASH
-    assert table.rows[-1][-1].note == "timeout 2"
+    assert table.rows[-1][-1].note == "time_out: 2"
 
 
 def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> None:
