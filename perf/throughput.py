@@ -68,31 +68,35 @@ async def plain_client_rate(base_url: str, concurrency: int, seconds: float) -> 
     return done / wall, cpu / done * 1e3
 
 
+def compare(base_url: str, latency: float, seconds: float, concurrencies: list[int]) -> None:
+    """Print one line for each concurrency."""
+    print(f"server latency {latency} s; in brackets the share of the ideal; cpu is the client's, per request")
+    print(f"{'in flight':>9} {'ideal/s':>8} {'textbench':>20} {'cpu':>8} {'bare openai client':>20} {'cpu':>8}")
+    for concurrency in concurrencies:
+        ideal = concurrency / latency
+        ours, our_cpu = textbench_rate(base_url, concurrency, seconds)
+        peer, peer_cpu = asyncio.run(plain_client_rate(base_url, concurrency, seconds))
+        print(
+            f"{concurrency:>9} {ideal:>8.0f} {ours:>13.0f} ({ours / ideal:4.0%}) {our_cpu:>5.2f} ms"
+            f" {peer:>13.0f} ({peer / ideal:4.0%}) {peer_cpu:>5.2f} ms",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Throughput of the loop against a server with a fixed latency.")
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[8, 64, 256])
     args = parser.parse_args()
-    with subprocess.Popen(
-        [sys.executable, SERVER, "--latency", str(args.latency)], stdout=subprocess.PIPE, text=True
-    ) as server:
+    command = [sys.executable, SERVER, "--latency", str(args.latency)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
         assert server.stdout is not None
-        base_url = server.stdout.readline().strip()
-        print(
-            f"server latency {args.latency} s; in brackets the share of the ideal; cpu is the client's, per request"
-        )
-        print(f"{'in flight':>9} {'ideal/s':>8} {'textbench':>20} {'cpu':>8} {'bare openai client':>20} {'cpu':>8}")
-        for concurrency in args.concurrency:
-            ideal = concurrency / args.latency
-            ours, our_cpu = textbench_rate(base_url, concurrency, args.seconds)
-            peer, peer_cpu = asyncio.run(plain_client_rate(base_url, concurrency, args.seconds))
-            print(
-                f"{concurrency:>9} {ideal:>8.0f} {ours:>12.0f} ({ours / ideal:4.0%}) {our_cpu:>5.2f} ms"
-                f" {peer:>12.0f} ({peer / ideal:4.0%}) {peer_cpu:>5.2f} ms",
-                flush=True,
-            )
+        compare(server.stdout.readline().strip(), args.latency, args.seconds, args.concurrency)
+    finally:
         server.kill()
+        server.communicate()
 
 
 if __name__ == "__main__":

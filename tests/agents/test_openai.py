@@ -7,12 +7,15 @@ import pickle
 import subprocess
 import sys
 import time
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents import Decoding, LanguageAgentPolicy
 from agents.models._chat_answers import BadAnswerError, read_completion
-from agents.models._secrets import Endpoint, Redactor
+from agents.models._secrets import MASK, Endpoint, Redactor
 from agents.models.openai import MissingAPIKeyError, OpenAIModel
 from agents.turn import Message, TurnRequest
 from tests.agents import openai_server
@@ -262,6 +265,47 @@ def test_odd_token_counts_count_as_none():
     assert read_completion(body, Decoding()).usage == (0, 0, False)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["choices", "message", "content", "finish_reason", "stop_reason", "refusal", "error", "usage"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(JSON)
+@settings(max_examples=150, deadline=None)
+def test_any_json_is_a_completion_or_refused_and_its_text_can_be_written(value):
+    try:
+        completion = read_completion(json.dumps(value).encode(), Decoding())
+    except BadAnswerError:
+        return
+    completion.text.encode()
+    assert min(completion.usage) >= 0
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_any_bytes_are_refused(body):
+    with pytest.raises(BadAnswerError):
+        read_completion(body, Decoding())
+
+
+@given(st.text(min_size=4, max_size=30), st.text(max_size=50), st.text(max_size=50))
+@settings(max_examples=100, deadline=None)
+def test_a_secret_never_survives_masking(secret, before, after):
+    masked = Redactor([secret])(f"{before}{secret}{after} {quote(secret, safe='')}")
+    assert secret not in masked or secret in MASK * 3 or secret in before + MASK + after + " " + MASK
+
+
 # ---------------------------------------------------------------- keys
 
 
@@ -350,8 +394,10 @@ def test_a_policy_over_a_server_travels_between_processes():
 
 def test_the_server_runs_as_a_process():
     command = [sys.executable, openai_server.__file__, "--fault", "500=1.0", "--fault-attempts", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        url = process.stdout.readline().strip()
-        completion = complete(None, base_url=url, max_retries=1)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        completion = complete(None, base_url=process.stdout.readline().strip(), max_retries=1)
+    finally:
         process.kill()
+        process.communicate()
     assert completion.text.endswith("</action>")
