@@ -1,0 +1,159 @@
+"""Show what a model wants to do at each step of an episode, against the solver's values of the actions.
+
+What it wants is estimated from fresh responses (exact for local models that answer without reasoning); for local
+models there is also what is left after the reasoning that it wrote, exact. A step's regret is what the policy loses
+there in expectation.
+
+examples:
+  textbench inspect                                   tiny on frozen-lake's first episode
+  textbench inspect tiny-msgrpo-snake --scenario snake --episode 3
+  textbench inspect hf:./checkpoint --samples 64 --json
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents.inspection import InspectedStep, Inspection
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Whom to inspect, and where."""
+    parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
+    parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
+    parser.add_argument("--episode", default="0", metavar="K", help="number of the episode (default 0)")
+    parser.add_argument("--seed", metavar="N", help="the episode's seed, in place of its number")
+    parser.add_argument("--samples", default="32", metavar="N", help="fresh responses per step (default 32)")
+    parser.add_argument("--mode", metavar="MODE", help="response template: think (default) or direct")
+    parser.add_argument("--temperature", metavar="T", help="softmax temperature (default 0.5)")
+    parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: Namespace) -> int:
+    """Inspect."""
+    import json
+
+    from agents.inspection import inspect_episode
+    from benchmark.errors import BenchmarkError, UsageError, unknown_name
+    from textgames.scenarios import SCENARIOS
+
+    if args.scenario not in SCENARIOS:
+        raise unknown_name("scenario", args.scenario, SCENARIOS)
+    scenario = SCENARIOS[args.scenario]
+    seed = scenario.seed(_count("--episode", args.episode)) if args.seed is None else _count("--seed", args.seed)
+    try:
+        inspection = inspect_episode(_policy(args), args.scenario, seed, samples=_count("--samples", args.samples))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except RuntimeError as error:
+        raise BenchmarkError(str(error)) from None
+    if args.json:
+        print(json.dumps(to_json(inspection, args.agent), indent=1))
+    else:
+        print_inspection(inspection, args.agent)
+    return 0
+
+
+def _policy(args: Namespace) -> Any:
+    from argparse import Namespace as Given
+
+    from benchmark.options import read_options
+    from benchmark.players import load_policy
+
+    given = Given(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
+    return load_policy(args.agent, read_options(given))
+
+
+def _count(flag: str, text: str) -> int:
+    from benchmark.errors import UsageError
+
+    if not text.isdecimal():
+        raise UsageError(f"{flag} must be a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:
+    """The inspection as plain data."""
+    episode = inspection.episode
+    return {
+        "agent": agent,
+        "scenario": episode.scenario,
+        "seed": episode.seed,
+        "values": inspection.value_source,
+        "returns": episode.returns,
+        "successes": episode.successes,
+        "steps": [
+            {
+                "index": one.step.index,
+                "observation": one.step.observation,
+                "response": one.step.turn.response,
+                "action": one.step.action,
+                "valid": one.step.valid,
+                "probabilities": dict(one.probabilities),
+                "probabilities_source": one.source,
+                "after_reasoning": None if one.after_reasoning is None else dict(one.after_reasoning),
+                "invalid_probability": one.invalid_probability,
+                "action_values": dict(one.values),
+                "best_actions": list(one.best),
+                "best_probability": one.best_probability,
+                "regret": one.regret,
+            }
+            for one in inspection.steps
+        ],
+    }
+
+
+def print_inspection(inspection: "Inspection", agent: str) -> None:
+    """The inspection as a table."""
+    from rich.table import Table
+
+    from benchmark.tables import stdout_console
+
+    episode, steps = inspection.episode, inspection.steps
+    console = stdout_console()
+    actions = list(steps[0].values)
+    table = Table(title=f"{agent} on {episode.scenario}, seed {episode.seed}", title_justify="left")
+    table.add_column("step", justify="right")
+    table.add_column("its reasoning", overflow="fold")
+    for action in actions:
+        table.add_column(action, justify="right", no_wrap=True)
+    table.add_column("regret", justify="right")
+    for one in steps:
+        table.add_row(str(one.step.index), _reasoning(one), *(_cell(one, a) for a in actions), f"{one.regret:.3f}")
+    console.print(table)
+    won = ", a success" if next(iter(episode.successes.values())) else ""
+    regret = sum(one.regret for one in steps) / len(steps)
+    best = sum(one.best_probability for one in steps) / len(steps)
+    for line in (
+        f"In a cell: how probable the action is ({_SOURCES[steps[0].source]}), how probable after the reasoning that "
+        "was written (exact; local models only), and the action's value "
+        f"({_VALUES[inspection.value_source]}). * marks the best values, > what was played.",
+        f"Return {next(iter(episode.returns.values())):g}{won}. On average {best:.1%} on a best action, regret "
+        f"{regret:.3f} per step.",
+    ):
+        console.print(line, markup=False, highlight=False)
+
+
+_SOURCES = {"scored": "exact", "sampled": "share of sampled responses"}
+_VALUES = {"exact": "exact", "search": "estimated by search"}
+
+
+def _reasoning(one: "InspectedStep") -> Any:
+    from rich.text import Text
+
+    text = one.step.turn.response.partition("<action>")[0]
+    for tag in ("<think>", "</think>", "<plan>", "</plan>"):
+        text = text.replace(tag, " ")
+    invalid = f" [invalid: {one.step.unreadable}]" if not one.step.valid else ""
+    return Text(" ".join(text.split()) + invalid)
+
+
+def _cell(one: "InspectedStep", action: str) -> Any:
+    from rich.text import Text
+
+    best, played = action in one.best, action == one.step.action
+    mark = f"{'>' if played else ''}{'*' if best else ''}"
+    style = "green" if best and played else "red" if played else "bold" if best else ""
+    after = "" if one.after_reasoning is None else f"\n{one.after_reasoning[action]:.1%}"
+    return Text(f"{mark} {one.probabilities.get(action, 0.0):.1%}{after}\n{one.values[action]:.3f}", style=style)
