@@ -127,6 +127,16 @@ class TransformersModel:
         device: torch.device = next(self.model.parameters()).device
         return device
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the completions apart from prompts, decoding and seeds, as plain data for manifests."""
+        return {
+            "name": self.name,
+            "class": type(unwrap(self.model)).__name__,
+            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
+        }
+
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:

@@ -462,6 +462,9 @@ def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> Non
     decoding, seeds = Decoding(max_tokens=10), [(1,), (2,)]
     ours = TransformersModel(model, tokenizer).generate(PROMPTS[:2], decoding, seeds)
     assert [c.token_ids for c in loaded.generate(PROMPTS[:2], decoding, seeds)] == [c.token_ids for c in ours]
+    assert loaded.settings["class"] == "LlamaForCausalLM"
+    assert loaded.settings["forward"] == "lean"
+    assert loaded.settings["dtype"] == "float32"
     half = TransformersModel.from_pretrained(tmp_path, dtype="bfloat16")
     assert next(half.model.parameters()).dtype == torch.bfloat16
     assert all(c.token_ids for c in half.generate(PROMPTS[:2], decoding, seeds))

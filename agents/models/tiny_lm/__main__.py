@@ -25,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    if options.out.exists() and not options.out.is_dir():
+        print(f"error: {options.out} is not a folder", file=sys.stderr)
+        return 2
     if options.out.exists() and any(options.out.iterdir()) and not options.force:
         print(f"error: {options.out} is not empty; add --force to overwrite the model in it", file=sys.stderr)
         return 2

@@ -29,7 +29,8 @@ class Estimate(NamedTuple):
 class Figures(NamedTuple):
     """One player on one scenario.
 
-    ``truth`` is the share of true statements among all parts of the reasoning, ``nan`` for players that don't reason.
+    ``truth`` is the share of true statements among all parts of the reasoning, ``nan`` for players whose reasoning has no
+    statements.
     """
 
     agent: str
@@ -80,8 +81,8 @@ def _truth(episodes: Sequence[Episode]) -> float:
         for step in episode.steps
         if "<think>" in step.turn.response
     ]
-    total = sum(sum(count) for count in counts)
-    return sum(count.true for count in counts) / total if total else math.nan
+    stated = sum(count.true + count.false for count in counts)
+    return sum(count.true for count in counts) / sum(sum(count) for count in counts) if stated else math.nan
 
 
 def seen_layouts(scenario: str, episodes: int) -> float:
