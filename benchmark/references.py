@@ -51,7 +51,8 @@ class References:
 
     def __init__(self, results: Results | None = None, say: Callable[[str], None] | None = None) -> None:
         self._results = results
-        self._say = say or (lambda message: None)
+        self._tell = say or (lambda message: None)
+        self._told: set[str] = set()
         self._known: dict[tuple[str, str], dict[int, float]] = {}
 
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
@@ -64,6 +65,11 @@ class References:
         return Scale(
             self._returns("random", scenario, seeds), PLAYED_RANDOM, self._returns("planner", scenario, seeds), SEARCH
         )
+
+    def _say(self, message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            self._tell(message)
 
     def _returns(self, agent: str, scenario: Scenario, seeds: Sequence[int]) -> NDArray[np.float64] | None:
         key = (agent, scenario.name)
@@ -108,23 +114,32 @@ def is_frozen_lake(scenario: Scenario) -> bool:
 
 def exact_values(scenario: Scenario, seed: int) -> tuple[float, float]:
     """(uniform policy's, optimal) expected return of a Frozen Lake episode, given its map."""
-    solver, env, memo = _frozen_lake(_identity(scenario))
-    env.reset(seed=seed)
-    state = env.unwrapped.state
-    if state not in memo:
-        uniform = _uniform_value(env.unwrapped.game, state, scenario.horizon)
-        memo[state] = (uniform, solver.optimal_value(state, scenario.horizon))
-    return memo[state]  # type: ignore[no-any-return]
+    solver, env, by_seed, by_state = _frozen_lake(_identity(scenario))
+    if seed not in by_seed:
+        env.reset(seed=seed)
+        state = env.unwrapped.state
+        if state not in by_state:
+            uniform = _uniform_value(env.unwrapped.game, state, scenario.horizon)
+            by_state[state] = (uniform, solver.optimal_value(state, scenario.horizon))
+        by_seed[seed] = by_state[state]
+    return by_seed[seed]
+
+
+class _FrozenLakeValues(NamedTuple):
+    solver: Any
+    env: Any
+    by_seed: dict[int, tuple[float, float]]
+    by_state: dict[Any, tuple[float, float]]
 
 
 @cache
-def _frozen_lake(identity: str) -> tuple[Any, Any, dict[Any, Any]]:
-    """Solver, environment and memo of a scenario, given as JSON so that it can be a key."""
+def _frozen_lake(identity: str) -> _FrozenLakeValues:
+    """What a scenario's values are computed with, and those that have been; given as JSON so that it can be a key."""
     from textgames.frozen_lake.solver import FrozenLakeSolver
 
     data = json.loads(identity)
     env = Scenario("", data["env_id"], data["kwargs"], data["horizon"], 0).make()
-    return FrozenLakeSolver(env.unwrapped.game), env, {}
+    return _FrozenLakeValues(FrozenLakeSolver(env.unwrapped.game), env, {}, {})
 
 
 def _uniform_value(game: Any, state: Any, horizon: int) -> float:

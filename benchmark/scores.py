@@ -15,7 +15,7 @@ from benchmark.references import References, Scale
 from benchmark.results import Cell, Results
 from textgames.scenarios import Scenario
 
-SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS = range(7)
+SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
 """The columns of a cell's episode table, see :func:`episode_table`."""
 
 NO_SCALE = Scale(None, "", None, "")
@@ -66,7 +66,7 @@ def score_row(
     if not cell.episodes:
         return row
     table, scale = episode_table(cell, scenario, references)
-    mean, normal, invalid, length, tokens = stats.bootstrap(
+    mean, normal, invalid, length, tokens, success = stats.bootstrap(
         table,
         [
             stats.column(SCORE),
@@ -74,13 +74,13 @@ def score_row(
             stats.ratio(INVALID, RESPONSES),
             stats.column(LENGTH),
             stats.column(TOKENS),
+            stats.column(SUCCESS),
         ],
     )
-    columns = cell.table()
     row["mean_return"], row["normalized"] = to_view(mean), to_view(normal)
     row["invalid_rate"], row["length"], row["tokens"] = to_view(invalid), to_view(length), to_view(tokens)
-    row["success_rate"] = to_view(stats.success_estimate(columns["success"]))
-    row["seconds"] = float(columns["seconds"].mean())
+    row["success_rate"] = to_view(stats.success_estimate(table[:, SUCCESS], success))
+    row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["reference"] = ReferenceView(
         random=_mean(scale.random),
         random_source=scale.random_source,
@@ -91,7 +91,7 @@ def score_row(
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
-    """The columns ``SCORE .. TOKENS`` of a cell's scored episodes in the order of seeds, and the references in them.
+    """The columns ``SCORE .. SUCCESS`` of a cell's scored episodes in the order of seeds, and the references in them.
 
     Where there is no reference, its column is NaN, and so is every normalised score.
     """
@@ -108,6 +108,7 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
             columns["responses"],
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
+            columns["success"],
         ],
         axis=1,
     )

@@ -23,6 +23,9 @@ CONFIDENCE = 0.95
 RESAMPLES = 4000
 """Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate."""
 
+LEAST_RESAMPLES = 1000
+"""Of tables with many thousand episodes, whose intervals are narrow."""
+
 SEED = 20250810
 PERMUTATIONS = 9999
 PERMUTATION_LIMIT = 1000
@@ -108,13 +111,12 @@ def mean_estimate(values: Array) -> Estimate:
     return bootstrap(values[:, None], [column(0)])[0]
 
 
-def success_estimate(successes: Array) -> Estimate:
-    """A share of episodes with its bootstrap interval.
+def success_estimate(successes: Array, estimate: Estimate) -> Estimate:
+    """A share of episodes, given its bootstrap estimate.
 
     With all successes or none the bootstrap has no spread and would claim certainty, so there the interval is
     Wilson's score interval (Wilson 1927).
     """
-    estimate = mean_estimate(successes)
     if len(successes) >= 2 and successes.min() == successes.max():
         from scipy.stats import binomtest
 
@@ -133,32 +135,32 @@ def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) 
     value = float(np.mean([statistic(t.mean(axis=0)) for t, statistic in zip(tables, statistics, strict=True)]))
     if any(len(table) < 2 for table in tables):
         return Estimate(value, None, None)
-    replicates = np.mean(
-        # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
-        [
-            statistic(_resampled_means(t, stream))
-            for stream, (t, statistic) in enumerate(zip(tables, statistics, strict=True))
-        ],
-        axis=0,
-    )
+    # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
+    each = [
+        statistic(_resampled_means(table, stream))
+        for stream, (table, statistic) in enumerate(zip(tables, statistics, strict=True))
+    ]
+    shortest = min(map(len, each))
+    replicates = np.mean([values[:shortest] for values in each], axis=0)
     return Estimate(value, *_quantiles(replicates, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
 
 
 def _resampled_means(columns: Array, stream: int = 0) -> Array:
-    """Column means of every resample, shape (RESAMPLES, k)."""
+    """Column means of every resample, shape (number of resamples, k); the number depends on the episodes' alone."""
     count = len(columns)
-    if RESAMPLES * count <= _BLOCK:
-        return _weights(count, stream) @ columns
+    resamples = max(LEAST_RESAMPLES, min(RESAMPLES, 5 * _BLOCK // count))
+    if resamples * count <= _BLOCK:
+        return _weights(count, resamples, stream) @ columns
     rng = np.random.default_rng([SEED, stream, count])
     rows = max(1, _BLOCK // count)
-    blocks = [_draw_weights(rng, count, min(rows, RESAMPLES - done)) @ columns for done in range(0, RESAMPLES, rows)]
+    blocks = [_draw_weights(rng, count, min(rows, resamples - done)) @ columns for done in range(0, resamples, rows)]
     return np.concatenate(blocks)
 
 
 @lru_cache(maxsize=8)
-def _weights(count: int, stream: int) -> Array:
-    """The resampling weights of ``count`` episodes, shape (RESAMPLES, count); rows sum to 1."""
-    return _draw_weights(np.random.default_rng([SEED, stream, count]), count, RESAMPLES)
+def _weights(count: int, resamples: int, stream: int) -> Array:
+    """The resampling weights of ``count`` episodes, shape (resamples, count); rows sum to 1."""
+    return _draw_weights(np.random.default_rng([SEED, stream, count]), count, resamples)
 
 
 def _draw_weights(rng: np.random.Generator, count: int, rows: int) -> Array:

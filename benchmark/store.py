@@ -111,22 +111,33 @@ class RunFolder:
         return self.path / EPISODES_NAME
 
     def index(self) -> dict[Key, tuple[int, bool]]:
-        """``{key: (byte offset, whether it was scored)}`` of the last record of every episode.
-
-        An episode that ended in a provider's error is played again by a resume; its new record then replaces the old.
-        """
-        return {key_of(record): (offset, record["error"] is None) for offset, _, record in self._lines()}
+        """``{key: (byte offset, whether it was scored)}`` of every episode's record, chosen as in :meth:`records`."""
+        index: dict[Key, tuple[int, bool]] = {}
+        for offset, _, record in self._lines():
+            key = key_of(record)
+            if not index.get(key, (0, False))[1]:
+                index[key] = offset, record["error"] is None
+        return index
 
     def records(self) -> Iterator[Record]:
-        """The last record of every episode, in the order in which they were written; one at a time in memory.
+        """One record of every episode: the scored one, as they were written, then the last one of those without.
+
+        An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
+        the scored records one is in memory at a time.
 
         Raises:
             UsageError: a line isn't an episode record; names the line.
         """
-        if not self.episodes_path.exists():
-            return
-        last = {offset for offset, _ in self.index().values()}
-        yield from (record for offset, _, record in self._lines() if offset in last)
+        scored: set[Key] = set()
+        unscored: dict[Key, Record] = {}
+        for _, _, record in self._lines():
+            key = key_of(record)
+            if record["error"] is not None:
+                unscored[key] = record
+            elif key not in scored:
+                scored.add(key)
+                yield record
+        yield from (record for key, record in unscored.items() if key not in scored)
 
     def numbered_records(self) -> Iterator[tuple[int, Record]]:
         """Every record with its line number from 1, superseded ones included."""

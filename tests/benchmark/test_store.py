@@ -55,12 +55,16 @@ def test_an_episode_is_readable_by_others_as_soon_as_append_returns(folder):
         assert [r["seed"] for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
 
 
-def test_the_last_record_of_an_episode_counts(folder):
+def test_a_scored_record_stands_for_the_failures_before_it(folder):
     folder.append(record(1, error="500"))
+    folder.append(record(3, error="500"))
+    folder.append(record(3, error="503"))
     folder.append(record(2))
     folder.append(record(1))
-    assert [(r["seed"], r["error"]) for r in folder.records()] == [(2, None), (1, None)]
-    assert sorted(scored for _, scored in folder.index().values()) == [True, True]
+    folder.append(record(1, response="a second play, which nobody asked for"))
+    assert [(r["seed"], r["error"]) for r in folder.records()] == [(2, None), (1, None), (3, "503")]
+    assert {key.seed: scored for key, (_, scored) in folder.index().items()} == {1: True, 2: True, 3: False}
+    assert all(r["steps"][0]["response"] == "up" for r in folder.records())
 
 
 def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
@@ -180,4 +184,4 @@ def test_what_is_written_is_scrubbed(tmp_path):
         folder.append(record(2, response="my key is sk-planted-0123456789"))
     for file in folder.path.iterdir():
         assert b"planted" not in file.read_bytes()
-    assert next(iter(folder.records()))["error"] == "401: wrong key [redacted]"
+    assert [r["error"] for r in folder.records()] == [None, "401: wrong key [redacted]"]
