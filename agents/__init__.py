@@ -1,8 +1,7 @@
 """Players of text games: language-agent policies, baselines, and the loop that plays them.
 
 ``request -> prompt -> model -> response``, and ``policies + tasks -> episodes``. Start reading at :mod:`agents.turn`.
-Names are imported when they are first used, so ``import agents`` loads neither torch nor an API client. The loop is
-``from agents.rollout import rollout``.
+Names are imported when they are first used, so ``import agents`` loads neither torch nor an API client.
 """
 
 from importlib import import_module
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from agents.models.scripted import ScriptedModel
     from agents.policy import LanguageAgentPolicy
     from agents.prompt import PromptMap, PromptTexts
-    from agents.rollout import EpisodeTask
+    from agents.rollout import EpisodeTask, rollout
     from agents.turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
 
 _MODULE_OF = {
@@ -61,10 +60,13 @@ __all__ = [
     "TurnRequest",
     "Usage",
     "load_agent",
+    "rollout",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "rollout":  # the submodule of this name, which can be called like its function
+        return import_module("agents.rollout")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)

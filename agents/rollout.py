@@ -5,9 +5,11 @@ fine-tuner's rollouts are both this one function.
 """
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agents._concurrent import concurrent_rollout
@@ -184,3 +186,12 @@ class _Everyone(Mapping[str, Policy]):
 def _near(name: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+class _CallableModule(ModuleType):
+    """Lets ``from agents import rollout`` be called, although importing this module binds it to that name."""
+
+    __call__ = staticmethod(rollout)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -252,6 +252,22 @@ def test_on_step_is_told_every_step():
         assert {seed for seed, _ in told} == {task.seed for task in tasks()}
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "from agents import rollout",
+        "from agents.rollout import rollout",
+        "import agents.rollout; from agents import rollout",
+        "from agents.rollout import EpisodeTask; import agents; rollout = agents.rollout",
+        "import agents.rollout as module; rollout = module.rollout",
+    ],
+)
+def test_the_loop_can_be_imported_either_way(spelling):
+    names = {}
+    exec(spelling, names)
+    assert list(names["rollout"](local_policy(), [])) == []
+
+
 def test_no_tasks_no_episodes():
     assert list(rollout(local_policy(), [])) == []
     assert list(rollout(LanguageAgentPolicy(Server()), [])) == []
