@@ -176,8 +176,8 @@ def positions(draw: st.DrawFn, /, **fixed: Any) -> tuple[Snake, SnakeState, int]
     """A game, a state that is reached by playing it, and a reader."""
     players, opponents = draw(st.integers(1, 3)), draw(st.integers(0, 2))
     options = {
-        "width": draw(st.integers(3, 12)),
-        "height": draw(st.integers(3, 12)),
+        "width": draw(st.integers(4, 12)),
+        "height": draw(st.integers(4, 12)),
         "num_apples": draw(st.integers(0, 2)),
         "num_bananas": draw(st.integers(0, 1)),
         "num_fires": draw(st.integers(0, 1)),
