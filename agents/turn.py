@@ -61,6 +61,10 @@ class Usage(NamedTuple):
     """The response came from the response cache: nothing was generated or paid for."""
 
 
+NO_USAGE = Usage()
+"""Nothing counted."""
+
+
 FinishReason = Literal["stop", "length", "content_filter", "error"]
 
 
@@ -87,7 +91,7 @@ class Turn:
     response_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
     finish_reason: FinishReason = "stop"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     seconds: float = 0.0
     error: str | None = None
 

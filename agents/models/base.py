@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol, runtime_checkable
 
-from agents.turn import FinishReason, Prompt, Usage
+from agents.turn import NO_USAGE, FinishReason, Prompt, Usage
 
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
-
-NO_USAGE = Usage()
-"""Nothing counted."""
 
 
 @dataclass(frozen=True, slots=True)
