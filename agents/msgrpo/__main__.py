@@ -5,10 +5,14 @@ interrupted (the checkpoint is written and the command that goes on is printed).
 """
 
 import argparse
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import agents
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.options import ConfigError
 
@@ -86,10 +90,13 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     from agents.models.loading import load_model
 
     if not config.model:
-        raise ConfigError("model is empty; accepted: a folder in Hugging Face format or a name on the hub")
+        raise ConfigError(
+            "model is empty; accepted: a folder in Hugging Face format, a name on the hub, tiny (the base model that "
+            "ships with the package) or tiny-quick (a smaller one, made from scratch first)"
+        )
     try:
         model, tokenizer = load_model(
-            config.model,
+            _source(config),
             dtype=config.param_dtype,
             device=config.device,
             revision=None,
@@ -105,6 +112,31 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     if model.config._attn_implementation != config.attention:
         model.set_attn_implementation(config.attention)
     return model, tokenizer
+
+
+def _source(config: MSGRPOConfig) -> str:
+    """The folder or name that ``config.model`` stands for; ``tiny-quick`` is made there if it isn't yet."""
+    if config.model == "tiny":
+        folder = Path(agents.__file__).parent / "models" / "tiny" / "tiny"
+        if not (folder / "config.json").is_file():
+            raise ConfigError(
+                "model = 'tiny': this version doesn't ship it; make one with python -m agents.models.tiny_lm --out DIR"
+            )
+        return str(folder)
+    if config.model != "tiny-quick":
+        return config.model
+    from agents.models.tiny_lm import Recipe, pretrain, save
+
+    folder = Path(config.out or tempfile.mkdtemp()) / "base"
+    if not (folder / "config.json").is_file():
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ConfigError(
+                f"model = 'tiny-quick' is made by one process; run once with iterations=1, or make {folder}"
+            )
+        print(f"making the base model in {folder}, about a minute", file=sys.stderr)
+        recipe = Recipe.quick(modes=(config.response_mode,), seed=config.seed)
+        save(pretrain(recipe), folder)
+    return str(folder)
 
 
 if __name__ == "__main__":

@@ -251,8 +251,8 @@ class MSGRPOConfig:
     tree_tokens: int = option(
         0,
         "update",
-        "Longest token tree; longer steps get a tree of their own. Attention within a tree is quadratic, so small models "
-        "want small trees. 0: four times the model's width, between 256 and 4096.",
+        "Longest token tree; longer steps get a tree of their own. Attention within a tree is quadratic, so small "
+        "models want small trees. 0: four times the model's width, between 256 and 4096.",
         low=0,
     )
     logprob_chunk_tokens: int = option(

@@ -81,4 +81,4 @@ def test_every_recipe_loads_and_names_its_games() -> None:
     assert len(recipes) >= 5
     for path in recipes:
         config = MSGRPOConfig.from_toml(path)
-        assert config.model and config.scenarios and config.out, path
+        assert all((config.model, config.scenarios, config.out)), path
