@@ -1,1 +1,1 @@
-"""Language models, one interface: scripted, OpenAI-compatible servers, transformers, vLLM. Start at :mod:`agents.models.base`."""
+"""Language models, one interface: scripted, behind servers, transformers, vLLM. Start at :mod:`agents.models.base`."""
