@@ -93,7 +93,8 @@ def rollout(
             episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
             as they end; an :class:`~agents.turn.AsyncPolicy` is asked request by request, each episode at its own pace.
         tasks: consumed lazily, one at a time.
-        max_concurrency: the most episodes in flight. An episode's place is given to the next task only when the
+        max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
+            episode's place is given to the next task only when the
             consumer has come back for more, so what was yielded is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
@@ -112,6 +113,8 @@ def rollout(
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, or None, got {timeout!r}")
     by_player = policies if isinstance(policies, Mapping) else _Everyone(policies)
+    if any(getattr(policy, "sequential", False) for policy in by_player.values()):
+        max_concurrency = 1
     deadline = None if timeout is None else monotonic() + timeout
     served = any(isinstance(policy, AsyncPolicy) for policy in by_player.values())
     play = concurrent_rollout if served else _lock_step_rollout

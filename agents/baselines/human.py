@@ -26,6 +26,8 @@ class HumanPlayer:
     """
 
     name = "human"
+    sequential = True
+    """The loop plays one episode after the other: nobody wants 64 boards in turn."""
 
     def __init__(self, stdin: IO[str] | None = None, console: Console | None = None) -> None:
         self._stdin = stdin

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import textgames
-from agents import EpisodeTask, TurnRequest, load_agent
+from agents import EpisodeTask, Turn, TurnRequest, load_agent
 from agents.baselines.human import HumanPlayer
 from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
@@ -207,8 +207,25 @@ def test_leaving(typed):
         player.act([TurnRequest("o", legal_actions=ACTIONS)])
 
 
-def test_a_person_plays_a_whole_episode():
-    player, _ = person("left\n" * 8)
-    (episode,) = rollout(player, [EpisodeTask.of("frozen-lake", 3)])
-    assert episode.agents == {"player_0": "human"}
-    assert {step.action for step in episode.steps} == {"left"}
+def test_a_person_plays_one_episode_after_the_other():
+    player, _ = person("left\n" * 16)
+    lake = {"desc": ["SF", "FG"]}
+    episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed, **lake) for seed in (1, 2)], max_concurrency=64)
+    first, second = episodes
+    assert (first.seed, second.seed) == (1, 2)
+    assert first.agents == {"player_0": "human"}
+    assert [step.action for step in first.steps] == ["left"] * 8
+
+
+def test_episodes_of_a_person_are_not_interleaved():
+    asked = []
+
+    class Person:
+        name, sequential = "person", True
+
+        def act(self, requests):
+            asked.extend(request.seed[0] for request in requests)
+            return [Turn("left") for _ in requests]
+
+    list(rollout(Person(), [EpisodeTask.of("snake", seed) for seed in range(3)]))
+    assert asked == sorted(asked)
