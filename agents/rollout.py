@@ -94,8 +94,8 @@ def rollout(
             as they end; an :class:`~agents.turn.AsyncPolicy` is asked request by request, each episode at its own pace.
         tasks: consumed lazily, one at a time.
         max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
-            episode's place is given to the next task only when the
-            consumer has come back for more, so what was yielded is safe on disk before another one starts.
+            episode's place is given to the next task only when the consumer has come back for more, so what was
+            yielded is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
 
