@@ -342,7 +342,7 @@ def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():
     assert next(episodes).seed == 500
     started = time.perf_counter()
     episodes.close()
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 30  # the answers would have taken a minute
     assert (server.cancelled, server.in_flight, server.closed) == (7, 0, 1)
     assert [thread.name for thread in threading.enumerate() if thread.name == "rollout"] == []
     assert gc.get_threshold() == thresholds
