@@ -89,7 +89,7 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 raise UsageError(f"{folder.path} means something else by scenario {name!r} than the runs before it")
         for matchup, found in Plan.from_manifest(manifest).seeds.items():
             seeds.setdefault(matchup, set()).update(found)
-    plan = Plan.from_manifest({"scenarios": scenarios, "matchups": []})
+    plan = Plan.from_manifest({"kind": RUN_KIND, "scenarios": scenarios, "matchups": []})
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
     sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
     settings = {**first["settings"], "agents": _union(folders, "agents"), "scenarios": _union(folders, "scenarios")}

@@ -5,13 +5,17 @@ one player every agent is a matchup; in one for several, the agents play a round
 agent alone plays itself).
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.record import Key
+from benchmark.store import RUN_KIND
 from textgames.scenarios import SCENARIOS, Scenario
 
 PAPER_SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
@@ -64,7 +68,8 @@ class Plan:
         Raises:
             UsageError: it isn't one.
         """
-        scenarios = {name: scenario_from_json(name, data) for name, data in manifest["scenarios"].items()}
+        own = manifest.get("kind") == RUN_KIND
+        scenarios = {name: scenario_from_json(name, data, imports=own) for name, data in manifest["scenarios"].items()}
         try:
             seeds = {
                 Matchup(row["scenario"], tuple(row["agents"])): expand_ranges(row["seeds"])
@@ -117,12 +122,18 @@ def num_players(scenario: Scenario) -> int:
 
 
 def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARIOS) -> dict[str, Scenario]:
-    """Scenarios by name; ``"all"`` and ``"paper"`` stand for groups; in the order of the table.
+    """Scenarios by name, in the order of the table, then other games.
+
+    Args:
+        names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
+            own, with the settings that it was registered with.
+        known: the table.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
     """
     wanted: set[str] = set()
+    others: dict[str, Scenario] = {}
     for name in names:
         if name == "all":
             wanted |= known.keys()
@@ -130,9 +141,47 @@ def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARI
             wanted |= set(PAPER_SCENARIOS)
         elif name in known:
             wanted.add(name)
+        elif ":" in name:
+            others[name] = _scenario_of_game(name)
         else:
             raise unknown_name("scenario", name, [*known, "all", "paper"])
-    return {name: scenario for name, scenario in known.items() if name in wanted}
+    return {name: scenario for name, scenario in known.items() if name in wanted} | others
+
+
+FIRST_SEED_OF_OTHERS = 100_000
+"""Episode 0 of games that aren't in the table: beyond the training seeds and every scenario's."""
+
+
+def _scenario_of_game(env_id: str) -> Scenario:
+    """A registered game as a scenario."""
+    import_registration(env_id)
+    from textgames.registry import settings_of
+
+    try:
+        horizon = settings_of(env_id).get("max_steps")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if horizon is None:
+        raise UsageError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
+    return Scenario(env_id, env_id, {}, horizon, FIRST_SEED_OF_OTHERS)
+
+
+def import_registration(env_id: str) -> None:
+    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too, as ``python -m`` would.
+
+    Raises:
+        UsageError: there is no such module.
+    """
+    module, separator, _ = env_id.rpartition(":")
+    if not separator or module in sys.modules:
+        return
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the game {env_id!r} can't be imported: {error}") from None
+    finally:
+        sys.path.pop(0)
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
@@ -146,16 +195,26 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def scenario_from_json(name: str, data: Any) -> Scenario:
+def scenario_from_json(name: str, data: Any, *, imports: bool = False) -> Scenario:
     """The scenario of a manifest's definition.
+
+    Args:
+        name: its name.
+        data: the definition, as :func:`scenario_to_json` made it.
+        imports: whether it may name a module that registers its game.
 
     Raises:
         UsageError: the definition isn't one.
     """
     try:
-        return Scenario(
+        scenario = Scenario(
             name, data["env_id"], dict(data["kwargs"]), int(data["horizon"]), int(data["first_seed"]), data["training"]
         )
+        if imports:
+            import_registration(scenario.env_id)
+        elif ":" in scenario.env_id:
+            raise ValueError("an entry can't bring its own game")  # reading a stranger's file must not import modules
+        return scenario
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"the manifest's definition of scenario {name!r} can't be read: {error!r}") from None
 

@@ -1,5 +1,6 @@
 """Registering games, with Gymnasium and with PettingZoo, and making their environments by name."""
 
+import importlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,17 @@ def registered_ids() -> tuple[str, ...]:
 def settings_of(id: str) -> dict[str, Any]:
     """What an id was registered with: ``"game"`` and the settings that differ from the defaults.
 
+    Args:
+        id: ``"MyGame-v0"``, or ``"my_module:MyGame-v0"`` to import the module that registers it, as in Gymnasium.
+
     Raises:
         ValueError: no such id; the message names the nearest one.
+        ModuleNotFoundError: no such module.
     """
+    module, separator, plain = id.rpartition(":")
+    if separator:
+        importlib.import_module(module)
+        id = plain
     if id not in _IDS:
         raise ValueError(
             f"no game is registered as {id!r}{did_you_mean(id, _IDS)} Registered: {', '.join(_IDS)}. "

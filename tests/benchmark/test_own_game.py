@@ -1,0 +1,78 @@
+"""A game of the user's own goes through every command, from one class and one registration line."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+GAME = '''
+from textgames import TSMG, register
+
+
+class Countdown(TSMG):
+    """Say down until zero."""
+
+    actions = ("down", "stay")
+
+    def initial_state(self, rng):
+        return int(rng.integers(1, 4))
+
+    def transition(self, state, joint_action, rng):
+        state -= joint_action["player_0"] == "down"
+        return state, {"player_0": float(state == 0)}, state == 0
+
+    def observe(self, state, player):
+        return f"You are at {state}."
+
+    def instructions(self, player):
+        return "Go down to zero."
+
+    def succeeded(self, state, player):
+        return state == 0
+
+
+register("Countdown-v0", "countdown_game:Countdown", max_steps=5)
+'''
+
+
+@pytest.fixture
+def game(workplace):
+    Path("countdown_game.py").write_text(GAME)
+    yield "countdown_game:Countdown-v0"
+    sys.modules.pop("countdown_game", None)
+
+
+def test_an_own_game_is_played_resumed_replayed_and_shown(textbench, game):
+    done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 6, "--out", "r", "--json", "--quiet")
+    assert done.code == 0, done.err
+    (row,) = json.loads(done.out)["scores"]
+    assert (row["scenario"], row["episodes"]) == (game, 6)
+    assert row["success_rate"]["value"] > 0
+    lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
+    Path("r/episodes.jsonl").write_bytes(b"".join(lines[:2]))
+    assert textbench("resume", "r", "--quiet").code == 0
+    assert "You are at" in textbench("replay", "r", "--plain").out
+    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+
+
+def test_mistakes_about_own_games(textbench, game):
+    done = textbench("run", "--scenario", "countdwn_game:Countdown-v0", "--agent", "random")
+    assert (done.code, done.out) == (2, "")
+    assert "can't be imported: No module named 'countdwn_game'" in done.err
+    done = textbench("run", "--scenario", "countdown_game:Countdwn-v0", "--agent", "random")
+    assert done.code == 2
+    assert "did you mean 'Countdown-v0'?" in done.err
+
+
+def test_a_strangers_entry_imports_nothing(textbench, game):
+    assert textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "r", "--quiet").code == 0
+    manifest = json.loads(Path("r/manifest.json").read_text())
+    manifest |= {"kind": "textbench-entry", "agent": "random"}
+    Path("r/manifest.json").write_text(json.dumps(manifest))
+    sys.modules.pop("countdown_game")
+    for command in (("validate", "r"), ("leaderboard", "r"), ("replay", "r", "--plain")):
+        done = textbench(*command)
+        assert done.code == 2
+        assert "an entry can't bring its own game" in done.err
+    assert "countdown_game" not in sys.modules
