@@ -98,7 +98,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
         model, tokenizer = load_model(
             _source(config),
             dtype=config.param_dtype,
-            device=config.device,
+            device=_device(config),
             revision=None,
             adapter=None,
             trust_remote_code=False,
@@ -112,6 +112,15 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     if model.config._attn_implementation != config.attention:
         model.set_attn_implementation(config.attention)
     return model, tokenizer
+
+
+def _device(config: MSGRPOConfig) -> str:
+    """With several processes on GPUs, each one's own."""
+    import torch
+
+    if config.device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
+        return f"cuda:{os.environ['LOCAL_RANK']}"
+    return config.device
 
 
 def _source(config: MSGRPOConfig) -> str:

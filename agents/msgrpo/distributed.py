@@ -63,8 +63,12 @@ class Processes(Protocol):
         """The whole optimiser state; a collective call."""
         ...
 
-    def whole_weights(self) -> AbstractContextManager[Any]:
-        """Around reading the model's parameters: they are whole inside, not shards."""
+    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Put a whole state back; a collective call."""
+        ...
+
+    def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
+        """Around reading (with ``write``: or changing) the model's parameters: they are whole inside, not shards."""
         ...
 
     def wait(self) -> None:
@@ -124,7 +128,11 @@ class SingleProcess:
         """The state as it is."""
         return optimizer.state_dict()
 
-    def whole_weights(self) -> AbstractContextManager[Any]:
+    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Plain."""
+        optimizer.load_state_dict(state)
+
+    def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
         """They always are."""
         return nullcontext()
 
@@ -190,20 +198,49 @@ class AccelerateProcesses:
         return {name.removeprefix(prefix): tensor for name, tensor in whole.items()}
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Gathered where it is sharded."""
+        """Gathered where it is sharded; there the other processes get an empty one."""
         if not self.sharded:
             return optimizer.state_dict()
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        return FullyShardedDataParallel.full_optim_state_dict(self._module, optimizer)  # type: ignore[arg-type]
+        with self._whole_state():
+            return FullyShardedDataParallel.optim_state_dict(self._fsdp, optimizer)
 
-    def whole_weights(self) -> AbstractContextManager[Any]:
-        """Summoned from the shards, for reading."""
+    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """Each process takes its part of a whole state."""
+        if self.sharded:
+            from torch.distributed.fsdp import FullyShardedDataParallel
+
+            with self._whole_state():
+                state = FullyShardedDataParallel.optim_state_dict_to_load(self._fsdp, optimizer, state)
+        optimizer.load_state_dict(state)
+
+    def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
+        """Summoned from the shards."""
         if not self.sharded:
             return nullcontext()
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        return FullyShardedDataParallel.summon_full_params(self._module, writeback=False)  # type: ignore[arg-type]
+        return FullyShardedDataParallel.summon_full_params(self._fsdp, writeback=write)
+
+    @property
+    def _fsdp(self) -> Any:
+        return self._module
+
+    def _whole_state(self) -> AbstractContextManager[Any]:
+        from torch.distributed.fsdp import (
+            FullOptimStateDictConfig,
+            FullStateDictConfig,
+            FullyShardedDataParallel,
+            StateDictType,
+        )
+
+        return FullyShardedDataParallel.state_dict_type(
+            self._fsdp,
+            StateDictType.FULL_STATE_DICT,
+            FullStateDictConfig(offload_to_cpu=True, rank0_only=True),
+            FullOptimStateDictConfig(offload_to_cpu=True, rank0_only=False),
+        )
 
     def wait(self) -> None:
         """A barrier."""

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.distributed import Processes
 from agents.msgrpo.options import ConfigError
 from agents.msgrpo.packing import MicroBatch
-from agents.msgrpo.scorer import TokenScorer, UnusableModelError
+from agents.msgrpo.scorer import TokenScorer, UnusableModelError, score_with
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
@@ -118,7 +119,9 @@ def _without_dropout(model: nn.Module) -> None:
                 setattr(module, name, 0.0)
 
 
-def make_reference(scorer: TokenScorer, config: MSGRPOConfig) -> Callable[[MicroBatch], Tensor] | None:
+def make_reference(
+    scorer: TokenScorer, config: MSGRPOConfig, processes: Processes
+) -> Callable[[MicroBatch], Tensor] | None:
     """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows; ``None`` without a KL term.
 
     With an adapter the reference is the same model with the adapter switched off; otherwise a frozen copy, so make it
@@ -131,7 +134,7 @@ def make_reference(scorer: TokenScorer, config: MSGRPOConfig) -> Callable[[Micro
 
         def without_adapter(batch: MicroBatch) -> Tensor:
             with switch_off():
-                return scorer.score(batch).logprobs
+                return score_with(scorer, processes.forward, batch).logprobs
 
         return without_adapter
     frozen = copy.deepcopy(scorer).requires_grad_(False).eval()

@@ -131,7 +131,7 @@ class MSGRPOTrainer:
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
         packing = choose_ways(scorer, config.packing)
-        reference = make_reference(scorer, config)
+        reference = make_reference(scorer, config, self.processes)
         engine = self._external
         if engine is None and (self.processes.sharded or autocast is not None):
             engine = CopyEngine(self.model, self.tokenizer, autocast or torch.float32)
@@ -292,8 +292,9 @@ class MSGRPOTrainer:
         """
         folder = checkpoints.find_checkpoint(path)
         state = checkpoints.load_state(folder)
-        load_weights(self.model, folder)
-        self.learner.optimizer.load_state_dict(state["optimizer"])
+        with self.processes.whole_weights(write=True):
+            load_weights(self.model, folder)
+        self.processes.load_optimizer_state(self.learner.optimizer, state["optimizer"])
         self.iteration, self.skipped, self._best = state["iteration"], state["skipped"], state["best"]
         self.history = [dict(metrics) for metrics in state["history"]]
         self.evaluations = [

@@ -51,12 +51,12 @@ def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, 
     model = in_float64(model) if double else model
     scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
     packing = choose_ways(scorer, config.packing)
-    reference = make_reference(scorer, config)
+    processes = SingleProcess()
+    reference = make_reference(scorer, config, processes)
     if reference is not None:  # else the KL term is zero, and so is its gradient
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(1.1)
-    processes = SingleProcess()
     optimizer = processes.prepare(scorer, make_optimizer(model, config))
     return Learner(scorer, optimizer, config, processes, packing=packing, reference=reference)
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -25,9 +26,16 @@ config = MSGRPOConfig(
     kl_coefficient=0.1, entropy_coefficient=0.01, eval_every=3, eval_episodes=3, samples_every=0,
     micro_batch_tokens=40, tree_tokens=20, out=str(Path(folder) / "run"), device="cpu", adam_eps=1e-5,
 )  # fmt: skip
-trainer = MSGRPOTrainer(
-    AutoModelForCausalLM.from_pretrained(model), AutoTokenizer.from_pretrained(model), config=config, quiet=True
-)
+
+
+def make(iterations: int) -> MSGRPOTrainer:
+    weights, tokenizer = AutoModelForCausalLM.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    return MSGRPOTrainer(weights, tokenizer, config=replace(config, iterations=iterations), quiet=True)
+
+
+make(2).train()  # and stop here, so that resuming is part of what has to come out equal
+trainer = make(3)
+trainer.resume(config.out)
 history = trainer.train()
 weights = trainer.processes.state_dict(trainer.model)
 if trainer.processes.rank == 0:
