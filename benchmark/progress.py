@@ -160,9 +160,9 @@ class LiveTable:
 
     def __init__(self, meter: Meter, console: Console) -> None:
         self._meter = meter
+        self._console = console
         # rich's own thread draws; playing never waits for the terminal
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=True)
-        self._console = console
 
     def __enter__(self) -> "LiveTable":
         self._live.__enter__()

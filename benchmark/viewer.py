@@ -84,7 +84,8 @@ def step_through(picker: EpisodePicker, number: int) -> int:
         while True:
             last = len(record["steps"])
             body = _step_view(record, replayed, index) if index < last else _end_view(record, replayed)
-            hint = Text(f"step {min(index + 1, last)} of {last}   n next  p previous  ] [ episode  q quit", style="dim")
+            place = f"step {index + 1} of {last}" if index < last else f"end, after {last} steps"
+            hint = Text(f"{place}   n next  p previous  ] [ episode  q quit", style="dim")
             parts: list[RenderableType] = [_heading(record, number, picker.count)]
             if warning:
                 parts.append(Text(warning, style="yellow"))
