@@ -1,6 +1,8 @@
 """The config: what it accepts, what it says when it doesn't, and the way to a file and back."""
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,12 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_differences() -> None:
     assert MSGRPOConfig().differences(MSGRPOConfig(seed=3)) == {"seed": (0, 3)}
+
+
+def test_the_config_and_the_pure_functions_need_no_torch() -> None:
+    """So that settings can be checked and read on a machine without it."""
+    code = (
+        "import sys; import agents.msgrpo; from agents.msgrpo import group_advantages, sample_episodes, MSGRPOConfig; "
+        "assert not {'torch', 'transformers', 'openai', 'rich'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
