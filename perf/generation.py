@@ -1,11 +1,16 @@
 """Generation: textbench's sampler against ``model.generate`` of transformers, on the prompts of one Frozen Lake batch.
 
-    python perf/generation.py [--batch 128] [--hidden 128] [--layers 4] [--threads 2] [--tokens 48] [--device cpu]
+    python perf/generation.py [--batch 128] [--hidden 128] [--layers 4] [--kv-heads 1] [--threads 2] [--tokens 48]
 
-Everything is measured in this one run, interleaved, the median of several repetitions. Both sides get the same model,
-the same prompts and the same number of tokens per row (no row stops early), so tokens per second can be compared; a
-second comparison lets rows stop at ``</action>``, as they do in games. Below them stand the rates that bound decoding:
-the matrix products of one decoding step alone, at their shapes, and copying memory.
+Everything is measured in this one run, interleaved, the median of several repetitions; both sides get the same model
+and the same prompts, tokenization included.
+
+* Random weights, a fixed number of tokens per row, no row stops early.
+* The model that ships with the package (``--model DIR`` for another), rows stop as they do in games: here at
+  ``</action>``, there at the end-of-sequence token that the model writes next; only tokens up to ``</action>`` count.
+
+Below stand the rates that bound decoding: the matrix products of one decoding step alone, at their shapes, and memory.
+``--clock cpu`` counts this process's CPU time, for machines that are busy with other things (use ``--threads 1``).
 """
 
 import argparse
@@ -13,10 +18,13 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+import agents
 from agents.models.base import Decoding
 from agents.models.tiny_lm.imitation import demonstrate, make_model, make_tokenizer
 from agents.models.tiny_lm.recipe import Recipe
@@ -24,6 +32,8 @@ from agents.models.transformers import TransformersModel
 from agents.prompt import PromptMap
 from agents.turn import Prompt, TurnRequest
 from textgames.scenarios import SCENARIOS
+
+SHIPPED = Path(agents.__file__).parent / "models" / "tiny" / "tiny"
 
 
 def frozen_lake_prompts(count: int) -> list[Prompt]:
@@ -40,17 +50,18 @@ def frozen_lake_prompts(count: int) -> list[Prompt]:
     return list(prompts)
 
 
-def median_seconds(runs: dict[str, Callable[[], object]], repetitions: int, device: str) -> dict[str, float]:
-    """Median wall-clock seconds of each, interleaved so that a busy machine slows all alike."""
+def median_seconds(runs: dict[str, Callable[[], object]], options: argparse.Namespace) -> dict[str, float]:
+    """Median seconds of each, interleaved so that a busy machine slows all alike."""
+    clock = time.process_time if options.clock == "cpu" else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for repetition in range(repetitions + 1):
+    for repetition in range(options.repetitions + 1):
         for name, run in runs.items():
-            _wait(device)
-            started = time.perf_counter()
+            _wait(options.device)
+            started = clock()
             run()
-            _wait(device)
+            _wait(options.device)
             if repetition:  # the first one warms up
-                times[name].append(time.perf_counter() - started)
+                times[name].append(clock() - started)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -68,7 +79,7 @@ def huggingface(model: TransformersModel, prompts: list[Prompt], tokens: int, *,
     def run() -> object:
         batch = tokenizer(texts, return_tensors="pt", padding=True).to(model.device)
         batch.pop("token_type_ids", None)
-        settings = {"stop_strings": ["</action>"], "tokenizer": tokenizer} if stop else {"min_new_tokens": tokens}
+        settings = {} if stop else {"min_new_tokens": tokens}
         out = model.model.generate(
             **batch, do_sample=True, temperature=1.0, top_k=0, top_p=1.0, max_new_tokens=tokens, **settings
         )
@@ -111,80 +122,103 @@ def products_of_a_step(model: TransformersModel, batch: int) -> tuple[list[Calla
     return jobs, 2.0 * batch * sum(m.weight.numel() for m in maps)
 
 
+def compare(title: str, inner: Any, tokenizer: Any, prompts: list[Prompt], options: argparse.Namespace) -> float:
+    """One line: tokens per second of the three ways; returns the seconds of ours."""
+    stop = options.stop
+    lean = TransformersModel(inner, tokenizer, name="lean")
+    generic = TransformersModel(inner, tokenizer, name="generic", lean=False)
+    made = options.batch * options.tokens
+    if stop:
+        rows = lean.generate(prompts, Decoding(1.0, max_tokens=options.tokens), [(k,) for k in range(len(prompts))])
+        made = sum(len(row.token_ids or ()) for row in rows)
+    with torch.no_grad():
+        seconds = median_seconds(
+            {
+                "transformers": huggingface(lean, prompts, options.tokens, stop=stop),
+                "generic": ours(generic, prompts, options.tokens, stop=stop),
+                "textbench": ours(lean, prompts, options.tokens, stop=stop),
+            },
+            options,
+        )
+    print(
+        f"{title:44}"
+        + "".join(f"{made / seconds[name]:14,.0f}" for name in seconds)
+        + f"{seconds['transformers'] / seconds['textbench']:8.2f}x"
+    )
+    return seconds["textbench"]
+
+
+def bounds(model: TransformersModel, prompts: list[Prompt], whole: float, options: argparse.Namespace) -> None:
+    """What a decoding step costs, and what its parts would cost alone."""
+    lengths = [len(ids) for ids in model.encode(prompts)]
+    with torch.no_grad():
+        first = median_seconds({"one": ours(model, prompts, 1, stop=False)}, options)["one"]
+        jobs, operations = products_of_a_step(model, options.batch)
+        big = torch.empty(2**26, device=options.device)  # 256 MiB, beyond every cache
+        other = torch.empty_like(big)
+        alone = median_seconds(
+            {"products": lambda: [job() for job in jobs], "copy": lambda: other.copy_(big)}, options
+        )  # fmt: skip
+    step = (whole - first) / (options.tokens - 1)
+    kv_bytes = model.decoder.bytes_per_token() * options.batch * (sum(lengths) / len(lengths) + options.tokens / 2)
+    rate = 2 * big.numel() * 4 / alone["copy"]
+    print(f"\nprefill and first token   {first * 1e3:8.2f} ms ({sum(lengths) / first:,.0f} prompt tokens/s)")
+    print(f"one decoding step         {step * 1e3:8.2f} ms ({options.batch / step:,.0f} tokens/s)")
+    print(
+        f"its matrix products alone {alone['products'] * 1e3:8.2f} ms "
+        f"({operations / alone['products'] / 1e9:,.1f} GFLOP/s at these shapes): {alone['products'] / step:.0%} of it"
+    )
+    print(
+        f"its memory traffic alone  {kv_bytes / rate * 1e3:8.2f} ms (all keys and values read once at the "
+        f"{rate / 1e9:.1f} GB/s of a large copy): {kv_bytes / rate / step:.0%} of it"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("batch", 128), ("hidden", 128), ("layers", 4), ("heads", 4), ("threads", 2), ("tokens", 48)):
+    for name, value in (
+        *(("batch", 128), ("tokens", 48), ("threads", 2), ("repetitions", 5)),
+        *(("hidden", 128), ("intermediate", 432), ("layers", 4), ("heads", 4), ("kv-heads", 1)),
+    ):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--intermediate", type=int, default=384)
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    parser.add_argument(
+        "--model", default=str(SHIPPED), metavar="DIR", help="a model whose responses end by themselves"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     recipe = Recipe(
-        games=("frozen-lake",), examples=4000, hidden_size=options.hidden, layers=options.layers, heads=options.heads,
+        games=("frozen-lake",),
+        examples=4000,
+        hidden_size=options.hidden,
         intermediate_size=options.intermediate,
-    )  # fmt: skip
+        layers=options.layers,
+        heads=options.heads,
+        kv_heads=options.kv_heads,
+    )
     tokenizer = make_tokenizer(demonstrate(recipe))
     inner = make_model(recipe, tokenizer).to(options.device, getattr(torch, options.dtype)).eval()
     model = TransformersModel(inner, tokenizer, name="random weights")
-    generic = TransformersModel(inner, tokenizer, name="random weights", lean=False)
     prompts = frozen_lake_prompts(options.batch)
     lengths = [len(ids) for ids in model.encode(prompts)]
     parameters = sum(p.numel() for p in inner.parameters())
     print(f"model    Llama, {parameters:,} parameters, {options.dtype}, {options.device}, {options.threads} threads")
-    print(
-        f"prompts  {options.batch} different, {min(lengths)} to {max(lengths)} tokens; {options.tokens} new tokens each"
-    )
-
+    print(f"prompts  {options.batch}, {min(lengths)} to {max(lengths)} tokens; {options.tokens} new tokens each")
+    print(f"\ntokens per second ({options.clock} time)".ljust(45) + "  transformers own forward     textbench   ratio")
+    options.stop = False
+    whole = compare("different prompts", inner, tokenizer, prompts, options)
     grouped = [prompts[row // 16] for row in range(options.batch)]
-    print("\ntokens per second                                    transformers  generic forward  textbench  ratio")
-    for title, asked in (("different prompts", prompts), ("groups of 16 equal prompts", grouped)):
-        with torch.no_grad():
-            seconds = median_seconds(
-                {
-                    "transformers": huggingface(model, asked, options.tokens, stop=False),
-                    "generic": ours(generic, asked, options.tokens, stop=False),
-                    "textbench": ours(model, asked, options.tokens, stop=False),
-                },
-                options.repetitions,
-                options.device,
-            )
-        made = options.batch * options.tokens
-        rates = {name: made / value for name, value in seconds.items()}
-        print(
-            f"{title:50} {rates['transformers']:14,.0f} {rates['generic']:16,.0f} {rates['textbench']:10,.0f} "
-            f"{rates['textbench'] / rates['transformers']:6.2f}"
+    compare("groups of 16 equal prompts", inner, tokenizer, grouped, options)
+    if Path(options.model).is_dir():
+        shipped = TransformersModel.from_pretrained(options.model, device=options.device, dtype=options.dtype)
+        options.stop = True
+        compare(
+            f"rows stop by themselves ({Path(options.model).name})", shipped.model, shipped.tokenizer, prompts, options
         )
-        if asked is prompts:
-            whole = seconds["textbench"]
-
-    with torch.no_grad():
-        first = median_seconds({"one": ours(model, prompts, 1, stop=False)}, options.repetitions, options.device)["one"]
-        jobs, operations = products_of_a_step(model, options.batch)
-        big = torch.empty(2**26, device=options.device)  # 256 MiB, beyond every cache
-        other = torch.empty_like(big)
-        bounds = median_seconds(
-            {"products": lambda: [job() for job in jobs], "copy": lambda: other.copy_(big)},
-            20,
-            options.device,
-        )
-    step = (whole - first) / (options.tokens - 1)
-    dim = options.hidden // options.heads
-    kv_bytes = model.decoder.bytes_per_token() * options.batch * (max(lengths) + options.tokens / 2)
-    copy_rate = 2 * big.numel() * 4 / bounds["copy"]
-    print(f"\nprefill and first token   {first * 1e3:8.2f} ms ({sum(lengths) / first:,.0f} prompt tokens/s)")
-    print(f"one decoding step         {step * 1e3:8.2f} ms ({options.batch / step:,.0f} tokens/s)")
-    print(
-        f"its matrix products alone {bounds['products'] * 1e3:8.2f} ms "
-        f"({operations / bounds['products'] / 1e9:,.1f} GFLOP/s at these shapes): "
-        f"{bounds['products'] / step:.0%} of the step"
-    )
-    print(
-        f"memory                    {copy_rate / 1e9:8.1f} GB/s copied; reading all keys and values unshared "
-        f"({options.heads} heads of {dim}) would take {kv_bytes / copy_rate * 1e3:.2f} ms"
-    )
+    bounds(model, prompts, whole, options)
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ class LeanDecoder:
             return _attend_with_offset(packing, q, keys[None], values[None], known)
 
         tokens = torch.tensor(ids[known:], device=self.weights.embedding.device)
-        llama_forward.hidden_states(self.weights, tokens, packing.positions, attend)
+        llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
         self.prefill_tokens += len(tokens)
         self._prefix = _Prefix(ids, caches, made_by)
         return caches
@@ -222,9 +222,9 @@ class LeanDecoder:
             return _attend_with_offset(packing, q, padded_keys, padded_values, shared)
 
         tokens = torch.tensor([token for suffix in mine for token in suffix], device=device)
-        hidden = llama_forward.hidden_states(self.weights, tokens, packing.positions, attend)
+        hidden = llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
         self.prefill_tokens += len(tokens)
-        return hidden.index_select(0, packing.last)
+        return hidden
 
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """One new token per row: scores against the shared tokens (one product for all rows) and against its own."""

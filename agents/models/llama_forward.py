@@ -187,7 +187,8 @@ def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
     kept = getattr(inner.model.rotary_emb, "_textbench_tables", None)
     if kept is not None and kept[0].device == weight.device and kept[0].dtype == weight.dtype:
         return kept  # type: ignore[no-any-return]
-    with torch.no_grad():
+    # not inference tensors even if made while sampling: training needs them too
+    with torch.inference_mode(False), torch.no_grad():
         positions = torch.arange(inner.config.max_position_embeddings, device=weight.device)
         cos, sin = inner.model.rotary_emb(weight, positions[None])
     half = sin.shape[-1] // 2
@@ -207,7 +208,9 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
 
 
-def hidden_states(weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+def hidden_states(
+    weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend, *, only: Tensor | None = None
+) -> Tensor:
     """Final hidden states ``(T, hidden)``, normalised, of packed tokens.
 
     Args:
@@ -215,6 +218,8 @@ def hidden_states(weights: LlamaWeights, ids: Tensor, positions: Tensor, attend:
         ids: ``(T,)`` token ids of all sequences.
         positions: ``(T,)`` the position of each in its sequence.
         attend: what a token sees; :class:`CausalAttention` for whole sequences.
+        only: return these tokens' states alone, ``(len(only), hidden)``. In the last layer the others then need no more
+            than their keys and values; ``attend`` has to give every token's output as always.
     """
     heads, kv_heads, dim, eps = weights.heads, weights.kv_heads, weights.head_dim, weights.eps
     x = F.embedding(ids, weights.embedding)
@@ -228,7 +233,10 @@ def hidden_states(weights: LlamaWeights, ids: Tensor, positions: Tensor, attend:
         else:
             qk = _rotate(qkv[:, : heads + kv_heads], cos, sin)
             q, k = qk[:, :heads], qk[:, heads:]
-        x = x + F.linear(attend(index, q, k, qkv[:, heads + kv_heads :]), *layer.out)
+        seen = attend(index, q, k, qkv[:, heads + kv_heads :])
+        if only is not None and index == len(weights.layers) - 1:
+            x, seen = x.index_select(0, only), seen.index_select(0, only)
+        x = x + F.linear(seen, *layer.out)
         gate, up = _apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
         x = x + F.linear(F.silu(gate) * up, *layer.down)
     return F.rms_norm(x, width, weights.norm, eps)

@@ -173,7 +173,7 @@ class TransformersModel:
         training = self.model.training
         self.model.eval()  # dropout must not blur what the sampled log-probabilities are
         try:
-            with torch.no_grad():
+            with torch.inference_mode():
                 for rows in self._batches(prompts, limits):
                     chunk = sample(
                         self.decoder,

@@ -29,8 +29,8 @@ class Estimate(NamedTuple):
 class Figures(NamedTuple):
     """One player on one scenario.
 
-    ``truth`` is the share of true statements among all parts of the reasoning, ``nan`` for players whose reasoning has no
-    statements.
+    ``truth`` is the share of true statements among all parts of the reasoning, ``nan`` for players whose reasoning has
+    no statements.
     """
 
     agent: str
