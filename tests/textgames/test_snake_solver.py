@@ -11,7 +11,7 @@ import pytest
 from textgames.snake import Snake, SnakeState
 from textgames.snake.rollouts import NO_TARGET, Rollouts, _Boards
 from textgames.snake.rules import ACTIONS
-from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.solver import Plan, SnakeSearch, greedy_action
 
 XY = tuple[int, int]
 
@@ -165,18 +165,19 @@ def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
     assert list(counts) == [10, 10, 10]
 
 
-def test_plans_are_followed_to_their_food_in_order() -> None:
-    game = Snake(num_opponents=0, num_apples=2)
-    start = state_of(game, [(5, 5)], apples=[(4, 5), (8, 5)])
+def test_plans_are_followed_to_their_food_in_order_past_other_food() -> None:
+    game = Snake(num_opponents=0, num_apples=3)
+    start = state_of(game, [(5, 5)], apples=[(2, 7), (5, 7), (5, 9)])
     rollouts = Rollouts(game.config)
-    far_then_near = np.array([[rollouts.inner[58], rollouts.inner[54]]])
-    boards = _Boards(rollouts, start, 0, far_then_near, 1)
-    heads = []
-    for t in range(3):
+    cells = [55, 65, 75, 74, 73, 72]
+    plan = rollouts.inner[[[75, 72]]]
+    boards = _Boards(rollouts, start, 0, plan, 1)
+    heads = [int(boards.heads[0][0])]
+    for t in range(5):
         boards.play_round(None, rng(t), stratified=False)
         heads.append(int(boards.heads[0][0]))
-    assert heads == [int(rollouts.inner[cell]) for cell in (56, 57, 58)]
-    assert boards.returns[0] == 1.0
+    assert heads == [int(rollouts.inner[cell]) for cell in cells]
+    assert boards.returns[0] == 2.0
 
 
 # ---------------------------------------------------------------- the search against exact values
@@ -358,6 +359,22 @@ def test_every_configuration_is_played_by_every_player(options: dict[str, Any], 
     joint_action = {player: search.choose(state, player, steps_left, rng(2)) for player in game.players}
     after, _, _ = game.transition(state, joint_action, rng(4))
     assert len(after.snakes) == game.config.num_snakes
+
+
+def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Snake(num_opponents=0, num_apples=0)
+    means = iter(({"up": 5.0, "down": 4.0, "left": 3.0, "right": 2.0}, {"up": -9.0, "down": -1.0}))
+
+    def scripted(self: SnakeSearch, plans: list[Plan], repeats: int, *_: Any) -> Any:
+        stage = next(means)
+        assert [ACTIONS[plan.action] for plan in plans] == list(stage)
+        return np.array(list(stage.values())) * repeats
+
+    monkeypatch.setattr(SnakeSearch, "_play", scripted)
+    values = SnakeSearch(game, boards=40).action_values(state_of(game, [(5, 5)]), "player_0", 5, rng())
+    # 10 boards at 5 and 20 at -9; 10 at 4 and 20 at -1
+    assert values["down"] == pytest.approx(2 / 3)
+    assert values["up"] == values["left"] == values["right"] == pytest.approx(-13 / 3)
 
 
 @pytest.mark.parametrize("budget", [{"boards": 0}, {"num_plans": 0}, {"stages": -1}, {"horizon": 0}])
