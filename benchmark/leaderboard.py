@@ -10,36 +10,38 @@ from benchmark.view_data import results_document
 
 README_NAME = "README.md"
 
-_INTRODUCTION = """# {title}
+_INTRODUCTION = """\
+Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
+Each entry holds every response of every episode, and `textbench validate leaderboards` plays them all again.
 
-Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand. Each
-entry holds every response of every episode, and `textbench validate` replays them:
+To add an agent: `textbench run --agent SPEC`, then `textbench submit RUN --agent SPEC`, and build this page again.
+"""
 
-{sources}
-
-Values are means over episodes with 95% bootstrap intervals. A scenario's normalised score is 0 for random play and 1
-for optimal play on the same episodes.
-
+_LEGEND = """\
+Values are means over episodes with 95% bootstrap intervals. A normalised score is 0 for random play and 1 for
+optimal play on the same episodes.
 """
 
 
 def leaderboard_markdown(document: Mapping[str, Any]) -> str:
-    """The tables of a document as one Markdown page; the same entries give the same bytes."""
+    """The tables of a document as one Markdown page; the same sources give the same bytes."""
     sheets: list[Sheet] = []
     if any(row["normalized"] for row in document["overall"]):
         sheets.append(overall_sheet(document["overall"]))
     sheets += score_sheets(document["scores"]) + rating_sheets(document["ratings"])
-    lines = [
-        f"- `{source['name']}` (textbench {source['textbench_version']}"
-        + (
-            f", commit {source['commit'][:12]}" + (", uncommitted changes" if source["dirty"] else "")
-            if source["commit"]
-            else ""
-        )
-        + ")"
-        for source in document["sources"]
-    ]
-    return _INTRODUCTION.format(title=document["title"], sources="\n".join(lines)) + to_markdown(sheets)
+    parts = [f"# {document['title']}\n"]
+    if all(source["kind"] == "entry" for source in document["sources"]):
+        parts.append(_INTRODUCTION)
+    parts += ["".join(map(_source_line, document["sources"])), _LEGEND, to_markdown(sheets)]
+    return "\n".join(parts)
+
+
+def _source_line(source: Mapping[str, Any]) -> str:
+    """Where results come from: ``- `planner`: textbench 0.1.0, commit 0123456789ab``."""
+    line = f"- `{source['name']}`: textbench {source['textbench_version']}"
+    if source["commit"]:
+        line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")
+    return line + "\n"
 
 
 def build_readme(folder: Path) -> str:

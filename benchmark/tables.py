@@ -5,7 +5,7 @@ same figures.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
@@ -23,15 +23,17 @@ class Sheet:
         columns: headings; the ones that start with ``<`` are flush left, the others right.
         rows: one text per column.
         notes: lines below it.
+        optional: columns that a narrow terminal does without.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
-SCORE_COLUMNS: tuple[str, ...] = (
+SCORE_COLUMNS: tuple[str, ...] = (  # the last two where somebody used tokens and has a price
     "rank",
     "<agent",
     "episodes",
@@ -41,6 +43,7 @@ SCORE_COLUMNS: tuple[str, ...] = (
     "invalid",
     "length",
     "tokens",
+    "cost USD",
 )
 
 
@@ -50,10 +53,12 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
         columns = SCORE_COLUMNS
-        if any(row["cost"] for row in group) or any(row["cost"] is None for row in group):
-            columns = (*columns, "cost USD")
+        if not any(row["tokens"] and row["tokens"]["value"] for row in group):
+            columns = columns[:-2]  # players without a model
+        elif not any(row["cost"] for row in group):
+            columns = columns[:-1]  # nobody's price is known
         lines = tuple(_score_line(row)[: len(columns)] for row in group)
-        sheets.append(Sheet(scenario, columns, lines, tuple(_score_notes(group))))
+        sheets.append(Sheet(scenario, columns, lines, tuple(_score_notes(group)), ("length", "tokens", "cost USD")))
     return sheets
 
 
@@ -94,7 +99,7 @@ COMPARISON_NOTES = (
 
 
 def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
-    """One sheet per pair of agents."""
+    """One sheet per pair of agents; what the figures mean stands below the last."""
     columns = ("<scenario", "pairs", "difference", "p", "p (Holm)", "episodes needed")
     sheets = []
     for a, b in dict.fromkeys((row["a"], row["b"]) for row in rows):
@@ -111,7 +116,7 @@ def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
             if (row["a"], row["b"]) == (a, b)
         )
         sheets.append(Sheet(f"A = {a}, B = {b}", columns, lines))
-    return sheets
+    return [*sheets[:-1], replace(sheets[-1], notes=COMPARISON_NOTES)] if sheets else []
 
 
 def interval(estimate: Estimate | None, form: str = ".3f") -> str:
@@ -158,8 +163,19 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     _draw_sheets(sheets, console)
 
 
+NARROW = 110
+"""Terminals with fewer columns get intervals below their values, and fewer of them."""
+
+
+def narrowed(sheet: Sheet) -> Sheet:
+    """The sheet without its optional columns, every interval on a line of its own."""
+    kept = [place for place, column in enumerate(sheet.columns) if column not in sheet.optional]
+    rows = tuple(tuple(row[place].replace(" [", "\n[") for place in kept) for row in sheet.rows)
+    return replace(sheet, columns=tuple(sheet.columns[place] for place in kept), rows=rows)
+
+
 def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
-    for sheet in sheets:
+    for sheet in sheets if console.width >= NARROW else map(narrowed, sheets):
         table = Table(title=Text(sheet.title, style="bold"), title_justify="left", box=None, pad_edge=False)
         for column in sheet.columns:
             left = column.startswith("<")

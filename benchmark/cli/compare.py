@@ -33,7 +33,6 @@ def run(args: Namespace) -> int:
     from benchmark.session import Output
     from benchmark.store import MANIFEST_NAME
     from benchmark.tables import (
-        COMPARISON_NOTES,
         comparison_sheets,
         print_sheets,
         rating_sheets,
@@ -68,9 +67,7 @@ def run(args: Namespace) -> int:
         return 0
     sheets = comparison_sheets(rows) + rating_sheets(ratings)
     if args.markdown:
-        print(to_markdown(sheets) + "\n" + "  \n".join(COMPARISON_NOTES))
-        return 0
-    print_sheets(sheets, stdout_console())
-    for note in COMPARISON_NOTES:
-        stdout_console().print(note, style="dim", markup=False)
+        print(to_markdown(sheets), end="")
+    else:
+        print_sheets(sheets, stdout_console())
     return 0

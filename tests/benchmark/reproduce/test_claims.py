@@ -1,0 +1,145 @@
+"""The claims on made-up results: each can hold, fail, be undecided or untested."""
+
+import numpy as np
+import pytest
+
+from benchmark.reproduce import claims
+from benchmark.reproduce.claims import Verdict, combine, judge, verdict_of
+from benchmark.reproduce.results import Played, Results, Run
+from benchmark.statistics import Estimate
+
+EPISODES = 200
+SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+
+
+def played(mean: float, seed: int = 0, episodes: int = EPISODES) -> Played:
+    """Episodes of 0 and 1 with exactly this mean, in an order of their own."""
+    returns = np.zeros(episodes)
+    returns[: round(mean * episodes)] = 1.0
+    np.random.default_rng(seed).shuffle(returns)
+    return Played(returns, returns, np.full(episodes, 5.0), np.zeros(episodes))
+
+
+def run(game: str, arm: str, seed: int, curve: list[float], final: dict[str, float]) -> Run:
+    return Run(
+        game,
+        arm,
+        seed,
+        np.arange(len(curve), dtype=float),
+        dict.fromkeys(SCENARIOS, np.array(curve)),
+        {name: played(mean, 10 + seed) for name, mean in final.items()},
+        60.0,
+    )
+
+
+def made_up(
+    trained: float = 0.9,
+    large: float = 0.5,
+    small: float = 0.3,
+    aaw: float = 0.7,
+    uniform: float = 0.5,
+    noise: float = 0.0,
+) -> Results:
+    """Five runs of two arms on each game."""
+    runs = []
+    for game in ("frozen-lake", "snake"):
+        for arm, level in (("aaw", aaw), ("uniform", uniform)):
+            for seed in range(5):
+                curve = [small, level + noise * (seed - 2) * (1 if arm == "aaw" else -1)]
+                runs.append(run(game, arm, seed, curve, dict.fromkeys(SCENARIOS, trained)))
+    agents = {
+        name: {scenario: played(mean, 1) for scenario in SCENARIOS}
+        for name, mean in (("small", small), ("large", large))
+    }
+    return Results(runs=tuple(runs), agents=agents, parameters={"small": 100, "large": 2500})
+
+
+def judged(results: Results) -> dict[str, claims.Claim]:
+    return {claim.name: claim for claim in judge(results, ("frozen-lake", "snake"), ["aaw", "uniform"], SCENARIOS)}
+
+
+def test_all_claims_hold() -> None:
+    found = judged(made_up())
+    assert {name: claim.verdict for name, claim in found.items()} == dict.fromkeys(found, Verdict.HOLDS)
+    headline = found["small beats large"].findings[0]
+    assert headline.estimate.value == pytest.approx(1.8)
+    assert headline.estimate.low is not None
+    assert headline.estimate.low > 1.5
+    assert "25 times" in headline.about
+    assert headline.samples == "5 runs of 200 episodes"
+    assert [len(claim.findings) for claim in found.values()] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("large", "verdict"),
+    [(0.5, Verdict.HOLDS), (0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],
+)
+def test_headline_needs_half_as_much_again(large: float, verdict: Verdict) -> None:
+    assert judged(made_up(large=large))["small beats large"].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("aaw", "noise", "verdict"),
+    [(0.7, 0.0, Verdict.HOLDS), (0.3, 0.0, Verdict.FAILS), (0.52, 0.1, Verdict.UNDECIDED)],
+)
+def test_sampling_is_judged_over_seeds(aaw: float, noise: float, verdict: Verdict) -> None:
+    claim = judged(made_up(aaw=aaw, noise=noise))["AAW improves training"]
+    assert claim.verdict is verdict
+    assert claim.findings[0].estimate.value == pytest.approx((aaw - 0.5) / 2)
+
+
+def test_only_common_seeds_are_paired() -> None:
+    results = made_up()
+    kept = tuple(one for one in results.runs if one.arm == "aaw" or one.seed in (1, 3))
+    claim = judged(Results(kept, results.agents, results.parameters))["AAW improves training"]
+    assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
+
+
+def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
+    found = judged(made_up(trained=0.2))
+    assert found["returns improve"].verdict is Verdict.FAILS
+    assert found["carries over"].verdict is Verdict.FAILS
+    assert {claim.verdict for claim in judged(Results()).values()} == {Verdict.UNTESTED}
+
+
+def test_one_run_still_has_the_interval_over_episodes_but_none_over_seeds() -> None:
+    results = made_up()
+    alone = Results(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
+    found = judged(alone)
+    assert found["small beats large"].findings[0].estimate.low is not None
+    assert found["AAW improves training"].verdict is Verdict.UNDECIDED
+
+
+def test_verdicts() -> None:
+    assert verdict_of(Estimate(1.0, 0.5, 1.5), 0.0) is Verdict.HOLDS
+    assert verdict_of(Estimate(-1.0, -1.5, 0.0), 0.0) is Verdict.FAILS
+    assert verdict_of(Estimate(1.0, -0.5, 1.5), 0.0) is Verdict.UNDECIDED
+    assert verdict_of(Estimate(1.0, None, None), 0.0) is Verdict.UNDECIDED
+    assert combine([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
+    assert combine([Verdict.HOLDS, Verdict.FAILS]) is Verdict.FAILS
+    assert combine([]) is Verdict.UNTESTED
+
+
+def test_interval_over_runs_and_episodes_covers() -> None:
+    """In 60 worlds with runs and episodes that differ at random, about 95% of intervals hold the true difference."""
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(60):
+        levels = 0.6 + 0.1 * rng.standard_normal(8)
+        episodes = 0.2 * rng.standard_normal(100)
+        trained = levels[:, None] + episodes + 0.3 * rng.standard_normal((8, 100))
+        base = 0.3 + episodes + 0.3 * rng.standard_normal(100)
+        _, low, high = claims.difference_of_means(trained, base)
+        assert low is not None
+        assert high is not None
+        covered += low <= 0.3 <= high
+    assert 51 <= covered <= 60
+
+
+def test_student_interval_is_scipys() -> None:
+    from scipy import stats
+
+    values = np.array([0.1, 0.4, -0.2, 0.3])
+    estimate = claims.student(values)
+    expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert estimate[1:] == pytest.approx(expected)

@@ -1,0 +1,134 @@
+"""``textbench reproduce`` end to end on the miniature, its resume, and its messages."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.reproduce.jobs import Folder, Job, jobs_of
+from benchmark.reproduce.results import read_reproduction
+from benchmark.reproduce.settings import read_experiment
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "none"], "--seeds must be a whole number of at least 1, got 'none'"),
+        (["--jobs", "0"], "--jobs must be a whole number of at least 1, got '0'"),
+        (["--config", "nowhere.toml"], "can't read the recipe 'nowhere.toml'"),
+        (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
+        (["--arms", "off"], "no arm in this recipe named 'off'"),
+        (["--seed", "3"], "there is no option '--seed'; did you mean '--seeds'?"),
+        (["--quick", "--config", "full"], "not allowed with argument"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["reproduce", "--config", "miniature", "--out", str(out), "--report"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("NOT TESTED") == 4
+    assert "not complete: 11 jobs have no result" in printed
+    assert "This reproduction is not complete" in (out / "report.md").read_text()
+    assert main(["reproduce", "--config", "miniature", "--seeds", "2", "--out", str(out), "--report"]) == 2
+    assert "was made with seeds = 1, now it is 2" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_miniature_runs_and_a_stopped_run_ends_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    whole = tmp_path / "whole"
+    command = ["reproduce", "--config", "miniature", "--jobs", "2"]
+    assert main([*command, "--out", str(whole), "--json"]) == 0
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert "11 of 11 jobs to do; this will take about" in captured.err
+    assert report["missing"] == []
+    assert len(report["claims"]) == 4
+    assert {name: Path(whole / name).exists() for name in ("report.md", "report.json", "bars.svg")} == {
+        "report.md": True,
+        "report.json": True,
+        "bars.svg": True,
+    }
+
+    # the same from a folder that lacks what a stopped run lacks: later results, and a half-made base
+    part = tmp_path / "part"
+    shutil.copytree(whole, part, symlinks=True)
+    for name in ("pretrain/large", "play/large", "play/train/frozen-lake/aaw/0"):
+        (part / name / "result.json").unlink()
+    (part / "train/frozen-lake/uniform/0/result.json").unlink()
+    shutil.rmtree(part / "play/train/frozen-lake/uniform/0")
+    assert main([*command, "--out", str(part), "--quiet"]) == 0
+    assert capsys.readouterr().err.count("textbench:") == 0
+    experiment = read_experiment("miniature")
+    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole, part))
+    assert one == two
+
+    assert main([*command, "--out", str(part)]) == 0
+    assert "all 11 jobs are done already" in capsys.readouterr().err
+
+
+def report_of(results: object) -> object:
+    from benchmark.reproduce.report import report_data
+    from benchmark.reproduce.results import Results
+
+    assert isinstance(results, Results)
+    data = report_data(results, read_experiment("miniature"), {})
+    del data["seconds"]
+    for run in data["runs"]:
+        del run["training_seconds"]
+    return data
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) -> None:
+    """A run that is killed between two checkpoints has the evaluations and the weights of one that isn't."""
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    from benchmark.reproduce.work import do
+
+    threads = torch.get_num_threads()
+    experiment = read_experiment("miniature")
+    run = Job("train/frozen-lake/aaw/0", "train", ("pretrain/small",), game="frozen-lake", arm="aaw")
+    base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
+    folders = [Folder(tmp_path / name) for name in ("whole", "stopped")]
+
+    def stop_after_the_first(job: str, share: float) -> None:
+        if share >= 1.0:
+            raise KeyboardInterrupt
+
+    try:
+        do(base, experiment, folders[0], lambda job, share: None)
+        shutil.copytree(folders[0].path, folders[1].path)
+        do(run, experiment, folders[0], lambda job, share: None)
+        with pytest.raises(KeyboardInterrupt):
+            do(run, experiment, folders[1], stop_after_the_first)
+        assert not folders[1].is_done(run.name)
+        do(run, experiment, folders[1], lambda job, share: None)
+    finally:
+        torch.set_num_threads(threads)
+    one, two = (folder.result(run.name) for folder in folders)
+    assert one["evaluations"] == two["evaluations"]
+    first, second = (load_file(folder.model(run.name) / "model.safetensors") for folder in folders)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.slow
+def test_a_failing_job_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    text = Path("benchmark/reproduce/recipes/miniature.toml").read_text()
+    start = text.index("[bases.small]")
+    end = text.index("[bases.large]")
+    file = tmp_path / "mine.toml"
+    file.write_text(text[:start] + '[bases.small]\nsource = "nowhere"\n\n' + text[end:])
+    assert main(["reproduce", "--config", str(file), "--out", str(tmp_path / "out"), "--dry-run"]) == 2
+    assert "there is no model 'nowhere'" in capsys.readouterr().err

@@ -1,0 +1,137 @@
+"""Recipes: what is read, what is refused and how it is said."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.reproduce.jobs import Folder, jobs_of
+from benchmark.reproduce.settings import RECIPES, read_experiment
+from benchmark.reproduce.timing import Pace, expected_seconds, wall_seconds
+
+SHIPPED = Path(__file__).parents[3] / "benchmark/reproduce/recipes"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_shipped_recipes_are_good(name: str) -> None:
+    experiment = read_experiment(name)
+    assert experiment.final_offset >= experiment.evaluation_episodes
+    assert {job.kind for job in jobs_of(experiment)} >= {"pretrain", "train", "play"}
+
+
+def test_large_base_has_twenty_times_the_parameters() -> None:
+    pytest.importorskip("torch")
+    from agents.models.tiny_lm.imitation import demonstrate, make_model, make_tokenizer
+    from benchmark.reproduce.settings import recipe_of
+
+    for name in ("full", "quick"):
+        experiment = read_experiment(name)
+        sizes = {}
+        for base in ("small", "large"):
+            recipe = recipe_of({**experiment.pretraining_settings(base), "examples": 300})
+            model = make_model(recipe, make_tokenizer(demonstrate(recipe)))
+            sizes[base] = sum(p.numel() for p in model.parameters())
+        assert sizes["large"] >= 20 * sizes["small"], (name, sizes)
+
+
+def test_every_recipe_file_is_named() -> None:
+    assert {path.stem for path in SHIPPED.glob("*.toml")} == set(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = 1", "seeds = 0", "seeds must be a whole number of at least 1, got 0"),
+        ("seeds = 1", "seedz = 1", "no setting of a reproduction .* named 'seedz'; did you mean 'seeds'?"),
+        ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
+        ('games = ["frozen-lake"]', 'games = ["snake"]', "scenarios must hold every game .* 'snake' is missing"),
+        ("final_offset = 1000", "final_offset = 3", "would play some of the 4 fixed episodes again"),
+        ('"aaw"', '"aw"', "settings of arm 'aaw' on frozen-lake: episode_sampling = 'aw'"),
+        ("hidden_size = 16", "hidden_size = 15", "settings of base 'small': hidden_size must be a multiple"),
+        ("hidden_size = 16", "hiden_size = 16", "did you mean 'hidden_size'"),
+        ("seeds = 1", "seeds = ", "isn't TOML"),
+    ],
+)
+def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = (SHIPPED / "miniature.toml").read_text()
+    assert old in text
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(UsageError, match=message):
+        read_experiment(file)
+
+
+def test_unknown_recipe_and_overrides() -> None:
+    with pytest.raises(UsageError, match="can't read the recipe 'fool': .* there are full, quick"):
+        read_experiment("fool")
+    with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
+        read_experiment("miniature", {"arms": ["unifrom"]})
+    experiment = read_experiment("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
+    assert list(experiment.arms) == ["uniform"]
+    assert (experiment.seeds, experiment.iterations) == (3, 2)
+
+
+def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out")
+    experiment = read_experiment("miniature")
+    folder.claim(experiment)
+    folder.claim(experiment)
+    with pytest.raises(UsageError, match="was made with seeds = 1, now it is 2; choose another --out"):
+        folder.claim(read_experiment("miniature", {"seeds": 2}))
+    changed = (SHIPPED / "miniature.toml").read_text().replace("learning_rate = 1e-4", "learning_rate = 2e-4")
+    (tmp_path / "changed.toml").write_text(changed)
+    with pytest.raises(UsageError, match=r"msgrpo\.learning_rate = 0\.0001, now it is 0\.0002"):
+        folder.claim(read_experiment(tmp_path / "changed.toml"))
+
+
+def test_folder_refuses_strangers(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"isn't empty \(it holds 'thesis.txt'\)"):
+        Folder(tmp_path).claim(read_experiment("miniature"))
+    with pytest.raises(StorageError, match="can't use the folder"):
+        Folder(tmp_path / "thesis.txt" / "below").claim(read_experiment("miniature"))
+
+
+def test_jobs_wait_for_what_they_need() -> None:
+    experiment = read_experiment("full", {"seeds": 2})
+    jobs = jobs_of(experiment)
+    names = [job.name for job in jobs]
+    assert len(names) == len(set(names))
+    place = {name: index for index, name in enumerate(names)}
+    assert all(place[need] < place[job.name] for job in jobs for need in job.needs)
+    assert sum(job.kind == "train" for job in jobs) == 2 * 2 * 3
+    # a run that is cut short has every arm with fewer seeds, not fewer arms
+    seeds = [job.seed for job in jobs if job.kind == "train"]
+    assert seeds == sorted(seeds)
+
+
+def test_estimate_follows_the_schedule() -> None:
+    experiment = read_experiment("miniature")
+    jobs = jobs_of(experiment)
+    pace = Pace(
+        pretrain_step={"small": 0.01, "large": 0.1},
+        demonstration=0.001,
+        sample={(base, name): 0.002 for base in ("small", "large") for name in experiment.scenarios},
+        learn={"frozen-lake": 0.003},
+        length={"frozen-lake": 5.0, "frozen-lake-slippery": 8.0},
+        start=2.0,
+    )
+    seconds = expected_seconds(jobs, experiment, pace)
+    assert seconds["pretrain/large"] == pytest.approx(600 * 0.001 + 30 * 0.1)
+    # 2 iterations of 8 episodes of 5 decisions, half of them trained on; 3 evaluations of 4 episodes per scenario
+    assert seconds["train/frozen-lake/aaw/0"] == pytest.approx(2 * 5 * (8 * 0.002 + 4 * 0.003) + 3 * 4 * 13 * 0.002)
+    one, two = (wall_seconds(jobs, seconds, processes) for processes in (1, 2))
+    assert one == pytest.approx(sum(seconds.values()))
+    assert one / 2 <= two < one
+    assert wall_seconds(jobs, seconds, 1, start=2.0) == pytest.approx(one + 2.0)
+    # nothing starts before what it needs is done
+    assert wall_seconds(jobs, seconds, 100) == pytest.approx(
+        max(
+            seconds["pretrain/large"] + seconds["play/large"],
+            seconds["pretrain/small"] + seconds["train/frozen-lake/aaw/0"] + seconds["play/train/frozen-lake/aaw/0"],
+            seconds["pretrain/small"]
+            + seconds["train/frozen-lake/uniform/0"]
+            + seconds["play/train/frozen-lake/uniform/0"],
+            seconds["pretrain/small"] + seconds["train/frozen-lake/aaw/0"] + seconds["control/train/frozen-lake/aaw/0"],
+        )
+    )
