@@ -76,6 +76,7 @@ class TransformersModel:
         self.max_batch_tokens = max_batch_tokens
         self.decoder = LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
         self.context_length: int | None = getattr(inner.config.get_text_config(), "max_position_embeddings", None)
+        self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._eos_ids = _eos_ids(inner, tokenizer)
         self._encoded: dict[Prompt, TokenIds] = {}
         self._checks: dict[tuple[str, ...], StopCheck] = {}
@@ -206,6 +207,11 @@ class TransformersModel:
                     ids = ids[:-1]
                 if not ids:
                     raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+                if max(ids) >= self._vocabulary:
+                    raise ValueError(
+                        f"the tokenizer writes token {max(ids)} but {self.name} knows only {self._vocabulary} tokens: "
+                        "it isn't the tokenizer that the model was trained with"
+                    )
                 self._encoded[prompt] = tuple(ids)
         return [self._encoded[prompt] for prompt in prompts]
 
@@ -237,7 +243,7 @@ class TransformersModel:
 
     def _check(self, stop: tuple[str, ...]) -> StopCheck:
         if stop not in self._checks:
-            size = unwrap(self.model).get_output_embeddings().weight.shape[0]  # may be more than the tokenizer has
+            size = self._vocabulary  # may be more than the tokenizer has
             known = min(size, len(self.tokenizer))
             pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
             self._checks[stop] = StopCheck(

@@ -337,6 +337,23 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     assert "not a folder" in capsys.readouterr().err
 
 
+def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents import load_agent
+    from agents.models.tiny_lm.__main__ import main
+
+    out = tmp_path / "model"
+    settings = ["--quick", "--steps", "4", "--examples", "120", "--episodes", "3", "--seed", "2"]
+    assert main(["--out", str(out), *settings]) == 0
+    said = capsys.readouterr()
+    assert "this model, think" in said.out
+    assert "saved" in said.err
+    card = (out / "README.md").read_text()
+    for row in ("| frozen-lake | this model, think | 3 |", "| frozen-lake | planner | 3 |", "--seed 2", "from commit"):
+        assert row in card
+    turn = load_agent(f"hf:{out}", max_tokens=4).act(["Player: (0, 3)"])[0]
+    assert len(turn.response_ids or ()) <= 4
+
+
 def test_figures_are_those_of_the_played_episodes() -> None:
     from agents import load_agent
     from agents.models.tiny_lm.evaluation import evaluate, seen_layouts

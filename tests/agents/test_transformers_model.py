@@ -436,6 +436,10 @@ def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> Non
         model.generate_ids([(5,) * 160], Decoding(), [()])
     with pytest.raises(ValueError, match="prompt is empty"):
         model.generate(prompts_of(""), Decoding(), [()])
+    config = transformers.LlamaConfig(**SHAPE, vocab_size=64, bos_token_id=None, eos_token_id=None)
+    stranger = TransformersModel(transformers.LlamaForCausalLM(config), tokenizer)
+    with pytest.raises(ValueError, match="isn't the tokenizer that the model was trained with"):
+        stranger.generate(PROMPTS[:1], Decoding(), [()])
     with pytest.raises(ValueError, match="one seed per prompt"):
         model.generate(PROMPTS, Decoding(), [()])
     assert model.generate([], Decoding(), []) == []
