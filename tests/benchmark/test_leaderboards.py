@@ -1,0 +1,38 @@
+"""The committed leaderboard: built from its entries, and every entry stands up to being played again."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.leaderboard import README_NAME, build_readme
+from benchmark.store import RunFolder
+from benchmark.validation import validate
+
+LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
+ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json"))
+
+
+def test_the_players_of_the_project_have_entries():
+    assert {"random", "greedy", "planner"} <= set(ENTRIES)
+
+
+def test_the_page_is_what_the_entries_give(workplace):
+    """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
+    assert (LEADERBOARDS / README_NAME).read_text() == build_readme(LEADERBOARDS)
+
+
+def test_entries_come_from_clean_code():
+    for name in ENTRIES:
+        code = RunFolder.open(LEADERBOARDS / name).manifest["textbench"]
+        assert code["commit"], name
+        assert code["dirty"] is False, name
+
+
+def test_an_entry_is_valid():
+    assert validate(LEADERBOARDS / "random") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_is_valid(name):
+    assert validate(LEADERBOARDS / name) == []
