@@ -46,7 +46,8 @@ def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
         header, line_end, rest = observation.partition("\n")
         key = _GRID_KEY.findall(rest)
         frames |= dict.fromkeys((before, header + line_end, after, *key))
-        labels.update(set(_VARIABLE.split(_GRID_KEY.sub("", rest))))
+        # not a set: its order differs from process to process, and with it the ids of tokens
+        labels.update(list(dict.fromkeys(_VARIABLE.split(_GRID_KEY.sub("", rest)))))
         count += 1
     pieces = [piece for piece, seen in labels.items() if seen >= _RARE * count and not _VARIABLE.fullmatch(piece)]
     return [piece for piece in (*frames, *pieces) if len(piece) > 1]
