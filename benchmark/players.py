@@ -64,8 +64,9 @@ class Players:
         for name in self.specs:
             policy = self.load(name)
             cards.append(card_of(self.specs[name], policy))
-            if not isinstance(getattr(policy, "model", None), LanguageModel) or len(self._kept) < 1:
-                self._kept[name] = policy  # not every model at once: memory
+            in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
+            if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
+                self._kept[name] = policy  # not every large model at once
         return cards
 
     def load(self, name: str) -> Policy:

@@ -131,7 +131,7 @@ def parse_line(line: bytes) -> Record:
     """
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(record, dict):
         raise ValueError(f"not an episode record but a JSON {type(record).__name__}")
@@ -143,7 +143,39 @@ def parse_line(line: bytes) -> Record:
             raise ValueError(f"{name!r} is missing")
         if not isinstance(record[name], kind):
             raise ValueError(f"{name!r} is {type(record[name]).__name__}")
+    _check_players(record)
+    _check_steps(record)
     return record
+
+
+STEP_KEYS = {"round", "player", "response", "action", "valid", "reward"}
+
+
+def _check_players(record: Record) -> None:
+    players = record["agents"].keys()
+    if not players or not all(isinstance(name, str) for name in record["agents"].values()):
+        raise ValueError(f"'agents' must be {{player: name}}, got {record['agents']!r}")
+    for name, kind in (("returns", (int, float)), ("successes", (bool, int))):
+        values = record[name]
+        if values.keys() != players or not all(isinstance(value, kind) for value in values.values()):
+            raise ValueError(f"{name!r} must have a value of every player, got {values!r}")
+
+
+def _check_steps(record: Record) -> None:
+    players = record["agents"].keys()
+    for index, step in enumerate(record["steps"]):
+        if not isinstance(step, dict) or not step.keys() >= STEP_KEYS:
+            raise ValueError(f"step {index} must have {', '.join(sorted(STEP_KEYS))}")
+        if step["player"].__hash__ is None or step["player"] not in players or not isinstance(step["response"], str):
+            raise ValueError(f"step {index} has a player who isn't in the game, or a response that isn't text")
+        if not isinstance(step["reward"], int | float) or not isinstance(step["round"], int):
+            raise ValueError(f"step {index} has a reward or a round that isn't a number")
+        tokens = step.get("tokens", _NO_TOKENS)
+        if not isinstance(tokens, list) or len(tokens) != 2 or not all(isinstance(count, int) for count in tokens):
+            raise ValueError(f"step {index}: tokens must be [prompt, completion], got {tokens!r}")
+
+
+_NO_TOKENS = [0, 0]
 
 
 def canonical_line(record: Record) -> bytes:

@@ -88,6 +88,8 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
         ReplayError: a round lacks a response or has one that nobody was asked for; says where.
     """
     env = _environment(scenario)
+    if record["seed"] < 0:
+        raise ReplayError(f"there is no episode with seed {record['seed']}")
     observations, infos = env.reset(seed=record["seed"])
     steps: list[ReplayedStep] = []
     players = list(env.possible_agents)

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.manifest import check_same_settings, finish_session, new_manifest, start_session
 from benchmark.options import COUNTING, OPERATING, RunOptions
 from benchmark.plan import Matchup, Plan
@@ -128,9 +129,14 @@ def play_session(
         _close(folder, str(error))
         _say_how_to_go_on(folder, str(error), meter)
         return INCOMPLETE
-    except BaseException:
+    except BenchmarkError:
         _close(folder, "failed")
         raise
+    except Exception as error:  # noqa: BLE001 - a player's own code: its author needs the traceback, its user the rest
+        print(redactor.scrub(traceback.format_exc()), file=sys.stderr)
+        _close(folder, "failed")
+        _say_how_to_go_on(folder, redactor.scrub(f"a player failed: {type(error).__name__}: {error}"), meter)
+        return INCOMPLETE
     reason = None if reason is None else redactor.scrub(reason)
     _close(folder, reason or "finished")
     complete = show_run(folder.path, output, reason)

@@ -13,7 +13,7 @@ from benchmark.entry import MIN_EPISODES
 from benchmark.errors import UsageError
 from benchmark.manifest import data_digest
 from benchmark.plan import PAPER_SCENARIOS, Plan, expand_ranges, scenario_to_json
-from benchmark.record import MEASURED, REQUIRED, Key, Record, key_of, observations_digest
+from benchmark.record import MEASURED, REQUIRED, STEP_KEYS, Key, Record, key_of, observations_digest
 from benchmark.replay import Replay, ReplayError, replay
 from benchmark.store import ENTRY_KIND, EPISODES_NAME, MANIFEST_NAME, Manifest, RunFolder
 from textgames.scenarios import SCENARIOS, Scenario
@@ -21,7 +21,6 @@ from textgames.scenarios import SCENARIOS, Scenario
 MAX_PROBLEMS = 20
 """Reading stops after so many."""
 
-STEP_KEYS = {"round", "player", "response", "action", "valid", "reward"}
 OPTIONAL_STEP_KEYS = {"unreadable", "finish_reason", "tokens"}
 OWN_PLAYERS = ("random", "greedy", "planner")
 """Scripted players whose every response follows from the seed."""
@@ -164,30 +163,21 @@ def _episode_problems(folder: RunFolder) -> Iterator[str]:
 
 
 def _shape_problems(record: Record) -> Iterator[str]:
-    """What makes a record unfit to be looked at any further."""
+    """What makes a record unfit to be looked at any further; types have been checked when it was read."""
     extra = sorted(set(record) - set(REQUIRED))
     if extra:
         yield f"has an unknown field {extra[0]!r}"
-    if type(record["seed"]) is not int:
-        yield f"seed is {record['seed']!r}"
     if record["scenario"] not in SCENARIOS:
         yield f"there is no scenario {record['scenario']!r}"
-    if not all(isinstance(name, str) for name in record["agents"].values()):
-        yield "agents aren't names"
     for index, step in enumerate(record["steps"]):
-        if not isinstance(step, dict) or not (set(step) >= STEP_KEYS and set(step) <= STEP_KEYS | OPTIONAL_STEP_KEYS):
-            yield f"step {index} doesn't have the fields of a step"
-        elif not isinstance(step["response"], str) or type(step["round"]) is not int or type(step["player"]) is not str:
-            yield f"step {index} has a response, a round or a player of a wrong type"
-        elif not _is_token_count(step.get("tokens", [0, 0])):
+        unknown = sorted(set(step) - STEP_KEYS - OPTIONAL_STEP_KEYS)
+        if unknown:
+            yield f"step {index} has an unknown field {unknown[0]!r}"
+        if any(count < 0 for count in step.get("tokens", ())):
             yield f"step {index}: tokens is {step['tokens']!r}"
     seconds = record[MEASURED].get("seconds", 0.0)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
         yield f"measured.seconds is {seconds!r}"
-
-
-def _is_token_count(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(type(count) is int and count >= 0 for count in value)
 
 
 def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:

@@ -77,3 +77,14 @@ class Slow:
     def act(self, requests):
         time.sleep(0.004)
         return self._random.act(requests)
+
+
+class Buggy:
+    """Fails in its own code, at the fourth episode."""
+
+    name = "buggy"
+
+    def act(self, requests):
+        if any(request.seed[0] % 10 == 3 for request in requests):
+            raise ZeroDivisionError("in the player's own code")
+        return [Turn(RIGHT) for _ in requests]

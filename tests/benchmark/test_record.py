@@ -84,11 +84,43 @@ def test_nan_is_refused():
         (b'{"schema_version": 99}\n', "schema_version is 99"),
         (b'{"schema_version": 1}\n', "'scenario' is missing"),
         (b'{"schema_version": 1, "scenario": 5}\n', "'scenario' is int"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
     ],
 )
 def test_foreign_lines_are_named(line, complaint):
     with pytest.raises(ValueError, match=complaint.replace("(", r"\(")):
         parse_line(line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"agents": {}},
+        {"agents": {"player_0": 5}},
+        {"returns": {}},
+        {"returns": {"player_0": "1"}},
+        {"returns": {"player_0": 1, "player_1": 1}},
+        {"successes": {"player_0": None}},
+        {"steps": [5]},
+        {"steps": [{"round": 0}]},
+        *(
+            {"steps": [{**to_record(episode())["steps"][0], **step}]}
+            for step in (
+                {"player": "player_9"},
+                {"player": []},
+                {"response": None},
+                {"reward": "1"},
+                {"round": None},
+                {"tokens": 5},
+                {"tokens": [1]},
+                {"tokens": [1, "2"]},
+            )
+        ),
+    ],
+)
+def test_whatever_is_read_has_the_shape_of_an_episode(change):
+    with pytest.raises(ValueError, match=r"must be|must have|has a"):
+        parse_line(json.dumps({**to_record(episode()), **change}).encode())
 
 
 def test_the_reason_of_an_error_without_its_place():

@@ -249,3 +249,11 @@ def test_a_full_disk_says_so_and_what_was_finished_can_be_gone_on_with(textbench
     assert 5 < len(list(RunFolder.open(Path("r")).records())) < 100
     assert textbench("resume", "r", "--quiet").code == 0
     assert len(list(RunFolder.open(Path("r")).records())) == 100
+
+
+def test_a_player_with_a_bug_gets_its_traceback_and_the_run_can_go_on(textbench):
+    done = textbench("run", *agent("Buggy"), *LAKE, "--episodes", 8, "--max-concurrency", 1, "--out", "r")
+    assert done.code == 1
+    assert "in act" in done.err
+    assert "a player failed: ZeroDivisionError: in the player's own code; 3 of 8 episodes are kept" in done.err
+    assert done.err.rstrip().endswith("textbench resume r")

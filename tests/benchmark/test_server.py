@@ -172,3 +172,17 @@ def test_three_agents_and_every_kind_of_bad_answer(textbench, capsys):
     assert cut
     assert all(not step["valid"] for step in cut)
     assert any("isn't JSON" in r["error"] for r in records if r["error"])
+
+
+def test_a_served_model_meets_a_scripted_player(textbench):
+    with OpenAIServer() as server:
+        done = textbench(
+            *("run", "--agent", "openai:m", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3),
+            *("--base-url", server.base_url, "--out", "r", "--quiet", "--json"),
+        )
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert {row["agent"]: row["episodes"] for row in document["scores"]} == {"openai:m": 6, "greedy": 6}
+    assert {row["agent"]: row["games"] for row in document["ratings"]} == {"openai:m": 6, "greedy": 6}
+    assert "round 1 player_1" in textbench("replay", "r", "--plain").out
+    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
