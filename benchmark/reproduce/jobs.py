@@ -39,25 +39,27 @@ class Job(NamedTuple):
 
 
 def jobs_of(experiment: Experiment) -> list[Job]:
-    """All jobs of an experiment; those that others wait for, and the long ones, first."""
-    bases = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in experiment.bases]
-    runs = [
-        Job(f"train/{game}/{arm}/{seed}", "train", ("pretrain/small",), f"train/{game}/{arm}/{seed}", game, arm, seed)
-        for seed in range(experiment.seeds)  # seeds first: a run that is cut short has all arms with fewer seeds
-        for game in experiment.games
-        for arm in experiment.arms
-    ]
-    plays = [Job(f"play/{name}", "play", (f"pretrain/{name}",), name) for name in experiment.bases]
-    plays += [Job(f"play/{run.name}", "play", (run.name,), run.name) for run in runs]
-    plays += [Job(f"play/{name}", "play", (), name) for name in experiment.reference_agents]
-    controls = []
+    """All jobs of an experiment, in the order of importance.
+
+    Seed by seed, each with its evaluation: an experiment that is cut short has all arms with fewer seeds.
+    """
+    jobs = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in experiment.bases]
+    jobs += [Job(f"play/{name}", "play", (f"pretrain/{name}",), name) for name in experiment.bases]
+    jobs += [Job(f"play/{name}", "play", (), name) for name in experiment.reference_agents]
     if experiment.control_episodes:
-        controls = [Job("control/small", "control", ("pretrain/small",), "small")]
-        first = next(iter(experiment.arms))
-        controls += [
-            Job(f"control/{run.name}", "control", (run.name,), run.name, run.game) for run in runs if run.arm == first
-        ]
-    return [*bases, *runs, *plays, *controls]
+        jobs.append(Job("control/small", "control", ("pretrain/small",), "small"))
+    first = next(iter(experiment.arms))
+    for seed in range(experiment.seeds):
+        names = {(game, arm): f"train/{game}/{arm}/{seed}" for game in experiment.games for arm in experiment.arms}
+        jobs += [Job(name, "train", ("pretrain/small",), name, game, arm, seed) for (game, arm), name in names.items()]
+        jobs += [Job(f"play/{name}", "play", (name,), name, game, arm, seed) for (game, arm), name in names.items()]
+        if experiment.control_episodes:
+            jobs += [
+                Job(f"control/{name}", "control", (name,), name, game, arm, seed)
+                for (game, arm), name in names.items()
+                if arm == first
+            ]
+    return jobs
 
 
 class Folder:

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmark.reproduce.claims import Claim, judge, mean_over_runs
 from benchmark.reproduce.display import duration
-from benchmark.reproduce.results import Played, Results
+from benchmark.reproduce.results import Array, Played, Results
 from benchmark.reproduce.settings import Experiment
 from benchmark.statistics import Estimate, mean_estimate, success_estimate
 
@@ -282,10 +282,15 @@ def _estimates(played: Sequence[Played]) -> dict[str, Any]:
     lengths = np.array([p.lengths for p in played])
     return {
         "returned": mean_over_runs(returns) if several else mean_estimate(returns[0]),
-        "success": mean_over_runs(successes) if several else success_estimate(successes[0]),
+        "success": mean_over_runs(successes) if several else success_of(successes[0]),
         "invalid_rate": float(np.array([p.invalid for p in played]).sum() / lengths.sum()),
         "length": float(lengths.mean()),
     }
+
+
+def success_of(successes: Array) -> Estimate:
+    """A success rate with its interval, also where all or none succeed."""
+    return success_estimate(successes, mean_estimate(successes))
 
 
 def _cell_data(played: Sequence[Played]) -> dict[str, Any]:

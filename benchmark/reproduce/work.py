@@ -30,10 +30,12 @@ KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "gr
 
 def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None:
     """Do one job and write its result; nothing happens when it is there."""
-    import torch
-
     if folder.is_done(job.name):
         return
+    import torch
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
     torch.set_num_threads(1)
     work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
     started = time.perf_counter()

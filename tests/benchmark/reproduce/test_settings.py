@@ -62,7 +62,7 @@ def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str
 
 
 def test_unknown_recipe_and_overrides() -> None:
-    with pytest.raises(UsageError, match="can't read the recipe 'fool': .* there are full, quick"):
+    with pytest.raises(UsageError, match=r"can't read the recipe 'fool': .* there are full, quick"):
         read_experiment("fool")
     with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
         read_experiment("miniature", {"arms": ["unifrom"]})

@@ -1,0 +1,37 @@
+"""``textbench inspect``: its table, its JSON and its messages."""
+
+import json
+
+import pytest
+
+from benchmark.cli import main
+
+
+def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["inspect", "planner", "--scenario", "frozen-lake-slippery", "--episode", "2", "--samples", "1"]
+    assert main(arguments) == 0
+    table = capsys.readouterr().out
+    assert "planner on frozen-lake-slippery, seed 20002" in table
+    assert "100.0% on a best action, regret 0.000 per step" in table
+    assert main([*arguments, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["seed"], data["values"]) == (20_002, "exact")
+    assert all(step["action"] in step["best_actions"] and step["regret"] == 0 for step in data["steps"])
+    assert f"\n│ {len(data['steps']) - 1:4} │" in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["planer"], "did you mean 'planner'"),
+        (["planner", "--scenario", "snak"], "no scenario named 'snak'; did you mean 'snake'?"),
+        (["planner", "--episode", "first"], "--episode must be a whole number of at least 0, got 'first'"),
+        (["planner", "--samples", "0"], "samples is a whole number of at least 1"),
+        (["planner", "--temperature", "hot"], "--temperature must be a number"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
