@@ -304,6 +304,16 @@ def test_search_does_not_chase_food_into_a_likely_collision() -> None:
     assert SnakeSearch(generous).choose(state, "player_0", 1, rng()) == "right"
 
 
+def test_another_player_may_come_for_the_same_food() -> None:
+    # in half of the boards it is careless, and mostly enters the apple's cell
+    game = Snake(num_players=2, num_opponents=0, num_apples=1)
+    state = state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)])
+    value = SnakeSearch(game).action_values(state, "player_0", 1, rng())["right"]
+    assert -0.3 < value < 0.5
+    dear = Snake(num_players=2, num_opponents=0, num_apples=1, death_reward=-5)
+    assert SnakeSearch(dear).choose(state, "player_0", 1, rng()) != "right"
+
+
 def test_search_takes_the_richer_side() -> None:
     game = Snake(num_opponents=0, num_apples=4)
     state = state_of(game, [(5, 5)], apples=[(5, 2), (9, 5), (8, 5), (8, 6)])

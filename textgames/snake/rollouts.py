@@ -39,6 +39,8 @@ class Style(NamedTuple):
         caution: the malus for a cell that another head may enter too, as a part of what a death costs.
         dislike: the malus for harmful food, as a multiple of what it costs.
         turn_back: the malus for going back where the head came from, which only a snake of length 1 can.
+        stray: how often another player moves like a built-in opponent instead; in half of the boards it isn't cautious
+            either. (What moves it, nobody knows.)
     """
 
     pull: float = 0.6
@@ -46,6 +48,7 @@ class Style(NamedTuple):
     caution: float = 0.5
     dislike: float = 6.0
     turn_back: float = 0.05
+    stray: float = 0.2
 
 
 class Rollouts:
@@ -53,8 +56,9 @@ class Rollouts:
 
     A plan is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
     of the food: to the neighbouring cell that isn't occupied and where the pulls of all worthwhile food add up to most,
-    less a malus for harmful food and for cells that another head may enter too. Other players are taken to move like
-    that as well; built-in opponents move by their rule.
+    less a malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule.
+    What moves another player isn't known: it is taken to follow the food as well, now and then (:attr:`Style.stray`)
+    to move at random, and in half of the boards not to care who else may enter its cell.
 
     Attributes:
         inner: (width * height,) the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``.
@@ -154,6 +158,7 @@ class _Boards:
         self.lengths: list[Ints] = [np.full(n, len(state.snakes[i])) for i in rows]
         self.tail_moves: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
         self.alive: list[Bools] = [np.ones(n, dtype=np.bool_) for _ in rows]
+        self.cautious: Bools = np.arange(n) % repeats < (repeats + 1) // 2  # the other players, where they follow food
         self.returns: Floats = np.zeros(n)
         self._place_food(state, n)
         self.any_targets = bool((targets != NO_TARGET).any())
@@ -183,8 +188,11 @@ class _Boards:
         for row in self.rows:
             if row == 0 and first_moves is not None:
                 moves = first_moves
-            elif self.is_player[row]:
+            elif row == 0:
                 moves = self._moves_by_pull(row)
+            elif self.is_player[row]:
+                strays = self._numbers(rng, stratified) < self.of.style.stray
+                moves = np.where(strays, self._random_moves(row, self._numbers(rng, False)), self._moves_by_pull(row))
             else:
                 moves = self._random_moves(row, self._numbers(rng, stratified))
             targets.append(self.heads[row] + moves)
@@ -218,7 +226,8 @@ class _Boards:
         for other in self.rows:
             if other != row:
                 gap = np.abs(cells - self.heads[other])
-                score -= rollouts.risk * (((gap == 1) | (gap == rollouts.stride)) & self.alive[other])
+                wary = self.alive[other] & self.cautious if row else self.alive[other]
+                score -= rollouts.risk * (((gap == 1) | (gap == rollouts.stride)) & wary)
             score[self.leaves[other].take(index) > self.tail_moves[other]] = BLOCKED
         moves: Ints = rollouts.offsets[score.argmax(axis=0)]
         return moves

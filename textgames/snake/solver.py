@@ -8,8 +8,8 @@ Tsitsiklis and Wu, "Rollout algorithms for combinatorial optimization", 1997. Se
 Somekh, "Almost optimal exploration in multi-armed bandits", 2013.)
 
 It knows what a player may know: the rules and settings, the board, how many rounds are left, and that built-in
-opponents move at random. It plays ahead on its own boards with its own random numbers. Other players are taken to
-follow the pull of the food, as :class:`textgames.snake.rollouts.Rollouts` does.
+opponents move at random. It plays ahead on its own boards with its own random numbers. Other players are taken to be
+a mixture of careful, careless and random ones: see :class:`textgames.snake.rollouts.Rollouts`.
 """
 
 from itertools import permutations
