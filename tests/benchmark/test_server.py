@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -101,10 +102,17 @@ def test_a_limit_on_money_needs_a_price(textbench):
     assert "--max-cost needs a price for 'openai:m'" in done.err
 
 
+def press_ctrl_c(server):
+    """As soon as some episodes must have ended."""
+    while server.served["ok"] < 60:
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_ctrl_c_while_many_requests_are_in_flight(textbench):
     with OpenAIServer(latency=0.02) as server:
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 60)
-        press = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        press = threading.Thread(target=press_ctrl_c, args=(server,), daemon=True)
         press.start()
         done = textbench(*command, "--max-concurrency", 4, "--out", "r")
         press.join()
