@@ -28,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="N", help="processes, each with one thread (default: one per core)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and how long it would take")
     parser.add_argument("--report", action="store_true", help="only write the report of what is there")
+    parser.add_argument("--ship", metavar="DIR", help="write the models that the package ships, by the fixed rule")
     parser.add_argument("--note", metavar="TEXT", action="append", help="a sentence that the report begins with")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -50,6 +51,15 @@ def run(args: Namespace) -> int:
     experiment = read_experiment(source, changes)
     out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
     options = Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
+    if args.ship:
+        from benchmark.reproduce.jobs import Folder
+        from benchmark.reproduce.shipping import ship
+
+        folder = Folder(out)
+        folder.claim(experiment)
+        for place in ship(experiment, folder, Path(args.ship)):
+            print(place)
+        return 0
     return reproduce(experiment, options)
 
 

@@ -13,7 +13,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from benchmark.errors import BenchmarkError
 from benchmark.reproduce.jobs import Folder, Job
@@ -55,6 +56,7 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     workers = [_start(context, experiment, folder.path) for _ in range(min(processes, len(waiting)))]
     busy: dict[Connection, tuple[Job, float]] = {}
+    before = signal.signal(signal.SIGTERM, _interrupt)  # a polite kill ends as Ctrl-C does
     try:
         while waiting or busy:
             for worker in workers:
@@ -72,7 +74,13 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
     except BaseException:
         _stop(workers, interrupt=True)
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
     _stop(workers, interrupt=False)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _next(waiting: Sequence[Job], folder: Folder) -> Job | None:
@@ -126,6 +134,7 @@ def _stop(workers: Sequence[_Worker], *, interrupt: bool) -> None:
 def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
     """A worker's life: do what comes until nothing more comes."""
     os.setpgrp()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
     folder = Folder(path)
     try:
         from benchmark.reproduce.work import do
