@@ -21,6 +21,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
 from torch import Tensor, nn
 
+from agents.models.linear import linear
+
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _FIXED_ROPE = ("default", "linear", "llama3", "yarn")  # others change with the length of the sequence
 _FUSE_BELOW_BYTES = 256 * 2**20  # above, copying the weights costs more than the operations that it saves
@@ -199,8 +201,8 @@ def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
 
 def _apply(maps: tuple[Linear, ...], x: Tensor) -> Tensor:
     if len(maps) == 1:
-        return F.linear(x, maps[0].weight, maps[0].bias)
-    return torch.cat([F.linear(x, m.weight, m.bias) for m in maps], dim=-1)
+        return linear(x, *maps[0])
+    return torch.cat([linear(x, *m) for m in maps], dim=-1)
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -236,15 +238,15 @@ def hidden_states(
         seen = attend(index, q, k, qkv[:, heads + kv_heads :])
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
-        x = x + F.linear(seen, *layer.out)
+        x = x + linear(seen, *layer.out)
         gate, up = _apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
-        x = x + F.linear(F.silu(gate) * up, *layer.down)
+        x = x + linear(F.silu(gate) * up, *layer.down)
     return F.rms_norm(x, width, weights.norm, eps)
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
-    """Next-token logits ``(..., vocabulary)`` of final hidden states ``(..., hidden)``."""
-    return F.linear(hidden, *weights.head)
+    """Next-token logits ``(T, vocabulary)`` of final hidden states ``(T, hidden)``."""
+    return linear(hidden, *weights.head)
 
 
 class Packing:

@@ -11,6 +11,7 @@ import torch
 from agents.models import llama_forward
 from agents.models.base import Decoding, LanguageModel
 from agents.models.decoder import GenericDecoder, LeanDecoder, common_prefix, fingerprint
+from agents.models.linear import linear
 from agents.models.sampler import StopCheck, choose, nucleus, uniforms
 from agents.models.transformers import TransformersModel
 from agents.turn import Message, Prompt
@@ -141,7 +142,7 @@ def test_weights_are_read_fused_or_as_they_are(fuse: bool, tokenizer: Any) -> No
     attend = llama_forward.CausalAttention(llama_forward.Packing([len(ids)], ids.device))
     hidden = llama_forward.hidden_states(weights, ids, torch.arange(len(ids)), attend)
     torch.testing.assert_close(
-        llama_forward.logits(weights, hidden[-1]), next_logits(model, ids.tolist()), rtol=1e-4, atol=1e-4
+        llama_forward.logits(weights, hidden[-1:])[0], next_logits(model, ids.tolist()), rtol=1e-4, atol=1e-4
     )
 
 
@@ -179,6 +180,21 @@ def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
         with model.disable_adapter():  # noticed although no parameter changed
             torch.testing.assert_close(player.decoder.start([tuple(range(20))], [0])[0], plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_products_and_their_gradients_are_those_of_pytorch(biased: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight, upstream = (torch.randn(*shape, generator=generator) for shape in ((7, 33), (20, 33), (7, 20)))
+    bias = torch.randn(20, generator=generator) if biased else None
+    leaves = [leaf.requires_grad_() for leaf in (x, weight, bias) if leaf is not None]
+    ours = torch.autograd.grad((linear(x, weight, bias) * upstream).sum(), leaves)
+    theirs = torch.autograd.grad((torch.nn.functional.linear(x, weight, bias) * upstream).sum(), leaves)
+    for got, wanted in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+    half = linear(x.detach().bfloat16(), weight.detach().bfloat16(), None)  # other types go PyTorch's way
+    assert half.dtype == torch.bfloat16
+    assert linear(x[:0].detach(), weight.detach(), bias).shape == (0, 20)
 
 
 # ------------------------------------------------------------------ decoders
