@@ -24,8 +24,11 @@ BASELINES = {
     "planner": "agents.baselines.search:PlannerPlayer",
     "human": "agents.baselines.human:HumanPlayer",
 }
-EMBEDDED = ("tiny", "tiny-msgrpo")
+EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
 """The models that ship with the package, where the installed version has them."""
+
+EMBEDDED_ALIASES = {"tiny-msgrpo": "tiny-msgrpo-frozen-lake"}
+"""Other specs for them: the post-trained model, without saying on what, is the one of the paper's headline game."""
 
 _EMBEDDED_FOLDER = Path(__file__).parent / "models" / "tiny"
 _DECODING = ("temperature", "top_p", "max_tokens", "stop")
@@ -48,7 +51,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
         spec: one of
 
             - ``random``, ``greedy``, ``planner``, ``human``;
-            - ``tiny``, ``tiny-msgrpo``: the models that ship with the package;
+            - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
+              (``tiny-msgrpo`` is the first of the two that are post-trained);
             - ``hf:PATH_OR_REPO``: a causal model in Hugging Face format, run here;
             - ``openai:MODEL``: a model behind an OpenAI-compatible server;
             - ``vllm:PATH_OR_REPO``: a model run here by vLLM;
@@ -76,8 +80,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
     kind, separator, rest = spec.partition(":")
     if spec in BASELINES:
         return _baseline(spec, options)
-    if spec in EMBEDDED:
-        return _embedded(spec, options)
+    if spec in EMBEDDED or spec in EMBEDDED_ALIASES:
+        return _embedded(EMBEDDED_ALIASES.get(spec, spec), options)
     if separator and kind in _MODELS:
         if not rest:
             raise ValueError(f"{spec!r} names no model; write {kind}:{_EXAMPLES[kind]}")

@@ -48,7 +48,7 @@ def needs(*packages: str, extra: str) -> str | None:
 
 
 def _embedded() -> list[AgentKind]:
-    names = embedded_models() or ["tiny", "tiny-msgrpo"]
+    names = embedded_models() or ["tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake"]
     missing = needs("torch", "transformers", extra="local")
     if missing is None and not embedded_models():
         missing = "not shipped with this version"

@@ -188,9 +188,13 @@ def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):
     assert load.embedded_agents() == ()
     with pytest.raises(ValueError, match=r"'tiny' isn't in this version of textbench \(it ships: none\)"):
         load_agent("tiny")
-    (tmp_path / "tiny-msgrpo").mkdir()
-    (tmp_path / "tiny-msgrpo" / "config.json").write_text("{}")
-    assert load.embedded_agents() == ("tiny-msgrpo",)
+    (tmp_path / "tiny-msgrpo-snake").mkdir()
+    (tmp_path / "tiny-msgrpo-snake" / "config.json").write_text("{}")
+    assert load.embedded_agents() == ("tiny-msgrpo-snake",)
+    with pytest.raises(
+        ValueError, match=r"'tiny-msgrpo-frozen-lake' isn't in this version .*\(it ships: tiny-msgrpo-snake\)"
+    ):
+        load_agent("tiny-msgrpo")
 
 
 def test_every_public_name_is_there_and_imports_nothing_heavy():
