@@ -77,26 +77,34 @@ def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> 
     folder = RunFolder.open_for_writing(path, redactor)
     try:
         check_same_settings(path, folder.manifest, as_stored(manifest, redactor))
+        folder.manifest["prices"] |= manifest["prices"]
     except UsageError:
         folder.close()
         raise
     return folder
 
 
-def agent_prices(players: Players, cards: list[dict[str, Any]], options: RunOptions) -> dict[str, Price]:
+def agent_prices(
+    cards: list[dict[str, Any]], options: RunOptions, before: Mapping[str, Price] | None = None
+) -> dict[str, Price]:
     """``{agent: price}`` from the price file.
+
+    Args:
+        cards: the agents'.
+        options: with the price file and the limit.
+        before: prices that the run has had so far; the file's go before them.
 
     Raises:
         UsageError: the file is wrong, or the money is limited and an agent with a model has no price.
     """
     table = read_prices(options.prices) if options.prices else {}
-    prices = {}
+    prices = dict(before or {})
     for card in cards:
         model = card["settings"].get("model")
         price = price_of(table, (card["name"], card["spec"], model))
         if price is not None:
             prices[card["name"]] = price
-        elif options.max_cost is not None and card["kind"] == "openai":
+        elif options.max_cost is not None and card["kind"] == "openai" and card["name"] not in prices:
             raise UsageError(
                 f"--max-cost needs a price for {card['name']!r}; give --prices FILE with "
                 f'[prices."{model}"] input = ... output = ... (USD per million tokens)'
@@ -241,7 +249,7 @@ def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redacto
         UsageError, StorageError: whatever stands in the way, before the first episode.
     """
     cards = players.check()
-    prices = agent_prices(players, cards, options)
+    prices = agent_prices(cards, options)
     return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
 
 
@@ -265,7 +273,7 @@ def resume_session(path: Path, given: RunOptions, base_url: str | None, output: 
     plan = Plan.from_manifest(manifest)
     with RunFolder.open_for_writing(path, redactor) as folder:
         cards = players.check()
-        prices = agent_prices(players, cards, options) or manifest.get("prices", {})
+        prices = agent_prices(cards, options, manifest.get("prices"))
         check_same_settings(path, manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
         folder.manifest["prices"] = prices
         return play_session(folder, plan, players, options, output, redactor)
@@ -287,6 +295,7 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions, base_url:
     if settings["prompts"] is not None:
         settings["prompts"] = str(path / PROMPTS_NAME)
     operation = {name: value for name, value in manifest["operation"].items() if name in OPERATING}
+    operation["prices"] = None  # the manifest has what was in the file
     operation |= {name: getattr(given, name) for name in given.given}
     return RunOptions(**settings, **operation)
 
