@@ -103,10 +103,11 @@ def model_options(options: RunOptions) -> dict[str, Any]:
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     """What results say about an agent: ``name spec kind settings``."""
-    settings: dict[str, Any] = _plain(getattr(policy, "settings", {}))
     model = getattr(policy, "model", None)
-    if model is not None:
-        settings |= {"model": getattr(model, "name", type(model).__name__)}
+    if model is None:
+        settings = _plain(getattr(policy, "settings", {}))
+    else:
+        settings = {"model": getattr(model, "name", type(model).__name__)}
         settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}
         settings |= _plain(getattr(policy, "decoding", {}))
     prompt_map = getattr(policy, "prompt_map", None)
