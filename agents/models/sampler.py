@@ -67,12 +67,19 @@ def nucleus(logprobs: Tensor, top_p: float) -> Tensor:
     return logprobs.masked_fill(dropped, float("-inf")).log_softmax(-1)
 
 
+def can_end(piece: str, stop: str) -> bool:
+    """Whether a stop string can end within a piece of text: begun before it or in it, with or without text after it."""
+    if stop in piece:
+        return True
+    return any(piece.startswith(stop[-length:]) for length in range(1, min(len(stop), len(piece) + 1)))
+
+
 class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
     A stop string may be spread over tokens, and its last token may have text after it. Both are found by decoding the
-    row's last tokens, which is done only when the new token's piece of text has a stop string's last character in it;
-    for other tokens the check is one table look-up.
+    row's last tokens, which is done only when the new token's piece of text can complete a stop string; for other
+    tokens the check is one table look-up.
 
     Args:
         pieces: the vocabulary's pieces by token id, as the tokenizer stores them.
@@ -80,6 +87,7 @@ class StopCheck:
         encode: text to token ids, without special tokens.
         eos_ids: token ids that end a response.
         stop: stop strings.
+        plain: pieces are written as they read, but for spaces and what isn't ASCII (byte-level BPE).
     """
 
     def __init__(
@@ -89,14 +97,20 @@ class StopCheck:
         encode: Callable[[str], Sequence[int]],
         eos_ids: Sequence[int],
         stop: Sequence[str],
+        *,
+        plain: bool = False,
     ) -> None:
         self._decode, self._stop = decode, tuple(stop)
         # a token is at least one byte of text, but for a few empty ones
         self._tail = max((len(text.encode()) for text in stop), default=0) + 8
         last = {text[-1] for text in stop}
+        exact = plain and all(text.isascii() and text.isprintable() and " " not in text for text in stop)
         self.is_eos = np.zeros(len(pieces), bool)
         self.is_eos[[token for token in eos_ids if token < len(pieces)]] = True
-        self.may_end = np.array([not last.isdisjoint(piece) for piece in pieces], bool)
+        self.may_end = np.array(
+            [any(can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
+            bool,
+        )
         # pieces are written in the tokenizer's own alphabet; where that isn't plain text, look at every token
         if not all(character.isascii() for character in last) or any(
             not self.may_end[list(encode(text))[-1:]].any() for text in stop

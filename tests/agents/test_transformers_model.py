@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents.models import llama_forward
 from agents.models.base import Decoding, LanguageModel
@@ -346,10 +348,26 @@ def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept() -
     assert check.trim("x</action>!\n") == "x</action>"
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text("</>aciton x", min_size=1, max_size=7), min_size=1, max_size=12),
+    st.sampled_from(["</action>", "a", "aa", "tion", "<a<a>"]),
+)
+def test_the_table_of_tokens_never_hides_a_stop_string(pieces: list[str], stop: str) -> None:
+    """Whatever the pieces: a row ends at the first token after which its text has the stop string."""
+    check = StopCheck(pieces, lambda ids: "".join(pieces[i] for i in ids), lambda _: [], [], (stop,), plain=True)
+    text = ["".join(pieces[: n + 1]) for n in range(len(pieces))]
+    wanted = next((n + 1 for n, so_far in enumerate(text) if stop in so_far), None)
+    assert first_end(check, range(len(pieces))) == wanted
+
+
 def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) -> None:
     check = stop_check(tokenizer)
     assert 0 < check.may_end.sum() < len(tokenizer) / 4
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
+    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._check(("</action>",))
+    assert exact.may_end.sum() < check.may_end.sum()
+    assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
     # the pieces of other alphabets aren't plain text: then every token is looked at
     assert stop_check(tokenizer, ("Ende é",)).may_end.all()
     assert first_end(stop_check(tokenizer, ("né",)), tokenizer("xxné")["input_ids"]) is not None
