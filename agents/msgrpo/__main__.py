@@ -143,8 +143,7 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = 'tiny-quick' is made by one process; run once with iterations=1, or make {folder}"
             )
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
-        recipe = Recipe.quick(modes=(config.response_mode,), seed=config.seed)
-        save(pretrain(recipe), folder)
+        save(pretrain(Recipe.quick()), folder)  # the same for every seed of a run, like any model one starts from
     return str(folder)
 
 
