@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
 
         folder = Folder(out)
         folder.claim(experiment)
-        for place in ship(experiment, folder, Path(args.ship)):
+        for place in ship(experiment, folder, Path(args.ship), args.note or ()):
             print(place)
         return 0
     return reproduce(experiment, options)

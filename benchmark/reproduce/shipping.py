@@ -1,6 +1,7 @@
 """The models that the package ships, from a finished reproduction.
 
-The rule, fixed before any run: seed 0 of the first arm (the method's own), the weights of its last iteration. Not the
+``tiny`` is the small base. The rule for the others, fixed before any run: seed 0 of the first arm (the method's own),
+the weights of its last iteration. Not the
 best run and not the best iteration, so that a shipped model shows what to expect.
 """
 
@@ -23,49 +24,83 @@ LARGEST = 5_000_000
 """Bytes that a shipped model may have."""
 
 
-def ship(experiment: Experiment, folder: Folder, place: Path) -> list[Path]:
-    """Write ``place/tiny-msgrpo-GAME`` for every game, with a card.
+def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
+    """Write ``place/tiny`` and, for every game whose run is done, ``place/tiny-msgrpo-GAME``, each with its card.
+
+    Args:
+        experiment: the folder's.
+        folder: where the runs are.
+        place: where the models go.
+        notes: sentences for the base's card.
 
     Returns:
         The folders.
 
     Raises:
-        UsageError: a run that is needed isn't done, or its model is too large.
+        UsageError: the base isn't done, or a model is too large.
     """
+    if not (folder.is_done("pretrain/small") and folder.is_done("play/small")):
+        raise UsageError(f"{folder.path} has no base model yet; finish it: textbench reproduce --out {folder.path}")
     arm = next(iter(experiment.arms))
     written = []
+    if not experiment.bases["small"].source:  # else it ships already
+        base = folder.model("small")
+        texts = {
+            "README.md": base_card(experiment, folder, notes),
+            "recipe.json": (base / "recipe.json").read_text("utf-8"),
+        }
+        written.append(_write(base, place / "tiny", texts))
     for game in experiment.games:
         run = f"train/{game}/{arm}/0"
-        for job in (run, f"play/{run}", "play/small"):
-            if not folder.is_done(job):
-                raise UsageError(f"{folder.path} has no result of {job} yet; finish it: textbench reproduce")
-        source = folder.model(run).resolve()
-        target = place / f"tiny-msgrpo-{game}"
-        draft = place / f".writing-tiny-msgrpo-{game}"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        for name in MODEL_FILES:
-            if (source / name).exists():
-                shutil.copyfile(source / name, draft / name)
-        size = sum(file.stat().st_size for file in draft.iterdir())
-        if size > LARGEST:
-            shutil.rmtree(draft)
-            raise UsageError(f"the model of {run} has {size:,} bytes; shipped models have at most {LARGEST:,}")
+        if not (folder.is_done(run) and folder.is_done(f"play/{run}")):
+            continue
         result = folder.result(run)
-        record = {"settings": result["settings"], "evaluations": result["evaluations"], "history": result["history"]}
-        (draft / "training.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
-        (draft / "README.md").write_text(card(experiment, folder, game, arm, size), encoding="utf-8")
-        shutil.rmtree(target, ignore_errors=True)
-        draft.rename(target)
-        written.append(target)
+        record = {name: result[name] for name in ("settings", "evaluations", "history")}
+        texts = {"README.md": card(experiment, folder, game, arm), "training.json": json.dumps(record) + "\n"}
+        written.append(_write(folder.model(run).resolve(), place / f"tiny-msgrpo-{game}", texts))
     return written
 
 
-def card(experiment: Experiment, folder: Folder, game: str, arm: str, size: int) -> str:
+def _write(source: Path, target: Path, texts: Mapping[str, str]) -> Path:
+    """Copy a model's files and write the texts, then put the folder in its place."""
+    size = sum((source / name).stat().st_size for name in MODEL_FILES if (source / name).exists())
+    if size > LARGEST:
+        raise UsageError(f"the model in {source} has {size:,} bytes; shipped models have at most {LARGEST:,}")
+    draft = target.with_name(f".writing-{target.name}")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for name in MODEL_FILES:
+        if (source / name).exists():
+            shutil.copyfile(source / name, draft / name)
+    for name, text in texts.items():
+        (draft / name).write_text(text, encoding="utf-8")
+    shutil.rmtree(target, ignore_errors=True)
+    draft.rename(target)
+    return target
+
+
+def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ()) -> str:
+    """The base model's own card with the results of the reproduction in it."""
+    results = read_reproduction(experiment, folder)
+    players = [agent for agent in ("random", "small") if agent in results.agents]
+    rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
+    head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
+    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+    text = (
+        f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
+        "return, success rate behind the slash, 95% intervals.\n\n" + "\n".join(lines) + "\n\n"
+    )
+    text += _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
+    return (
+        (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", "\n\n".join([text, *notes]))
+    )
+
+
+def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     """The model card, Markdown: data, settings, seed, commit, results, limits."""
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
-    base = experiment.bases["small"].source or "the small base of textbench reproduce"
+    base = experiment.bases["small"].source or "tiny"
     settings = folder.result(f"train/{game}/{arm}/0")["settings"]
     shown = "\n".join(f"- {name}: {value}" for name, value in settings.items() if name not in ("out", "threads"))
     controls = [
@@ -80,12 +115,12 @@ pipeline_tag: text-generation
 
 # tiny-msgrpo-{game}
 
-A language model of {results.parameters["small"]:,} parameters ({size / 1e6:.1f} MB), post-trained with MS-GRPO on
-`{game}`. Play it: `textbench run --agent tiny-msgrpo-{game}`.
+A language model of {results.parameters["small"]:,} parameters, post-trained with MS-GRPO on `{game}`. Play it:
+`textbench run --agent tiny-msgrpo-{game}`.
 
 ## Data
 
-The weights it began with: {base}, which imitates a noisy demonstrator. Then only its own episodes, on layouts of the
+The weights it began with: `{base}`, which imitates a noisy demonstrator. Then only its own episodes, on layouts of the
 training seeds 0 to 9,999: {experiment.iterations} iterations of MS-GRPO with {arm} episode sampling.
 
 ## Which run
@@ -127,7 +162,7 @@ def _cell(played: Played) -> str:
 def _controls_text(controls: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for control in controls:
-        who = "base" if control["agent"] == "small" else "this model"
+        who = "base" if control["agent"] == "small" else "post-trained"
         lines.append(
             f"- {who} on {control['scenario']}: return {control['returned']:.3f}, with another episode's observations "
             f"{control['returned_shuffled']:.3f}; the same action when asked again {control['agreement_again']:.1%}, "
