@@ -16,8 +16,8 @@ RECIPE_FILE = "recipe.json"
 
 _LIMITS = """\
 - It knows only the wording of the package's default prompts (in the response modes above, no system message, no
-  history) for the scenarios named above: whole blocks of it are single tokens. Other wordings, axes on the grid, or observations
-  without coordinates or grid are encoded without loss but mean nothing to it.
+  history) for the scenarios named above: whole blocks of it are single tokens. Other wordings, axes on the grid, or
+  observations without coordinates or grid are encoded without loss but mean nothing to it.
 - It was trained on the moves of a player that errs on purpose. It is a starting point for reinforcement learning, not
   a strong player.
 - Its reasoning is a report on the position in a fixed form; see the share of true statements above.
