@@ -350,6 +350,9 @@ def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsy
     card = (out / "README.md").read_text()
     for row in ("| frozen-lake | this model, think | 3 |", "| frozen-lake | planner | 3 |", "--seed 2", "from commit"):
         assert row in card
+    assert "--out DIR" in card
+    assert str(tmp_path) not in card
+    assert (out / "model.safetensors").stat().st_mode & 0o444 == 0o444
     turn = load_agent(f"hf:{out}", max_tokens=4).act(["Player: (0, 3)"])[0]
     assert len(turn.response_ids or ()) <= 4
 

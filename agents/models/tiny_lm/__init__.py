@@ -13,7 +13,7 @@ From Python (needs the ``local`` extra)::
     model = TransformersModel(made.model, made.tokenizer, name="tiny-quick")    # live: train made.model as it is
     save(made, "runs/tiny-quick")                      # then load_agent("hf:runs/tiny-quick")
 
-``Recipe()`` without changes is the base model that ships with the package. From the command line::
+``Recipe()`` without changes reads both games and all their variants. From the command line::
 
     python -m agents.models.tiny_lm --out DIR [--quick] [--seed 0] [--games frozen-lake snake] [--steps N]
 

@@ -48,7 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     print(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}", file=sys.stderr)
     made = imitation.pretrain(recipe, on_progress=None if options.quiet else show)
-    command = shlex.join(["python", "-m", "agents.models.tiny_lm", *given])
+    # the card goes where the model goes: it must not tell the folders of this machine
+    shown = ["DIR" if Path(word) == options.out else word for word in given]
+    command = shlex.join(["python", "-m", "agents.models.tiny_lm", *shown])
     saving.save(made, options.out, command=command)  # kept even if the evaluation is interrupted
     if options.episodes:
         print(f"\nplaying {options.episodes} episodes each", file=sys.stderr)

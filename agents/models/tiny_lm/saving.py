@@ -38,6 +38,8 @@ def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), 
     folder.mkdir(parents=True, exist_ok=True)
     made.model.save_pretrained(folder)
     save_tokenizer(made.tokenizer, folder)
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
     recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}
     (folder / RECIPE_FILE).write_text(json.dumps(recipe, indent=1) + "\n")
     (folder / "README.md").write_text(card(made, figures, command))
