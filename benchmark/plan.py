@@ -54,7 +54,7 @@ class Plan:
         for agent in agents:  # all of an agent's own scenarios together: one model in memory, one batch
             for name, scenario in single.items():
                 seeds[Matchup(name, (agent,))] = _seeds(scenario, episodes, seed_offset)
-        for name in scenarios.keys() - single.keys():
+        for name in [name for name in scenarios if name not in single]:
             seats = num_players(scenarios[name])
             tables = permutations(agents, seats) if len(agents) >= seats else product(agents, repeat=seats)
             for table in tables:
