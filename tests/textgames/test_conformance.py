@@ -34,7 +34,8 @@ def test_conforms(name: str, case: str) -> None:
 
 
 def test_every_registered_id_is_checked() -> None:
-    ours = {id for id in textgames.registered_ids() if not id.startswith("Test")}
+    # other tests register games of their own; ours are registered by the name of their module
+    ours = {id for id in textgames.registered_ids() if isinstance(textgames.settings_of(id)["game"], str)}
     assert ours == {env_id for env_id, _ in CASES.values()}
 
 
