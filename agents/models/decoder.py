@@ -25,7 +25,7 @@ from agents.models.llama_forward import Packing, repeat_heads
 TokenIds = tuple[int, ...]
 
 # columns by which a cache grows; on a CPU reserved columns push what is read out of its caches, copying is cheaper
-_BLOCK = {"cpu": 16}
+_BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
