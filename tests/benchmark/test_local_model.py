@@ -37,7 +37,7 @@ def checkpoint(workplace):
 
 @pytest.mark.slow
 def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
-    command = ("run", "--agent", f"mine=hf:{checkpoint}", "--scenario", "frozen-lake", "--episodes", 4, "--quiet")
+    command = ("run", "--agent", f"mine=hf:{checkpoint}", "--scenario", "frozen-lake", "--episodes", 3, "--quiet")
     settings = ("--mode", "direct", "--max-tokens", 6, "--temperature", 0.7, "--max-concurrency", 1)
     done = textbench(*command, *settings, "--out", "r", "--json")
     assert done.code == 0, done.err

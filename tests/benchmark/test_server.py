@@ -194,3 +194,14 @@ def test_a_served_model_meets_a_scripted_player(textbench):
     assert {row["agent"]: row["games"] for row in document["ratings"]} == {"openai:m": 6, "greedy": 6}
     assert "round 1 player_1" in textbench("replay", "r", "--plain").out
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+
+
+def test_the_runs_time_ends_while_requests_hang(textbench):
+    with OpenAIServer(faults={"hang": 0.2}) as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 20)
+        done = textbench(*command, "--run-timeout", 1, "--out", "r")
+    assert done.code == 1
+    assert "the run's time is up (--run-timeout 1)" in done.err
+    records = list(RunFolder.open(Path("r")).records())
+    assert len(records) < 20
+    assert all(record["error"] is None for record in records)  # what was cancelled isn't a failure of the provider
