@@ -95,7 +95,7 @@ def source_folder(source: str) -> Path:
 def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-    from agents.msgrpo.checkpoint import STATE
+    from agents.msgrpo.checkpoint import STATE, load_state
 
     class ReportingTrainer(MSGRPOTrainer):
         """Tells how far it is."""
@@ -106,13 +106,13 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
             return metrics
 
     out = folder.result_file(job.name).parent
-    started = out / "last" / STATE
-    if out.exists() and not started.exists():
-        shutil.rmtree(out)  # stopped before its first checkpoint
+    going_on = (out / "last" / STATE).exists() and load_state((out / "last").resolve())["iteration"] > 0
+    if not going_on:
+        shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
     model, tokenizer = _load(folder.model("small"))
     trainer = ReportingTrainer(model, tokenizer, job.game, MSGRPOConfig.from_mapping(settings), quiet=True)
-    if started.exists():
+    if going_on:
         trainer.resume(out)
     history = trainer.train()
     return {
