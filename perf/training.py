@@ -3,14 +3,17 @@
     python perf/training.py                      # everything, a few minutes on two cores
     python perf/training.py --only iteration     # or: memory, rate
 
+All times are CPU seconds of all threads of this process, so that other load on the machine doesn't change the ratios.
+
 Three tables:
 
 * **iteration**: rollout and update of Frozen Lake by both trainers, same model, same number of episodes per iteration,
   same decoding. TRL plays through its ``rollout_func``, the closest it offers to this: one
   growing sequence per episode (observations masked from the loss), because a variable number of independent
   prompt-response pairs per episode does not fit its batches. Its generation is ``model.generate`` in lock step over all
-  live episodes, with the closing action tag as an end-of-sequence token, which is faster than stop strings. A second
-  line gives TRL single-step samples: as many prompts, responses and tokens, all known beforehand, no game at all.
+  live episodes. Its responses are all of our mean length, cut off whatever they say, because this model was not made
+  for growing prompts and would answer with next to nothing; compare the column per generated token. A second line gives
+  TRL single-step samples: as many prompts, responses and tokens, all known beforehand, no game at all.
 * **memory**: peak memory of an update above weights and optimiser, for vocabularies of 32k and 152k and growing numbers
   of tokens, with chunks and with whole logits.
 * **rate**: floating-point rate of the update and of sampling as a share of that of matrix products of the same shapes,
@@ -88,28 +91,40 @@ def parameters(model: Any) -> int:
 def ours(model: Any, tokenizer: Any, iterations: int) -> dict[str, float]:
     """Seconds and tokens of our iterations, the first left out; every episode is trained on, as TRL does."""
     config = MSGRPOConfig(
-        groups=GROUPS, group_size=GROUP_SIZE, episode_sampling="off", minibatches=1, iterations=iterations + 1,
+        groups=GROUPS, group_size=GROUP_SIZE, episode_sampling="off", minibatches=1,
         max_response_tokens=MAX_TOKENS, temperature=1.0, entropy_coefficient=0.0, learning_rate=1e-6, eval_every=0,
         format_penalty=0.0,
     )  # fmt: skip
     trainer = MSGRPOTrainer(model, tokenizer, SCENARIO, config, quiet=True)
-    history = trainer.train()[1:]
-    names = ("seconds", "rollout_seconds", "update_seconds", "response_tokens", "steps", "episodes", "update_tokens")
-    return {name: float(np.mean([h[name] for h in history])) for name in (*names, "update_tokens_computed")}
+    trainer.iterate()
+    started, updates, update = time.process_time(), [], trainer.update
+
+    def timed(*arguments: Any) -> Any:
+        begun = time.process_time()
+        stats = update(*arguments)
+        updates.append(time.process_time() - begun)
+        return stats
+
+    trainer.update = timed  # type: ignore[method-assign]
+    history = [trainer.iterate() for _ in range(iterations)]
+    seconds, updating = (time.process_time() - started) / iterations, sum(updates) / iterations
+    names = ("response_tokens", "steps", "episodes", "update_tokens", "update_tokens_computed")
+    figures = {name: float(np.mean([h[name] for h in history])) for name in names}
+    return figures | {"seconds": seconds, "update_seconds": updating, "rollout_seconds": seconds - updating}
 
 
 class GrowingEpisodes:
     """TRL's ``rollout_func``: plays every episode as one sequence, prompt and observations and responses in turn."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Any, length: int) -> None:
+        self.tokenizer, self.length = tokenizer, length
         self.prompt_map = PromptMap("think")
         self.stop = tokenizer.convert_tokens_to_ids("</action>")
         self.generated = self.steps = 0
         self.seconds = 0.0
 
     def __call__(self, prompts: list[str], trainer: Any) -> dict[str, Any]:
-        started = time.perf_counter()
+        started = time.process_time()
         lanes = [Lane(self, int(seed), member) for member, seed in enumerate(prompts)]  # each prompt comes repeated
         while live := [lane for lane in lanes if not lane.done]:
             responses = self._generate(trainer.model, [lane.prompt + lane.ids for lane in live])
@@ -117,7 +132,7 @@ class GrowingEpisodes:
                 lane.step(response)
             self.generated += sum(map(len, responses))
             self.steps += len(live)
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.process_time() - started
         return {
             "prompt_ids": [lane.prompt for lane in lanes],
             "completion_ids": [lane.ids for lane in lanes],
@@ -132,7 +147,8 @@ class GrowingEpisodes:
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
         with torch.no_grad():
             out = model.generate(
-                input_ids=ids, attention_mask=mask, max_new_tokens=MAX_TOKENS, do_sample=True, temperature=1.0,
+                input_ids=ids, attention_mask=mask, max_new_tokens=self.length,
+                min_new_tokens=self.length, do_sample=True, temperature=1.0,
                 top_k=0, top_p=1.0, eos_token_id=[self.stop, self.tokenizer.eos_token_id], pad_token_id=pad,
             )[:, longest:].tolist()  # fmt: skip
         return [cut(row, {self.stop, self.tokenizer.eos_token_id}) for row in out]
@@ -181,10 +197,10 @@ def trl_trainer(model: Any, tokenizer: Any, iterations: int, prompts: list[str],
 
     class Clock(TrainerCallback):  # type: ignore[misc]
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
-            self.started = time.perf_counter()
+            self.started = time.process_time()
 
         def on_step_end(self, *args: Any, **kwargs: Any) -> None:
-            seconds.append(time.perf_counter() - self.started)
+            seconds.append(time.process_time() - self.started)
 
     seconds: list[float] = []
     batch, length = options.pop("batch"), options.pop("length", MAX_TOKENS * 32)
@@ -206,9 +222,9 @@ def trl_trainer(model: Any, tokenizer: Any, iterations: int, prompts: list[str],
     return trainer
 
 
-def trl_episodes(model: Any, tokenizer: Any, iterations: int) -> dict[str, float]:
+def trl_episodes(model: Any, tokenizer: Any, iterations: int, length: int) -> dict[str, float]:
     """TRL playing the same game through ``rollout_func``."""
-    play = GrowingEpisodes(tokenizer)
+    play = GrowingEpisodes(tokenizer, length)
 
     def reward(completions: Any, episode_return: list[float], **kwargs: Any) -> list[float]:
         return episode_return
@@ -267,7 +283,7 @@ def iteration_table(folder: str | None, iterations: int) -> None:
     model, tokenizer = tiny_model(folder)
     print(f"\nIteration: {parameters(model):,} parameters, {GROUPS} groups of {GROUP_SIZE} episodes of {SCENARIO}")
     a = ours(copy.deepcopy(model), tokenizer, iterations)
-    b = trl_episodes(copy.deepcopy(model), tokenizer, iterations)
+    b = trl_episodes(copy.deepcopy(model), tokenizer, iterations, round(a["response_tokens"] / a["steps"]))
     c = trl_single_steps(copy.deepcopy(model), tokenizer, iterations, round(a["steps"]))
     print(f"{'':34}{'s/iteration':>12}{'rollout s':>11}{'steps':>8}{'tokens':>9}{'tokens/s':>10}", end="")
     print(f"{'ratio':>8}{'per token':>11}")
@@ -333,9 +349,9 @@ def measure_peak(vocabulary: int, tokens: int, whole_logits: bool) -> tuple[floa
         learner.config = replace(config, micro_batch_tokens=10**9)
     Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
     before = resident("VmRSS")
-    started = time.perf_counter()
+    started = time.process_time()
     learner.update(rows, np.random.default_rng(0), 1e-6)
-    return (resident("VmHWM") - before) / 2**20, time.perf_counter() - started
+    return (resident("VmHWM") - before) / 2**20, time.process_time() - started
 
 
 def resident(field: str) -> int:
@@ -370,10 +386,10 @@ def matmul_rate(rows: int, inner: int, columns: int) -> float:
     a, b = torch.randn(rows, inner), torch.randn(inner, columns)
     best = float("inf")
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         for _ in range(20):
             a @ b
-        best = min(best, (time.perf_counter() - started) / 20)
+        best = min(best, (time.process_time() - started) / 20)
     return 2 * rows * inner * columns / best / 1e9
 
 
@@ -388,9 +404,9 @@ def rate_table(folder: str | None) -> None:
     learner = make_learner(model, MSGRPOConfig(minibatches=1))
     rows = random_rows(4096, vocabulary)
     learner.update(rows, np.random.default_rng(0), 1e-9)
-    started = time.perf_counter()
+    started = time.process_time()
     stats = learner.update(rows, np.random.default_rng(0), 1e-9)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     length = 63
     attention = 12 * shape.num_hidden_layers * hidden * length / 2 * stats.computed_tokens
     flops = 6 * body * stats.computed_tokens + attention + 8 * vocabulary * hidden * stats.sums["tokens"]
@@ -402,11 +418,11 @@ def rate_table(folder: str | None) -> None:
     sampler = TransformersModel(model, tokenizer)
     prompts = [row.tokens.prompt for row in rows]
     for batch in (8, 64, 128):
-        started = time.perf_counter()
+        started = time.process_time()
         out = sampler.generate_ids(
             prompts[:batch], Decoding(1.25, max_tokens=32, stop=("\x00",)), [(i,) for i in range(batch)]
         )
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         made = sum(len(row.ids) for row in out)
         done = 2 * (body + vocabulary * hidden) * made + 2 * body * 32 * batch
         limit = matmul_rate(batch, hidden, inter)

@@ -62,6 +62,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    from agents.msgrpo.rollouts import RolloutError
     from agents.msgrpo.scorer import UnusableModelError
     from agents.msgrpo.trainer import MSGRPOTrainer, TrainingDivergedError
 
@@ -73,7 +74,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         trainer.train()
     except UnusableModelError as error:
         raise ConfigError(str(error)) from error
-    except TrainingDivergedError as error:
+    except (TrainingDivergedError, RolloutError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if trainer.out is not None and trainer.processes.rank == 0:

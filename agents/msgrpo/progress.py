@@ -118,7 +118,7 @@ class RunLog:
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(record) + "\n")
+            self._file.write(json.dumps(_without_nan(record)) + "\n")
             self._file.flush()
         if self._board is not None:
             prefix, values = "train", record
@@ -162,6 +162,13 @@ def as_text(iteration: int, episode: Episode) -> str:
         lines += [f"--- {step.player}, step {step.index}", step.observation, f"> {step.turn.response}"]
         lines.append(f"= {outcome}, reward {step.reward:+g}")
     return "\n".join([*lines, f"returns {episode.returns}, successes {episode.successes}", "", ""])
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: the interval of a single episode becomes null."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _duration(seconds: float) -> str:

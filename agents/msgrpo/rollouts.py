@@ -16,12 +16,17 @@ from agents.msgrpo.options import ConfigError
 from agents.msgrpo.packing import TokenRow
 from agents.msgrpo.sampling import Ints
 from agents.msgrpo.update import TrainingRow
+from agents.prompt import PromptMap
 from agents.rollout import EpisodeTask
-from agents.turn import Turn
-from textgames import TRAINING_SEEDS, Scenario
+from agents.turn import Prompt, Turn, TurnRequest
+from textgames import TRAINING_SEEDS, Scenario, game_of
 
 Game = Scenario | str
 """What to train or evaluate on: a scenario, a scenario's name or an environment id."""
+
+
+class RolloutError(RuntimeError):
+    """The engine failed in the middle of an iteration."""
 
 
 class Trajectory(NamedTuple):
@@ -76,14 +81,14 @@ def trajectories(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> l
     """Every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
 
     Raises:
-        RuntimeError: an episode that a provider's error cut short: half an episode has no return to learn from.
+        RolloutError: an episode that a provider's error cut short: half an episode has no return to learn from.
     """
     by_seed = {episode.seed: episode for episode in episodes}
     result = []
     for task in tasks:
         episode = by_seed[task.seed]
         if episode.error is not None:
-            raise RuntimeError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
+            raise RolloutError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
         result += [Trajectory(episode, player) for player in episode.returns]
     return result
 
@@ -107,7 +112,8 @@ def training_rows(
         max_prompt_tokens: a longer prompt is an error.
 
     Raises:
-        ValueError: a prompt that is too long, or an engine that doesn't tell token ids.
+        ConfigError: a prompt that is too long.
+        ValueError: an engine that doesn't tell token ids.
     """
     rows = []
     for draw, (index, advantage) in enumerate(zip(drawn.tolist(), weights.tolist(), strict=True)):
@@ -118,6 +124,22 @@ def training_rows(
     return rows
 
 
+def first_prompt(task: EpisodeTask, prompt_map: PromptMap) -> Prompt:
+    """The prompt of a task's first decision, without an environment around the game."""
+    game = game_of(task.env_id, **task.kwargs)
+    state, player = game.initial_state(np.random.default_rng(task.seed)), game.players[0]
+    legal = tuple(game.legal_actions(state, player))
+    return prompt_map(TurnRequest(game.observe(state, player), game.instructions(player), legal, player=player))
+
+
+def too_long(tokens: int, limit: int) -> ConfigError:
+    """What to say about a prompt that is too long."""
+    return ConfigError(
+        f"a prompt has {tokens} tokens, max_prompt_tokens is {limit}: raise it, shorten the prompt (prompt_file) or "
+        "choose a smaller board"
+    )
+
+
 def _tokens(turn: Turn, max_prompt_tokens: int) -> TokenRow:
     if not turn.prompt_ids or not turn.response_ids:
         raise ValueError(
@@ -125,10 +147,7 @@ def _tokens(turn: Turn, max_prompt_tokens: int) -> TokenRow:
             "text can't be re-tokenised faithfully"
         )
     if len(turn.prompt_ids) > max_prompt_tokens:
-        raise ValueError(
-            f"a prompt has {len(turn.prompt_ids)} tokens, max_prompt_tokens is {max_prompt_tokens}: raise it, shorten "
-            "the prompt (prompt_file) or choose a smaller board"
-        )
+        raise too_long(len(turn.prompt_ids), max_prompt_tokens)
     return TokenRow(turn.prompt_ids, turn.response_ids)
 
 

@@ -30,6 +30,7 @@ import torch
 
 from agents.episode import Episode
 from agents.models.base import Decoding
+from agents.models.transformers import TransformersModel
 from agents.msgrpo import checkpoint as checkpoints
 from agents.msgrpo.advantages import group_advantages
 from agents.msgrpo.config import MSGRPOConfig
@@ -44,14 +45,16 @@ from agents.msgrpo.rollouts import (
     Game,
     Trajectory,
     check_batch_size,
+    first_prompt,
     returns_of,
     rollout_metrics,
+    too_long,
     training_rows,
     training_tasks,
     trajectories,
 )
 from agents.msgrpo.sampling import sample_episodes, sampled_advantages
-from agents.msgrpo.scorer import TokenScorer, choose_ways
+from agents.msgrpo.scorer import TokenScorer, UnusableModelError, choose_ways
 from agents.msgrpo.update import (
     DivergenceError,
     Learner,
@@ -145,6 +148,7 @@ class MSGRPOTrainer:
                 prompt_map = PromptMap.from_file(config.prompt_file, config.response_mode)
         except ValueError as error:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
+        self._check_prompts(prompt_map)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
         self.eval_policy = LanguageAgentPolicy(
@@ -318,6 +322,20 @@ class MSGRPOTrainer:
         played = list(rollout(policy, mine, max_concurrency=at_once))
         by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
         return [by_seed[task.seed] for task in tasks]
+
+    def _check_prompts(self, prompt_map: PromptMap) -> None:
+        """The first prompt of every game fits, so that a run doesn't find out later."""
+        reader = TransformersModel(self.model, self.tokenizer)
+        for game in [*self.games, *self.config.eval_scenarios]:
+            (ids,) = reader.encode([first_prompt(EpisodeTask.of(game, 0), prompt_map)])
+            if len(ids) > self.config.max_prompt_tokens:
+                raise too_long(len(ids), self.config.max_prompt_tokens)
+            context = reader.context_length
+            if context is not None and len(ids) + self.config.max_response_tokens > context:
+                raise UnusableModelError(
+                    f"{game_name(game)}: its prompt has {len(ids)} tokens, max_response_tokens is "
+                    f"{self.config.max_response_tokens} and the model's context {context}: too little room"
+                )
 
     def _evaluate_if_due(self) -> None:
         every, done = self.config.eval_every, self.iteration

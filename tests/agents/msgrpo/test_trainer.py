@@ -404,8 +404,10 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         make_trainer(SHORT, "")
     with pytest.raises(ConfigError, match="prompt_file"):
         MSGRPOTrainer(small, tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file="none.toml"), quiet=True)
-    with pytest.raises(ValueError, match="max_prompt_tokens is 3"):
-        make_trainer(replace(SHORT, max_prompt_tokens=3)).iterate()
+    with pytest.raises(ConfigError, match="max_prompt_tokens is 3"):
+        make_trainer(replace(SHORT, max_prompt_tokens=3))
+    with pytest.raises(UnusableModelError, match="snake: its prompt has .* too little room"):
+        make_trainer(replace(SHORT, eval_scenarios=("snake",), max_prompt_tokens=4000, max_response_tokens=4000))
 
 
 def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make_trainer: Any) -> None:
