@@ -102,7 +102,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
 
         def iterate(self) -> dict[str, Any]:
             metrics = super().iterate()
-            report(job.name, (self.iteration + 1) / self.config.iterations)
+            report(job.name, self.iteration / self.config.iterations)
             return metrics
 
     out = folder.result_file(job.name).parent

@@ -103,7 +103,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
     folders = [Folder(tmp_path / name) for name in ("whole", "stopped")]
 
     def stop_after_the_first(job: str, share: float) -> None:
-        if share >= 1.0:
+        if share >= 0.5:
             raise KeyboardInterrupt
 
     try:
@@ -113,6 +113,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
         with pytest.raises(KeyboardInterrupt):
             do(run, experiment, folders[1], stop_after_the_first)
         assert not folders[1].is_done(run.name)
+        assert (folders[1].path / run.name / "last").resolve().name == "iteration-000001"
         do(run, experiment, folders[1], lambda job, share: None)
     finally:
         torch.set_num_threads(threads)
