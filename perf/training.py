@@ -57,7 +57,7 @@ def tiny_model(folder: str | None) -> tuple[Any, Any]:
     if folder is None:
         from agents.models.tiny_lm import Recipe, pretrain
 
-        made = pretrain(Recipe.quick(hidden_size=128, intermediate_size=352, steps=500, examples=20_000))
+        made = pretrain(Recipe.quick(hidden_size=128, intermediate_size=352, steps=200, examples=5_000))
         return made.model, made.tokenizer
     return load_model(folder, dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 
