@@ -140,11 +140,12 @@ def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
 
 
 @torch.no_grad()
-def choose_ways(scorer: TokenScorer, packing: str) -> str:
+def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
     """Try, on a few tokens, the fast ways of scoring against the model's own logits; keep those that agree.
 
     Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only where the model takes a 4-dimensional mask and
-    explicit positions. Warns about every way that had to be given up, because it costs memory or time.
+    explicit positions, and where ``longest``, the most tokens of a row, is within its sliding window: such a mask
+    replaces the window. Warns about every way that had to be given up, because it costs memory or time.
 
     Raises:
         UnusableModelError: the model's own logits aren't finite, or it isn't a causal language model.
@@ -173,16 +174,26 @@ def choose_ways(scorer: TokenScorer, packing: str) -> str:
                 "tokens x vocabulary logits: lower micro_batch_tokens",
                 stacklevel=2,
             )
-        if packing == "tree" and not _agrees(scorer, rows, _tree_batches(rows), wanted):
+        if packing == "tree" and (reason := _why_no_trees(scorer, rows, wanted, longest)):
             warnings.warn(
-                f"{type(scorer.causal_lm).__name__} doesn't take token trees (4-dimensional mask and positions); "
-                "using packing = 'rows'",
+                f"{type(scorer.causal_lm).__name__} doesn't take token trees: {reason}; using packing = 'rows'",
                 stacklevel=2,
             )
             return "rows"
         return packing
     finally:
         scorer.temperature = was
+
+
+def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:
+    """What keeps a model from scoring trees; empty if nothing does."""
+    config = scorer.causal_lm.config.get_text_config()
+    window = getattr(config, "sliding_window", None)
+    if window and getattr(config, "use_sliding_window", True) and longest > window:
+        return f"its attention slides over {window} tokens and rows may have {longest}"
+    if not _agrees(scorer, rows, _tree_batches(rows), wanted):
+        return "it ignores 4-dimensional masks or positions"
+    return ""
 
 
 def _tree_batches(rows: Sequence[TokenRow]) -> list[MicroBatch]:

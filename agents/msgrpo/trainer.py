@@ -133,7 +133,7 @@ class MSGRPOTrainer:
         scorer = TokenScorer(
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
-        packing = choose_ways(scorer, config.packing)
+        packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
         reference = make_reference(scorer, config, self.processes)
         engine = self._external
         if engine is None and (self.processes.sharded or autocast is not None):
@@ -306,12 +306,13 @@ class MSGRPOTrainer:
         ]
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
+        self._resumed = True
         self._send_weights()
 
     # ---------------------------------------------------------------- details
 
     log: RunLog
-    _is_best = False
+    _is_best = _resumed = False
 
     def _play(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """The episodes of the tasks, in the tasks' order; every process plays its part."""
@@ -376,7 +377,7 @@ class MSGRPOTrainer:
 
     def _claim_folder(self) -> None:
         """A new run doesn't write into another one's folder."""
-        if self.out is None or self.processes.rank or self.iteration:
+        if self.out is None or self.processes.rank or self._resumed:
             return
         if (self.out / "metrics.jsonl").exists():
             raise ConfigError(

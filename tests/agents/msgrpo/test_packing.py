@@ -116,6 +116,23 @@ def test_other_architectures_get_the_ways_that_fit_them(name: str) -> None:
         torch.testing.assert_close(got.double(), alone(model, row, 1.5), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
+def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows() -> None:
+    """A 4-dimensional mask replaces the window, so a tree would let tokens see further than the model does."""
+    from transformers import MistralConfig, MistralForCausalLM
+
+    model = MistralForCausalLM(
+        MistralConfig(
+            vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+            num_key_value_heads=1, sliding_window=20,
+        )
+    ).eval()  # fmt: skip
+    scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
+    assert choose_ways(scorer, "tree", longest=20) == "tree"
+    with pytest.warns(UserWarning, match="slides over 20 tokens and rows may have 21"):
+        assert choose_ways(scorer, "tree", longest=21) == "rows"
+
+
 def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> None:
     model = make_llama(40)
     forward = model.model.forward
@@ -125,5 +142,5 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
 
     model.model.forward = without_mask
     scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
-    with pytest.warns(UserWarning, match="doesn't take token trees"):
+    with pytest.warns(UserWarning, match="doesn't take token trees: it ignores"):
         assert choose_ways(scorer, "tree") == "rows"

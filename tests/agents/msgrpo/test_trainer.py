@@ -238,6 +238,17 @@ def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
     trainer.rollout = interrupted  # type: ignore[method-assign]
 
 
+def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"))
+    trainer = make_trainer(config)
+    stop_after(trainer, 0)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    resumed = make_trainer(config)
+    resumed.resume(tmp_path / "run")
+    assert len(resumed.train()) == 4
+
+
 def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Path) -> None:
     """The checkpoint is that of whole iterations, so that the resumed run equals the uninterrupted one."""
     config = replace(SHORT, out=str(tmp_path / "run"), checkpoint_every=0)
@@ -406,7 +417,7 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         MSGRPOTrainer(small, tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file="none.toml"), quiet=True)
     with pytest.raises(ConfigError, match="max_prompt_tokens is 3"):
         make_trainer(replace(SHORT, max_prompt_tokens=3))
-    with pytest.raises(UnusableModelError, match="snake: its prompt has .* too little room"):
+    with pytest.raises(UnusableModelError, match=r"snake: its prompt has .* too little room"):
         make_trainer(replace(SHORT, eval_scenarios=("snake",), max_prompt_tokens=4000, max_response_tokens=4000))
 
 
