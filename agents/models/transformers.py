@@ -15,8 +15,10 @@ Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` 
 (``finish_reason`` ``"length"`` for the last two).
 """
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from agents.turn import Prompt, Usage
 _CPU_CACHE_BYTES = 2**30
 _GPU_CACHE_SHARE = 0.5  # of the memory that is free when the first batch comes
 _REMEMBERED_PROMPTS = 4096
+_SMALL_MODEL = 5_000_000  # parameters
 
 
 class TransformersModel:
@@ -79,6 +82,8 @@ class TransformersModel:
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._backend = _backend(tokenizer)
         self._eos_ids = _eos_ids(inner, tokenizer)
+        on_cpu = next(inner.parameters()).device.type == "cpu"
+        self._is_small = on_cpu and sum(weight.numel() for weight in inner.parameters()) < _SMALL_MODEL
         self._encoded: dict[Prompt, TokenIds] = {}
         self._checks: dict[tuple[str, ...], StopCheck] = {}
 
@@ -175,7 +180,7 @@ class TransformersModel:
         training = self.model.training
         self.model.eval()  # dropout must not blur what the sampled log-probabilities are
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), self._few_threads():
                 for rows in self._batches(prompts, limits):
                     chunk = sample(
                         self.decoder,
@@ -190,6 +195,23 @@ class TransformersModel:
         finally:
             self.model.train(training)
         return [result for result in sampled if result is not None]
+
+    @contextmanager
+    def _few_threads(self) -> Iterator[None]:
+        """One thread for a model so small that handing its products to several costs more than they save.
+
+        On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
+        What a user set in the environment stays.
+        """
+        threads = torch.get_num_threads()
+        if not self._is_small or threads == 1 or "OMP_NUM_THREADS" in os.environ:
+            yield
+            return
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
         """Token ids of prompts, ready to be continued by a response."""
