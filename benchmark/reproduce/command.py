@@ -4,7 +4,6 @@
 """
 
 import json
-import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from pathlib import Path
 
 from benchmark.errors import UsageError
 from benchmark.locking import FolderLock
-from benchmark.manifest import code_version, package_versions
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay, duration
+from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
-from benchmark.reproduce.report import Facts, claims_of, figure, report_data, report_markdown
+from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
 from benchmark.reproduce.results import Results, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
@@ -159,20 +158,6 @@ def write_report(
     write_atomically(place / REPORT_MARKDOWN, text)
     data = report_data(results, experiment, facts, notes)
     write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
-
-
-def facts_of() -> Facts:
-    """Where the figures come from: commit and versions."""
-    code = code_version()
-    commit = code["commit"] or "unknown"
-    versions = {
-        name: number for name, number in package_versions().items() if name in ("torch", "transformers", "numpy")
-    }
-    return {
-        "textbench": f"{code['version']}, commit {commit[:12]}{', with uncommitted changes' if code['dirty'] else ''}",
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-    }
 
 
 def print_claims(claims: Sequence[Claim], results: Results) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.errors import UsageError
-from benchmark.reproduce.command import facts_of
 from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.report import figure, success_of
-from benchmark.reproduce.results import Played, read_reproduction
+from benchmark.reproduce.results import Played, Results, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
-from benchmark.statistics import mean_estimate
+from benchmark.statistics import Estimate, mean_estimate
 
-MODEL_FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 LARGEST = 5_000_000
 """Bytes that a shipped model may have."""
 
@@ -49,29 +49,34 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
             "README.md": base_card(experiment, folder, notes),
             "recipe.json": (base / "recipe.json").read_text("utf-8"),
         }
-        written.append(_write(base, place / "tiny", texts))
+        written.append(_write(base, base, place / "tiny", texts))
     for game in experiment.games:
         run = f"train/{game}/{arm}/0"
-        if not (folder.is_done(run) and folder.is_done(f"play/{run}")):
+        if not folder.is_done(run):
             continue
         result = folder.result(run)
         record = {name: result[name] for name in ("settings", "evaluations", "history")}
         texts = {"README.md": card(experiment, folder, game, arm), "training.json": json.dumps(record) + "\n"}
-        written.append(_write(folder.model(run).resolve(), place / f"tiny-msgrpo-{game}", texts))
+        written.append(_write(folder.model(run), folder.model("small"), place / f"tiny-msgrpo-{game}", texts))
     return written
 
 
-def _write(source: Path, target: Path, texts: Mapping[str, str]) -> Path:
-    """Copy a model's files and write the texts, then put the folder in its place."""
-    size = sum((source / name).stat().st_size for name in MODEL_FILES if (source / name).exists())
+def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str]) -> Path:
+    """Copy a model's files and write the texts, then put the folder in its place.
+
+    The tokenizer is the base's own file: training doesn't change it, and a trainer's copy may name a class that older
+    versions of transformers don't know.
+    """
+    sources = [weights / name for name in WEIGHTS_FILES] + [tokenizer / name for name in TOKENIZER_FILES]
+    sources = [source for source in sources if source.exists()]
+    size = sum(source.stat().st_size for source in sources)
     if size > LARGEST:
-        raise UsageError(f"the model in {source} has {size:,} bytes; shipped models have at most {LARGEST:,}")
+        raise UsageError(f"the model in {weights} has {size:,} bytes; shipped models have at most {LARGEST:,}")
     draft = target.with_name(f".writing-{target.name}")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    for name in MODEL_FILES:
-        if (source / name).exists():
-            shutil.copyfile(source / name, draft / name)
+    for source in sources:
+        shutil.copyfile(source, draft / source.name)
     for name, text in texts.items():
         (draft / name).write_text(text, encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
@@ -106,7 +111,7 @@ def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     controls = [
         c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", f"train/{game}/{arm}/0")
     ]
-    facts = "\n".join(f"- {name}: {value}" for name, value in facts_of().items())
+    facts = "\n".join(f"- {name}: {value}" for name, value in folder.result(f"train/{game}/{arm}/0")["facts"].items())
     return f"""---
 license: mit
 library_name: transformers
@@ -126,7 +131,8 @@ training seeds 0 to 9,999: {experiment.iterations} iterations of MS-GRPO with {a
 ## Which run
 
 Seed 0, the weights of the last iteration. That rule was fixed before any run; it is neither the best seed nor the best
-iteration. `training.json` has all settings, every evaluation and every iteration's metrics.
+iteration. The settings were found by trials with training episodes (docs/stability.md). `training.json` has all of
+them, every evaluation and every iteration's metrics.
 
 {shown}
 
@@ -134,10 +140,7 @@ iteration. `training.json` has all settings, every evaluation and every iteratio
 
 ## Results
 
-{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean return, success
-rate behind the slash, 95% intervals over episodes of this one run.
-
-{_results_table(results.agents["small"], run.final, experiment.scenarios)}
+{_results_text(experiment, folder, results, run)}
 
 {_controls_text(controls)}
 ## Limits
@@ -149,10 +152,32 @@ rate behind the slash, 95% intervals over episodes of this one run.
 """
 
 
-def _results_table(before: Mapping[str, Played], after: Mapping[str, Played], scenarios: Sequence[str]) -> str:
-    both = [name for name in scenarios if name in before and name in after]
-    rows = [f"| {name} | {_cell(before[name])} | {_cell(after[name])} |" for name in both]
-    return "\n".join(["| scenario | base | this model |", "|---|---|---|", *rows])
+def _results_text(experiment: Experiment, folder: Folder, results: Results, run: Run) -> str:
+    """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
+    if run.final:
+        before = results.agents["small"]
+        lines = ["| scenario | base | this model |", "|---|---|---|"]
+        lines += [f"| {name} | {_cell(before[name])} | {_cell(run.final[name])} |" for name in experiment.scenarios]
+        return (
+            f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
+            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n" + "\n".join(lines)
+        )
+    evaluations = folder.result(f"train/{run.game}/{run.arm}/{run.seed}")["evaluations"]
+    first, last = (
+        {one["scenario"]: one for one in results_then} for _, results_then in (evaluations[0], evaluations[-1])
+    )
+    lines = ["| scenario | before training | this model |", "|---|---|---|"]
+    lines += [f"| {name} | {_evaluated(first[name])} | {_evaluated(last[name])} |" for name in experiment.scenarios]
+    return (
+        f"The {experiment.evaluation_episodes} fixed evaluation episodes per scenario, temperature "
+        f"{experiment.temperature:g}; mean return, success rate behind the slash, 95% intervals over episodes of this "
+        "one run. The fresh episodes have not been played with it.\n\n" + "\n".join(lines)
+    )
+
+
+def _evaluated(result: Mapping[str, Any]) -> str:
+    interval = Estimate(result["mean_return"], result["low"], result["high"])
+    return f"{figure(interval)} / {result['success']:.3f}"
 
 
 def _cell(played: Played) -> str:

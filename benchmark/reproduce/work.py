@@ -14,6 +14,7 @@ from agents.episode import Episode
 from agents.rollout import EpisodeTask, rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
+from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job
 from benchmark.reproduce.settings import Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
@@ -40,7 +41,7 @@ def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None
     work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
     started = time.perf_counter()
     result = work(job, experiment, folder, report)
-    folder.write_result(job.name, {"seconds": time.perf_counter() - started, **result})
+    folder.write_result(job.name, {"seconds": time.perf_counter() - started, "facts": facts_of(), **result})
 
 
 # ---------------------------------------------------------------- bases

@@ -1,6 +1,7 @@
 """What ships is chosen by the rule and described by its card; the models that ship load and play offline."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from benchmark.reproduce.settings import Experiment, read_experiment
 from benchmark.reproduce.shipping import LARGEST, ship
 
 EMBEDDED = Path(__file__).parents[3] / "agents/models/tiny"
+
+
+EVALUATED = {"mean_return": 0.25, "low": 0.125, "high": 0.375, "success": 0.5}
 
 
 def fill(folder: Folder, experiment: Experiment) -> None:
@@ -27,11 +31,12 @@ def fill(folder: Folder, experiment: Experiment) -> None:
     for seed in range(experiment.seeds):
         for arm in experiment.arms:
             run = f"train/frozen-lake/{arm}/{seed}"
-            evaluations = [[0, [{"scenario": name, "mean_return": 0.1} for name in experiment.scenarios]]]
+            evaluations = [[0, [EVALUATED | {"scenario": name} for name in experiment.scenarios]]]
             settings = experiment.training_settings("frozen-lake", arm, seed)
             folder.write_result(
                 run,
                 {
+                    "facts": {"textbench": "commit 1234"},
                     "seconds": 1.0,
                     "training_seconds": 1.0,
                     "settings": settings,
@@ -78,6 +83,12 @@ def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment:
         ship(experiment, folder, tmp_path / "shipped")
     fill(folder, experiment)
     folder.result_file("play/train/frozen-lake/aaw/0").unlink()
+    _, trained = ship(experiment, folder, tmp_path / "shipped")
+    text = (trained / "README.md").read_text()
+    assert "The fresh episodes have not been played with it." in text
+    assert "| frozen-lake | 0.250 [0.125, 0.375] / 0.500 |" in text
+    shutil.rmtree(trained)
+    folder.result_file("train/frozen-lake/aaw/0").unlink()
     assert [path.name for path in ship(experiment, folder, tmp_path / "shipped")] == ["tiny"]
     (folder.model("small") / "model.safetensors").write_bytes(b"0" * (LARGEST + 1))
     with pytest.raises(UsageError, match="shipped models have at most 5,000,000"):

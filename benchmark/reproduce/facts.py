@@ -1,0 +1,17 @@
+"""Where figures come from: no figure without its commit and versions."""
+
+import platform
+
+from benchmark.manifest import code_version, package_versions
+
+
+def facts_of() -> dict[str, str]:
+    """Commit (and whether files were changed after it), versions of packages, Python and system."""
+    code, shown = code_version(), ("torch", "transformers", "numpy")
+    versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
+    changed = ", with uncommitted changes" if code["dirty"] else ""
+    return {
+        "textbench": f"{code['version']}, commit {(code['commit'] or 'unknown')[:12]}{changed}",
+        "versions": ", ".join(versions),
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    }
