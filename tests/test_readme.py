@@ -1,0 +1,106 @@
+"""Every command and every program of the README is run as it stands there.
+
+The two commands that install are what ``.ci/run`` and a person on a fresh machine run; here it is checked that ``.ci/run`` still
+does. Commands that ask a server get a local one that speaks the OpenAI protocol.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.openai_server import OpenAIServer
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PROGRAMS = [code for language, code in BLOCKS if language == "python"]
+COMMANDS = [
+    line
+    for language, code in BLOCKS
+    if language == "sh"
+    for line in code.replace("\\\n", " ").splitlines()
+    if line.strip() and not line.startswith("#")
+]
+INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith("git clone")]
+"""Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
+WAITING = [line for line in COMMANDS if line.startswith(("textbench play", "textbench view"))]
+"""They wait for a person; their own tests drive them."""
+NEEDS_WEIGHTS = [line for line in COMMANDS if "Qwen/" in line]
+"""They download weights; the same code is tested with models that the tests make."""
+
+
+def test_the_readme_has_what_it_promises() -> None:
+    assert len(PROGRAMS) >= 4
+    assert len(COMMANDS) >= 12
+
+
+@pytest.mark.parametrize("code", PROGRAMS, ids=lambda code: code.strip().splitlines()[-1][:40])
+def test_program(code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with OpenAIServer() as server:
+        yield server.base_url
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One working folder for all commands, in the README's order: later ones read what earlier ones wrote."""
+    folder = tmp_path_factory.mktemp("readme")
+    for name in ("configs", "perf", "leaderboards", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "OPENAI_API_KEY": "not-a-real-key",
+        "COLUMNS": "120",
+    }
+    words = [url if word.startswith("http://localhost") else word for word in shlex.split(command)]
+    if words[0].startswith("OPENAI_API_KEY="):
+        words.pop(0)
+    if words[:3] == ["python", "-m", "agents.msgrpo"]:  # the same command, shorter: minutes become seconds
+        words += ["--set", "iterations=2", "--set", "eval_episodes=20"]
+    if words[0] == "textbench" and "--base-url" not in words and any(word.startswith("openai:") for word in words):
+        words += ["--base-url", url]
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
+
+
+QUICK = [line for line in COMMANDS if line not in {*INSTALLS, *WAITING, *NEEDS_WEIGHTS}]
+
+
+@pytest.mark.slow
+def test_commands_in_order(folder: Path, server: str) -> None:
+    assert QUICK
+    for command in QUICK:
+        done = run(command, folder, server)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, command
+
+
+def test_installing_is_what_ci_does() -> None:
+    ci = (ROOT / ".ci/run").read_text()
+    assert any('pip install -c constraints.txt -e ".[dev]"' in line for line in INSTALLS)
+    assert 'pip install --quiet -c constraints.txt -e ".[dev]"' in ci
+    assert re.search(r"^pytest", ci, re.MULTILINE)
+
+
+def test_skipped_commands_are_known(folder: Path) -> None:
+    """What isn't run here is a short, named list."""
+    assert set(WAITING) <= {line for line in COMMANDS if line.split()[1] in {"play", "view"}}
+    for line in NEEDS_WEIGHTS:
+        assert "hf:" in line or "vllm:" in line or "--config configs/" in line
