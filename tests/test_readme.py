@@ -1,7 +1,7 @@
 """Every command and every program of the README is run as it stands there.
 
-The two commands that install are what ``.ci/run`` and a person on a fresh machine run; here it is checked that ``.ci/run`` still
-does. Commands that ask a server get a local one that speaks the OpenAI protocol.
+The two commands that install are what ``.ci/run`` and a person on a fresh machine run; here it is checked that
+``.ci/run`` still does. Commands that ask a server get a local one that speaks the OpenAI protocol.
 """
 
 import os
