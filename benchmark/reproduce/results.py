@@ -1,7 +1,7 @@
 """What a reproduction has found so far, read from its folder: plain arrays that claims, plots and reports work on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,16 +65,12 @@ class Results:
     """
 
     runs: tuple[Run, ...] = ()
-    agents: Mapping[str, Mapping[str, Played]] = ()  # type: ignore[assignment]
-    parameters: Mapping[str, int] = ()  # type: ignore[assignment]
+    agents: Mapping[str, Mapping[str, Played]] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
     controls: tuple[Mapping[str, Any], ...] = ()
     missing: tuple[str, ...] = ()
-    seconds: Mapping[str, float] = ()  # type: ignore[assignment]
-    bases: Mapping[str, Mapping[str, Any]] = ()  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        for name in ("agents", "parameters", "seconds", "bases"):
-            object.__setattr__(self, name, dict(getattr(self, name)))
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def runs_of(self, game: str, arm: str) -> list[Run]:
         """The runs of one arm on one game, by seed."""

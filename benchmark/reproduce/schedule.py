@@ -10,7 +10,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
@@ -163,8 +163,3 @@ class _Throttle:
         if now - self._sent >= 0.5:
             self._sent = now
             self._connection.send(("progress", share))
-
-
-def remaining(jobs: Sequence[Job], folder: Folder, seconds: Mapping[str, float]) -> float:
-    """Estimated seconds of one process for what has no result yet."""
-    return sum(seconds[job.name] for job in jobs if not folder.is_done(job.name))
