@@ -28,7 +28,13 @@ def test_three_seeds_end_above_where_they_started(base: Any) -> None:
     """The 95% interval of the gain over seeds, by Student's t, lies above zero, and each seed's gain is large."""
     weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
     config = replace(
-        MSGRPOConfig.from_toml(RECIPE), iterations=30, schedule="constant", eval_every=30, eval_episodes=150, out=""
+        MSGRPOConfig.from_toml(RECIPE),
+        iterations=30,
+        schedule="constant",
+        learning_rate=6e-4,
+        eval_every=30,
+        eval_episodes=150,
+        out="",
     )
     gains = []
     for seed in range(3):
