@@ -9,6 +9,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -130,7 +131,7 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
             raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
         return game
     cls = load_game(game)
-    accepted = [name for name in inspect.signature(cls).parameters if name != "self"]
+    accepted = _settings_of(cls)
     for name in settings:
         if name not in accepted:
             known = [*accepted, "max_steps", "format_penalty", "invalid_action", "render_mode"]
@@ -138,6 +139,12 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
                 f"{cls.__name__} has no setting {name!r}{did_you_mean(name, known)} It has: {', '.join(known)}"
             )
     return cls(**settings)
+
+
+@lru_cache(maxsize=64)
+def _settings_of(cls: type[TSMG[Any]]) -> tuple[str, ...]:
+    """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
+    return tuple(inspect.signature(cls).parameters)
 
 
 def layout_generator(options: Mapping[str, Any] | None, generator: np.random.Generator) -> np.random.Generator:
