@@ -4,7 +4,6 @@
 agent takes those that concern it. A name that concerns no agent at all is a mistake and is refused.
 """
 
-import difflib
 import importlib.util
 import inspect
 import sys
@@ -13,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from agents._words import did_you_mean
 from agents.turn import Policy
 
 ENTRY_POINT_GROUP = "textbench.agents"
@@ -76,7 +76,9 @@ def load_agent(spec: str, **options: Any) -> Policy:
     """
     for name in options:
         if name not in OPTIONS:
-            raise TypeError(f"no agent has an option {name!r}{_near(name, OPTIONS)}; there are {', '.join(OPTIONS)}")
+            raise TypeError(
+                f"no agent has an option {name!r}{did_you_mean(name, OPTIONS)}; there are {', '.join(OPTIONS)}"
+            )
     kind, separator, rest = spec.partition(":")
     if spec in BASELINES:
         return _baseline(spec, options)
@@ -98,15 +100,10 @@ def embedded_agents() -> tuple[str, ...]:
     return tuple(name for name in EMBEDDED if (_EMBEDDED_FOLDER / name / "config.json").is_file())
 
 
-def _near(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
 def _unknown(spec: str) -> str:
     names = (*BASELINES, *EMBEDDED, *_registered())
     forms = ", ".join([*(f"{kind}:{example}" for kind, example in _EXAMPLES.items()), "my_module:MyAgent"])
-    return f"unknown agent {spec!r}{_near(spec, names)}; there are {', '.join(names)}, and {forms}"
+    return f"unknown agent {spec!r}{did_you_mean(spec, names)}; there are {', '.join(names)}, and {forms}"
 
 
 # ---------------------------------------------------------------- language models
@@ -206,7 +203,7 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
     found = _import_file(Path(module)) if module.endswith(".py") else _import_module(module, spec)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            near = _near(part, tuple(name for name in vars(found) if not name.startswith("_")))
+            near = did_you_mean(part, tuple(name for name in vars(found) if not name.startswith("_")))
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
     return found

@@ -3,7 +3,6 @@
 ``observation (and the last k turns) -> prompt``. All wording is data: ``prompts/default.toml``, or a file of one's own.
 """
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from agents._words import did_you_mean
 from agents.turn import Message, Prompt, TurnRequest
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left")
@@ -90,7 +90,7 @@ def _check_data(data: Mapping[str, Any]) -> None:
     known = (*_TEXTS, "response")
     for key, value in data.items():
         if key not in known:
-            raise ValueError(f"unknown key {key!r}{_near(key, known)}; the keys are {', '.join(known)}")
+            raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
         if key != "response" and not isinstance(value, str):
             raise ValueError(f"{key} must be a text, got {value!r}")
     modes = data.get("response", {})
@@ -128,14 +128,9 @@ def _placeholders(part: str, text: str) -> set[str]:
         if name not in PLACEHOLDERS:
             known = ", ".join(f"${placeholder}" for placeholder in PLACEHOLDERS)
             raise ValueError(
-                f"{part} has the unknown placeholder ${name}{_near(name, PLACEHOLDERS)}; there are {known}"
+                f"{part} has the unknown placeholder ${name}{did_you_mean(name, PLACEHOLDERS)}; there are {known}"
             )
     return used
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,9 @@ class PromptMap:
     def __post_init__(self) -> None:
         modes = tuple(self.texts.response)
         if self.mode not in modes:
-            raise ValueError(f"unknown mode {self.mode!r}{_near(str(self.mode), modes)}; there are {', '.join(modes)}")
+            raise ValueError(
+                f"unknown mode {self.mode!r}{did_you_mean(str(self.mode), modes)}; there are {', '.join(modes)}"
+            )
         turns = self.history_turns
         if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or turns < 0):
             raise ValueError(f"history_turns is a whole number of at least 0, or None for all turns, got {turns!r}")

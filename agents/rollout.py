@@ -4,7 +4,6 @@
 fine-tuner's rollouts are both this one function.
 """
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents._concurrent import concurrent_rollout
 from agents._live import EnvironmentPool, LiveEpisode
+from agents._words import did_you_mean
 from agents.episode import Episode, Step
 from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest
 
@@ -69,7 +69,9 @@ class EpisodeTask:
         if isinstance(scenario, str):
             if ":" not in scenario and scenario not in textgames.registered_ids():
                 known = (*textgames.SCENARIOS, *textgames.registered_ids())
-                raise ValueError(f"unknown scenario {scenario!r}{_near(scenario, known)}; there are {', '.join(known)}")
+                raise ValueError(
+                    f"unknown scenario {scenario!r}{did_you_mean(scenario, known)}; there are {', '.join(known)}"
+                )
             return cls(scenario, scenario, seed, layout_seed, settings, noise)
         kwargs = {**scenario.kwargs, "max_steps": scenario.horizon, **settings}
         return cls(scenario.name, scenario.env_id, seed, layout_seed, kwargs, noise)
@@ -184,11 +186,6 @@ class _Everyone(Mapping[str, Policy]):
 
     def __len__(self) -> int:
         return 1
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class _CallableModule(ModuleType):

@@ -16,6 +16,9 @@ import numpy as np
 
 from textgames.tsmg import TSMG
 
+ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode")
+"""The settings of environments that are not their game's."""
+
 InvalidAction = Literal["default", "random", "noop", "terminate"]
 """What an unreadable response does: the first action, a random one, the game's no-op, or the end of the episode."""
 
@@ -131,10 +134,10 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
             raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
         return game
     cls = load_game(game)
-    accepted = _settings_of(cls)
+    accepted = game_settings(cls)
     for name in settings:
         if name not in accepted:
-            known = [*accepted, "max_steps", "format_penalty", "invalid_action", "render_mode"]
+            known = [*accepted, *ENVIRONMENT_SETTINGS]
             raise TypeError(
                 f"{cls.__name__} has no setting {name!r}{did_you_mean(name, known)} It has: {', '.join(known)}"
             )
@@ -142,7 +145,7 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
 
 
 @lru_cache(maxsize=64)
-def _settings_of(cls: type[TSMG[Any]]) -> tuple[str, ...]:
+def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
     """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
     return tuple(inspect.signature(cls).parameters)
 

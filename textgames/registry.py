@@ -1,13 +1,12 @@
 """Registering games, with Gymnasium and with PettingZoo, and making their environments by name."""
 
 import importlib
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import pettingzoo
 
-from textgames.episode_rules import did_you_mean, load_game, make_game
+from textgames.episode_rules import ENVIRONMENT_SETTINGS, did_you_mean, game_settings, load_game, make_game
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
     """Build the game of an id, without an environment around it; environment settings in ``kwargs`` are left out."""
     settings = {**settings_of(id), **kwargs}
     game = load_game(settings.pop("game"))
-    for name in ("max_steps", "format_penalty", "invalid_action", "render_mode"):
-        if name not in inspect.signature(game).parameters:
+    for name in ENVIRONMENT_SETTINGS:
+        if name not in game_settings(game):
             settings.pop(name, None)
     return make_game(game, settings)
