@@ -6,7 +6,6 @@ fast, how long, for how much) can.
 """
 
 import argparse
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmark.errors import UsageError
+from benchmark.errors import UsageError, nearest_or_all
 
 
 class Option(NamedTuple):
@@ -146,9 +145,7 @@ def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
     spelt = {name.replace("-", "_"): value for name, value in data.items()}
     for name in spelt:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
-            raise UsageError(f"{file} has an unknown option {name!r}; {hint}")
+            raise UsageError(f"{file} has an unknown option {name!r}; {nearest_or_all(name, names)}")
     return spelt
 
 
