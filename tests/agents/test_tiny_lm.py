@@ -72,6 +72,15 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
         ("down is free", True),
         ("down is wall", False),
         ("nearest banana is up", False),
+        ("apple (1, 2) is up", True),
+        ("apple (3, 1) is right", True),  # not the nearest one, but there it is
+        ("apple (3, 1) is left", False),
+        ("apple (3, 2) is right and up", False),  # nothing there
+        ("fire (2, 0) is down and right", True),
+        ("fire (2, 0) is right", False),
+        ("wall (2, 0) is right", False),
+        ("head (1, 1)", True),
+        ("head (1, 2)", False),
     ],
 )
 def test_statements_about_snakes(statement: str, true: bool) -> None:
@@ -81,6 +90,7 @@ def test_statements_about_snakes(statement: str, true: bool) -> None:
 def test_a_reasoning_is_counted_part_by_part() -> None:
     response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
     assert check(response, LAKE) == (1, 1, 1)
+    assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
     assert is_true(response, LAKE) == pytest.approx(1 / 3)
     assert math.isnan(is_true("<action>up</action>", LAKE))
     assert math.isnan(is_true("", LAKE))

@@ -8,7 +8,9 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 * *random*: any move.
 
 The reasoning is true in every style (:mod:`agents.models.tiny_lm.statements` checks it): where the target lies, and
-what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says.
+what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
+Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
+that a small model learns one by one, and hardly learns at once.
 """
 
 from collections import deque
@@ -96,7 +98,7 @@ class Demonstrator:
         distances = [abs(cx - x) + abs(cy - y) for cx, cy in goals]
         nearest = [cell for cell, distance in zip(goals, distances, strict=True) if distance == min(distances)]
         cx, cy = nearest[rng.integers(len(nearest))]
-        return sight.kinds[cx, cy], directions_of(cx - x, cy - y)
+        return f"{sight.kinds[cx, cy]} ({cx}, {cy})", directions_of(cx - x, cy - y)
 
     @property
     def _paying(self) -> tuple[str, ...]:
@@ -121,9 +123,10 @@ class Demonstrator:
 def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
     """The think form of a response: where the target is, what is beside the player in the directions that matter."""
     parts = []
+    if "(" in target:  # a cell to compare one's own with
+        parts.append(f"head ({sight.head[0]}, {sight.head[1]})")
     if towards:
-        nearest = "" if target == "goal" else "nearest "
-        parts.append(f"{nearest}{target} is {' and '.join(towards)}")
+        parts.append(f"{target} is {' and '.join(towards)}")
     considered = towards if action in towards else (*towards, action)
     parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
     return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"

@@ -4,11 +4,14 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
 
     reasoning  = statement {(", " | "; ") statement}
     statement  = target " is " direction [" and " direction]     "goal is right and down", "nearest apple is left"
+               | target cell " is " direction [" and " ...]      "apple (6, 5) is left and up"
                | direction " is " kind                           "right is ice", "down is hole", "up is wall"
+               | "head " cell                                    "head (7, 3)"
 
 ``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
-several are equally near), ``direction is kind`` what is in the neighbouring cell. Boards are read from the grid that
-observations show, so no knowledge of a game's state is needed.
+several are equally near), ``target cell is directions`` that such a thing is in that cell and where that cell lies,
+``direction is kind`` what is in the neighbouring cell, ``head cell`` where the player's own head is. Boards are read
+from the grid that observations show, so no knowledge of a game's state is needed.
 """
 
 import re
@@ -21,7 +24,10 @@ TARGETS = ("goal", "apple", "banana", "fire", "enemy")
 
 _BOARD = re.compile(r"^Board: (\d+) wide, (\d+) high", re.MULTILINE)
 _GRID = re.compile(r"^Grid \((?P<key>.*)\):\n", re.MULTILINE)
-_WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+) is (left|right|up|down)(?: and (left|right|up|down))?")
+_DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
+_WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
+_THERE = re.compile(r"(?:the )?(\w+) \((\d+), (\d+)\)" + _DIRECTED)
+_HEAD = re.compile(r"head \((\d+), (\d+)\)")
 _NEXT = re.compile(r"(left|right|up|down) is (\w+)")
 _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
@@ -121,7 +127,7 @@ def check(think_text: str, observation: str) -> Truth:
     sight = Sight.of(observation)
     inside = _THINK.search(think_text)
     text = inside[1] if inside else "" if "<" in think_text else think_text
-    parts = [part.strip().rstrip(".").lower() for part in re.split(r"[,;\n]", text)]
+    parts = [part.strip().rstrip(".").lower() for part in re.split(r",(?! ?\d+\))|[;\n]", text)]
     verdicts = [_holds(part, sight) for part in parts if part]
     return Truth(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
@@ -136,6 +142,14 @@ def _holds(statement: str, sight: Sight) -> bool | None:
     beside = _NEXT.fullmatch(statement)
     if beside is not None:
         return sight.beside(beside[1]) == beside[2]
+    own = _HEAD.fullmatch(statement)
+    if own is not None:
+        return sight.head == (int(own[1]), int(own[2]))
+    there = _THERE.fullmatch(statement)
+    if there is not None and there[1] in TARGETS:
+        cell = (int(there[2]), int(there[3]))
+        offset = directions_of(cell[0] - sight.head[0], cell[1] - sight.head[1])
+        return sight.kinds.get(cell) == there[1] and set(offset) == {name for name in there.groups()[3:] if name}
     where = _WHERE.fullmatch(statement)
     if where is None or where[1] not in TARGETS:
         return None

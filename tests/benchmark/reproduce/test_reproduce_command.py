@@ -1,7 +1,12 @@
 """``textbench reproduce`` end to end on the miniature, its resume, and its messages."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,26 +47,71 @@ def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.Capt
     assert "was made with seeds = 1, now it is 2" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_miniature_runs_and_a_stopped_run_ends_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+COMMAND = [sys.executable, "-m", "benchmark.cli", "reproduce", "--config", "miniature", "--jobs", "2"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A miniature that nothing stopped: its folder, and what the command said."""
     pytest.importorskip("torch")
-    whole = tmp_path / "whole"
-    command = ["reproduce", "--config", "miniature", "--jobs", "2"]
-    assert main([*command, "--out", str(whole), "--json"]) == 0
-    captured = capsys.readouterr()
-    report = json.loads(captured.out)
-    assert "11 of 11 jobs to do; this will take about" in captured.err
+    out = tmp_path_factory.mktemp("reproduce") / "whole"
+    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+@pytest.mark.slow
+def test_a_miniature_ends_in_a_report(whole: tuple[Path, "subprocess.CompletedProcess[str]"]) -> None:
+    out, done = whole
+    report = json.loads(done.stdout)
+    assert "11 of 11 jobs to do; this will take about" in done.stderr
     assert report["missing"] == []
     assert len(report["claims"]) == 4
-    assert {name: Path(whole / name).exists() for name in ("report.md", "report.json", "bars.svg")} == {
-        "report.md": True,
-        "report.json": True,
-        "bars.svg": True,
-    }
+    for name in ("report.md", "report.json", "bars.svg"):
+        assert (out / name).exists(), name
 
-    # the same from a folder that lacks what a stopped run lacks: later results, and a half-made base
+
+@pytest.mark.slow
+def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
+    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    """The whole command, stopped politely twice and killed once, ends where the unstopped one did."""
+    out = tmp_path / "stopped"
+    stops = [
+        (signal.SIGINT, "pretrain/small/result.json"),  # while runs train and the large base is made
+        (signal.SIGKILL, "train/frozen-lake/aaw/0/result.json"),
+        (signal.SIGINT, "play/train/frozen-lake/aaw/0/result.json"),
+    ]
+    for number, (stop, moment) in enumerate(stops):
+        process = subprocess.Popen(
+            [*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 120
+        while not (out / moment).exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.poll() is None, f"over before stop {number}: {process.communicate()}"
+        assert (out / moment).exists()
+        os.kill(process.pid, stop)
+        _, error = process.communicate(timeout=90)
+        if stop == signal.SIGINT:
+            assert process.returncode == 130
+            assert f"--out {out}" in error
+            assert "Traceback" not in error
+    done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    experiment = read_experiment("miniature")
+    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole[0], out))
+    assert one == two
+
+
+@pytest.mark.slow
+def test_what_a_folder_lacks_is_done_again(
+    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a folder that lacks what a stopped run lacks: later results, and a half-made base."""
+    command = ["reproduce", "--config", "miniature", "--jobs", "2"]
     part = tmp_path / "part"
-    shutil.copytree(whole, part, symlinks=True)
+    shutil.copytree(whole[0], part, symlinks=True)
     for name in ("pretrain/large", "play/large", "play/train/frozen-lake/aaw/0"):
         (part / name / "result.json").unlink()
     (part / "train/frozen-lake/uniform/0/result.json").unlink()
@@ -69,7 +119,7 @@ def test_miniature_runs_and_a_stopped_run_ends_the_same(tmp_path: Path, capsys: 
     assert main([*command, "--out", str(part), "--quiet"]) == 0
     assert capsys.readouterr().err.count("textbench:") == 0
     experiment = read_experiment("miniature")
-    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole, part))
+    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole[0], part))
     assert one == two
 
     assert main([*command, "--out", str(part)]) == 0
