@@ -327,7 +327,7 @@ def run_check(name: str, id: str, **settings: Any) -> None:
         ValueError: no such check.
     """
     if name not in CHECKS:
-        raise ValueError(f"no check {name!r}{did_you_mean(name, CHECKS)} There are: {', '.join(CHECKS)}")
+        raise ValueError(f"no check {name!r}; there are {', '.join(CHECKS)}{did_you_mean(name, CHECKS)}")
     CHECKS[name](id, settings)
 
 

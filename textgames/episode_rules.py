@@ -139,7 +139,7 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         if name not in accepted:
             known = [*accepted, *ENVIRONMENT_SETTINGS]
             raise TypeError(
-                f"{cls.__name__} has no setting {name!r}{did_you_mean(name, known)} It has: {', '.join(known)}"
+                f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{did_you_mean(name, known)}"
             )
     return cls(**settings)
 

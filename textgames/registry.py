@@ -68,8 +68,8 @@ def settings_of(id: str) -> dict[str, Any]:
         id = plain
     if id not in _IDS:
         raise ValueError(
-            f"no game is registered as {id!r}{did_you_mean(id, _IDS)} Registered: {', '.join(_IDS)}. "
-            "A game of your own is registered with textgames.register(id, GameClass)"
+            f"no game is registered as {id!r}; there are {', '.join(_IDS)}{did_you_mean(id, _IDS)} "
+            "(a game of your own: textgames.register(id, GameClass))"
         )
     return dict(gym.registry[id].kwargs)
 
