@@ -247,10 +247,10 @@ def _method(results: Results, experiment: Experiment, facts: Facts) -> str:
     lines.append(
         "- all settings are in report.json and in the recipe; the same seeds give the same runs on one machine"
     )
-    first = next(iter(experiment.games))
-    settings = experiment.training_settings(first, next(iter(experiment.arms)), 0)
-    shown = {name: value for name, value in settings.items() if not name.startswith("eval_") and name != "seed"}
-    lines.append(f"- MS-GRPO on {first}: " + ", ".join(f"{name} {value}" for name, value in shown.items()))
+    for game in experiment.games:
+        settings = experiment.training_settings(game, next(iter(experiment.arms)), 0)
+        shown = {name: value for name, value in settings.items() if not name.startswith("eval_") and name != "seed"}
+        lines.append(f"- MS-GRPO on {game}: " + ", ".join(f"{name} {value}" for name, value in shown.items()))
     for name in experiment.bases:
         known = results.bases.get(name, {})
         if known.get("recipe"):
