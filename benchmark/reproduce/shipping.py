@@ -131,8 +131,8 @@ training seeds 0 to 9,999: {experiment.iterations} iterations of MS-GRPO with {a
 ## Which run
 
 Seed 0, the weights of the last iteration. That rule was fixed before any run; it is neither the best seed nor the best
-iteration. The settings were found by trials with training episodes (docs/stability.md). `training.json` has all of
-them, every evaluation and every iteration's metrics.
+iteration. What settings were tried before, and on what: docs/stability.md. `training.json` has all of this run's, every
+evaluation and every iteration's metrics.
 
 {shown}
 
