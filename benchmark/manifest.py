@@ -128,11 +128,12 @@ def _code_version() -> tuple[str, str | None, bool | None]:
     # Only a checkout of this project: a wheel may be installed somewhere below a stranger's repository.
     if commit is None or _git(folder, "ls-files", "--error-unmatch", __file__) is None:
         return release, None, None
-    return release, commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", folder.parent))
+    code = [folder.parent / name for name in ("textgames", "agents", "benchmark")]  # an edited README changes no result
+    return release, commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", *code))
 
 
 def code_version() -> dict[str, Any]:
-    """``version``, and where it runs from a checkout ``commit`` and ``dirty`` (uncommitted changes), else ``None``."""
+    """``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted changes)."""
     release, commit, dirty = _code_version()
     return {"version": release, "commit": commit, "dirty": dirty}
 

@@ -73,7 +73,7 @@ class Folder:
         self.path = path
 
     def claim(self, experiment: Experiment) -> None:
-        """Make the folder this experiment's, or check that it is.
+        """Make the folder this experiment's, or check that it is; one with more seeds takes it over, to add their runs.
 
         Raises:
             UsageError: it was made with other settings (named), or holds something else.
@@ -89,16 +89,26 @@ class Folder:
                         f"{self.path} isn't empty (it holds {strangers[0]!r}) and isn't a reproduction; choose "
                         "another --out"
                     )
-                write_atomically(file, json.dumps(experiment.as_data(), indent=1) + "\n")
+                self._write_settings(experiment)
             before = json.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise StorageError(f"can't use the folder {self.path}: {error.strerror or error}") from None
         except ValueError as error:
             raise UsageError(f"{file} isn't a reproduction's settings ({error}); choose another --out") from None
-        for name, (now, then) in experiment.differences(before).items():
+        differences = experiment.differences(before)
+        then = before.get("seeds")
+        more_seeds = isinstance(then, int) and experiment.seeds > then
+        if more_seeds:
+            del differences["seeds"]
+        for name, (now, then) in differences.items():
             raise UsageError(
                 f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
             )
+        if more_seeds:
+            self._write_settings(experiment)
+
+    def _write_settings(self, experiment: Experiment) -> None:
+        write_atomically(self.path / SETTINGS_NAME, json.dumps(experiment.as_data(), indent=1) + "\n")
 
     def settings(self) -> dict[str, Any]:
         """The data of the experiment that the folder belongs to.

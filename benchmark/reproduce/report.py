@@ -36,6 +36,7 @@ def report_data(results: Results, experiment: Experiment, facts: Facts, notes: S
         "seconds": sum(results.seconds.values()),
         "notes": list(notes),
         "facts": dict(facts),
+        "code": list(results.code),
         "settings": experiment.as_data(),
     }
     cleaned: dict[str, Any] = _clean(data)
@@ -242,7 +243,8 @@ def _mean_of(group: Sequence[Mapping[str, Any]], name: str, pattern: str) -> str
 
 
 def _method(results: Results, experiment: Experiment, facts: Facts) -> str:
-    lines = [f"- {name}: {value}" for name, value in facts.items()]
+    lines = [f"- bases and runs made with textbench {code}" for code in results.code]
+    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
     lines.append(f"- time of all jobs together, one process each: {duration(sum(results.seconds.values()))}")
     lines.append(
         "- all settings are in report.json and in the recipe; the same seeds give the same runs on one machine"

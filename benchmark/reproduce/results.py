@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.reproduce.jobs import Folder, jobs_of
+from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.settings import Experiment
 
 Array = NDArray[np.float64]
@@ -62,6 +62,7 @@ class Results:
         missing: jobs without a result.
         seconds: ``{job: seconds}`` of those that are done.
         bases: ``{base: what is known about its making}``.
+        code: the versions that made bases and runs, in the order of their first use.
     """
 
     runs: tuple[Run, ...] = ()
@@ -71,6 +72,7 @@ class Results:
     missing: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    code: tuple[str, ...] = ()
 
     def runs_of(self, game: str, arm: str) -> list[Run]:
         """The runs of one arm on one game, by seed."""
@@ -129,7 +131,14 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
         missing=tuple(job.name for job in jobs if job.name not in there),
         seconds={name: result["seconds"] for name, result in there.items()},
         bases=bases,
+        code=tuple(
+            dict.fromkeys(there[job.name]["facts"]["textbench"] for job in jobs if job.name in there and _trains(job))
+        ),
     )
+
+
+def _trains(job: Job) -> bool:
+    return job.kind in ("pretrain", "train")
 
 
 def _curves(evaluations: Sequence[Any]) -> dict[str, Array]:

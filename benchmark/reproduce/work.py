@@ -39,9 +39,9 @@ def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
     torch.set_num_threads(1)
     work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
-    started = time.perf_counter()
+    started, facts = time.perf_counter(), facts_of()  # now: by the end, the checkout may be at another commit
     result = work(job, experiment, folder, report)
-    folder.write_result(job.name, {"seconds": time.perf_counter() - started, "facts": facts_of(), **result})
+    folder.write_result(job.name, {"seconds": time.perf_counter() - started, "facts": facts, **result})
 
 
 # ---------------------------------------------------------------- bases

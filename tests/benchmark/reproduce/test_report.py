@@ -59,6 +59,7 @@ def results() -> Results:
         controls=({"agent": "small", **control}, {"agent": "train/frozen-lake/aaw/0", **control}),
         missing=("control/train/frozen-lake/aaw/0",),
         seconds={"pretrain/small": 70.0, "train/frozen-lake/aaw/0": 60.0},
+        code=("0.0, commit ba98765432ff",),
     )
 
 

@@ -43,8 +43,10 @@ def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.Capt
     assert printed.count("NOT TESTED") == 4
     assert "not complete: 11 jobs have no result" in printed
     assert "This reproduction is not complete" in (out / "report.md").read_text()
-    assert main(["reproduce", "--config", "miniature", "--seeds", "2", "--out", str(out), "--report"]) == 2
-    assert "was made with seeds = 1, now it is 2" in capsys.readouterr().err
+    assert main(["reproduce", "--config", "miniature", "--seeds", "2", "--out", str(out), "--report"]) == 1
+    assert "not complete: 16 jobs have no result" in capsys.readouterr().out
+    assert main(["reproduce", "--config", "miniature", "--out", str(out), "--report"]) == 2
+    assert "was made with seeds = 2, now it is 1" in capsys.readouterr().err
 
 
 COMMAND = [sys.executable, "-m", "benchmark.cli", "reproduce", "--config", "miniature", "--jobs", "2"]

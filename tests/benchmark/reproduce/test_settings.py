@@ -76,12 +76,22 @@ def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> No
     experiment = read_experiment("miniature")
     folder.claim(experiment)
     folder.claim(experiment)
-    with pytest.raises(UsageError, match="was made with seeds = 1, now it is 2; choose another --out"):
-        folder.claim(read_experiment("miniature", {"seeds": 2}))
+    with pytest.raises(UsageError, match="was made with iterations = 2, now it is 3; choose another --out"):
+        folder.claim(read_experiment("miniature", {"iterations": 3, "seeds": 2}))
     changed = (SHIPPED / "miniature.toml").read_text().replace("learning_rate = 1e-4", "learning_rate = 2e-4")
     (tmp_path / "changed.toml").write_text(changed)
     with pytest.raises(UsageError, match=r"msgrpo\.learning_rate = 0\.0001, now it is 0\.0002"):
         folder.claim(read_experiment(tmp_path / "changed.toml"))
+
+
+def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out")
+    folder.claim(read_experiment("miniature"))
+    folder.claim(read_experiment("miniature", {"seeds": 3}))
+    assert folder.settings()["seeds"] == 3
+    with pytest.raises(UsageError, match="was made with seeds = 3, now it is 1; choose another --out"):
+        folder.claim(read_experiment("miniature"))
+    assert folder.settings()["seeds"] == 3
 
 
 def test_folder_refuses_strangers(tmp_path: Path) -> None:

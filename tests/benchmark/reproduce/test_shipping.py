@@ -21,7 +21,8 @@ def fill(folder: Folder, experiment: Experiment) -> None:
     """A folder as a finished reproduction leaves it, with weights that say where they come from."""
     columns = {"returns": [0.0, 1.0], "successes": [0, 1], "lengths": [3, 4], "invalid": [0, 0], "first_seed": 11_000}
     played = {"seconds": 1.0, "scenarios": dict.fromkeys(experiment.scenarios, columns)}
-    folder.write_result("pretrain/small", {"seconds": 1.0, "parameters": 1234})
+    made = {"facts": {"textbench": "commit 1234"}, "seconds": 1.0, "parameters": 1234}
+    folder.write_result("pretrain/small", made)
     folder.write_result("play/small", played)
     folder.write_result("play/random", played)
     base = folder.model("small")
