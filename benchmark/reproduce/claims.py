@@ -22,10 +22,10 @@ SEED = 20250810
 HEADLINE_RATIO = 1.5
 """The paper: the post-trained model beats the large one by 50% on Frozen Lake."""
 
-LAKE = "frozen-lake"
+LAKE, SNAKE = "frozen-lake", "snake"
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     LAKE: ("frozen-lake-slippery", "frozen-lake-big"),
-    "snake": ("snake-poison", "snake-long"),
+    SNAKE: ("snake-poison", "snake-long"),
 }
 
 
@@ -71,7 +71,7 @@ def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios
     Args:
         results: what was found.
         games: that runs were trained on.
-        arms: the experiment's arms; the first one is the method's own, which claims 1, 3 and 4 are about.
+        arms: the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes otherwise.
         scenarios: that were evaluated.
     """
     main = arms[0]
@@ -131,7 +131,11 @@ def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Se
 def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
     """Returns improve on the games that were trained on."""
     findings = [finding for game in games for finding in _improvement(results, game, arm, game)]
-    return _claim("returns improve", "Returns improve on both games.", findings)
+    if set(games) >= {LAKE, SNAKE}:
+        text = "Returns improve on both games."
+    else:
+        text = f"Returns improve on {' and '.join(games)} (the paper's claim is of {LAKE} and {SNAKE})."
+    return _claim("returns improve", text, findings)
 
 
 def _improvement(results: Results, game: str, arm: str, scenario: str) -> list[Finding]:

@@ -44,8 +44,13 @@ def report_data(results: Results, experiment: Experiment, facts: Facts, notes: S
 
 
 def claims_of(results: Results, experiment: Experiment) -> list[Claim]:
-    """The claims, judged."""
-    return judge(results, experiment.games, list(experiment.arms), experiment.scenarios)
+    """The claims, judged; the one about sampling only against arms that sample otherwise."""
+    sampling = {
+        arm: {**experiment.msgrpo, **changes}.get("episode_sampling") for arm, changes in experiment.arms.items()
+    }
+    main, *others = experiment.arms
+    rivals = [arm for arm in others if sampling[arm] != sampling[main]]
+    return judge(results, experiment.games, [main, *rivals], experiment.scenarios)
 
 
 def report_markdown(

@@ -95,6 +95,14 @@ def test_only_common_seeds_are_paired() -> None:
     assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
 
 
+def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
+    lake, both = (
+        judge(made_up(), games, ["aaw"], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
+    )
+    assert lake == "Returns improve on frozen-lake (the paper's claim is of frozen-lake and snake)."
+    assert both == "Returns improve on both games."
+
+
 def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
     found = judged(made_up(trained=0.2))
     assert found["returns improve"].verdict is Verdict.FAILS

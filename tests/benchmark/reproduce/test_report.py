@@ -2,13 +2,15 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmark.reproduce.claims import Verdict
 from benchmark.reproduce.plots import draw_plots
-from benchmark.reproduce.report import arm_summary, report_data, report_markdown
+from benchmark.reproduce.report import arm_summary, claims_of, report_data, report_markdown
 from benchmark.reproduce.results import Played, Results, Run
 from benchmark.reproduce.settings import Experiment, read_experiment
 
@@ -73,6 +75,13 @@ def test_markdown_is_the_golden_one(experiment: Experiment) -> None:
         results(), experiment, FACTS, plots=[("bars.svg", "bars")], notes=["Cut short for this test."]
     )
     assert text == GOLDEN.read_text(encoding="utf-8"), "if the change is meant: write the new text to report.md"
+
+
+def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experiment: Experiment) -> None:
+    arms = {"aaw": experiment.arms["aaw"], "uniform": {"episode_sampling": "aaw", "learning_rate": 3e-4}}
+    sampling = claims_of(results(), replace(experiment, arms=arms))[1]
+    assert (sampling.name, sampling.verdict, sampling.findings) == ("AAW improves training", Verdict.UNTESTED, ())
+    assert len(claims_of(results(), experiment)[1].findings) == 1
 
 
 def test_what_is_missing_is_said_first(experiment: Experiment) -> None:
