@@ -90,22 +90,24 @@ def _curves(results: Results, experiment: Experiment, game: str) -> Any:
 
 def _bars(results: Results, experiment: Experiment) -> Any:
     groups = _bar_groups(results, experiment)
-    figure, axes = _figure(len(experiment.scenarios), 1, 2.9 * len(experiment.scenarios), 3.2)
+    names = [label for label, _, _ in groups]
+    figure, axes = _figure(len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups))
     for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
-        for index, (label, colour, per_scenario) in enumerate(groups):
+        for index, (_, colour, per_scenario) in enumerate(groups):
             returns = per_scenario.get(scenario)
             if returns is None:
                 continue
             estimate = mean_over_runs(returns) if len(returns) > 1 else mean_estimate(returns[0])
-            axis.bar(index, estimate.value, color=colour, label=label)
+            axis.barh(index, estimate.value, color=colour)
             if estimate.low is not None and estimate.high is not None:
                 ends = [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
-                axis.errorbar(index, estimate.value, yerr=ends, color="black", capsize=2, linewidth=1)
+                axis.errorbar(estimate.value, index, xerr=ends, color="black", capsize=2, linewidth=1)
         axis.set_title(scenario)
-        axis.set_xticks(range(len(groups)), [label for label, _, _ in groups], rotation=60, ha="right", fontsize=7)
-        axis.axhline(0, color="black", linewidth=0.6)
-        axis.grid(alpha=0.3, axis="y")
-    axes[0][0].set_ylabel("mean return")
+        axis.set_xlabel("mean return")
+        axis.set_yticks(range(len(groups)), names if axis is axes[0][0] else [])
+        axis.invert_yaxis()  # the first group on top
+        axis.axvline(0, color="black", linewidth=0.6)
+        axis.grid(alpha=0.3, axis="x")
     return figure
 
 
