@@ -17,7 +17,7 @@ Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` 
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ except ModuleNotFoundError as error:
 
 from agents.models.base import Completion, Decoding
 from agents.models.decoder import GenericDecoder, LeanDecoder, TokenIds
+from agents.models.fingerprint import weights_identity
 from agents.models.llama_forward import unwrap, why_not
 from agents.models.sampler import Sampled, StopCheck, sample
 from agents.turn import Prompt, Usage
@@ -53,6 +54,7 @@ class TransformersModel:
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
             batches are split. By default what fits into 1 GiB on a CPU and half of the free memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
+        identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
 
     Raises:
         ValueError: no tokenizer, or not a causal language model.
@@ -66,6 +68,7 @@ class TransformersModel:
         name: str | None = None,
         max_batch_tokens: int | None = None,
         lean: bool = True,
+        identity: Mapping[str, str] | None = None,
     ) -> None:
         inner = unwrap(model)
         if tokenizer is None:
@@ -77,6 +80,7 @@ class TransformersModel:
         self.model, self.tokenizer = model, tokenizer
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
         self.max_batch_tokens = max_batch_tokens
+        self._identity = dict(identity or {})
         self.decoder = LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
         self.context_length: int | None = getattr(inner.config.get_text_config(), "max_position_embeddings", None)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
@@ -126,7 +130,10 @@ class TransformersModel:
             adapter=None if adapter is None else str(adapter),
             trust_remote_code=trust_remote_code,
         )
-        return cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens)
+        identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
+        if adapter is not None:
+            identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
+        return cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens, identity=identity)
 
     @property
     def device(self) -> torch.device:
@@ -142,6 +149,7 @@ class TransformersModel:
             "class": type(unwrap(self.model)).__name__,
             "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
+            **self._identity,
         }
 
     def generate(

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from agents.models.base import Completion, Decoding
+from agents.models.fingerprint import weights_identity
 from agents.prompt import as_text
 from agents.turn import FinishReason, Prompt, Usage
 
@@ -45,6 +46,7 @@ class VLLMModel:
             ) from None
         self._vllm = vllm
         self.name = path_or_repo
+        self._identity = weights_identity(path_or_repo, commit=engine.get("revision"))
         self._llm = vllm.LLM(model=path_or_repo, **{"logprobs_mode": "processed_logprobs", **engine})
         self._tokenizer = self._llm.get_tokenizer()
         self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
@@ -52,7 +54,13 @@ class VLLMModel:
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the responses, as plain data."""
-        return {"kind": "vllm", "name": self.name, "version": str(self._vllm.__version__), "chat": self._chat}
+        return {
+            "kind": "vllm",
+            "name": self.name,
+            "version": str(self._vllm.__version__),
+            "chat": self._chat,
+            **self._identity,
+        }
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]

@@ -1,9 +1,12 @@
 """The committed leaderboard: built from its entries, and every entry stands up to being played again."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from agents.load import EMBEDDED
+from agents.models.fingerprint import weights_fingerprint
 from benchmark.leaderboard import README_NAME, build_readme
 from benchmark.store import RunFolder
 from benchmark.validation import validate
@@ -13,7 +16,7 @@ ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json
 
 
 def test_the_players_of_the_project_have_entries():
-    assert {"random", "greedy", "planner"} <= set(ENTRIES)
+    assert {"random", "greedy", "planner", *EMBEDDED} <= set(ENTRIES)
 
 
 def test_the_page_is_what_the_entries_give(workplace):
@@ -26,6 +29,13 @@ def test_entries_come_from_clean_code():
         code = RunFolder.open(LEADERBOARDS / name).manifest["textbench"]
         assert code["commit"], name
         assert code["dirty"] is False, name
+
+
+@pytest.mark.parametrize("name", sorted(EMBEDDED))
+def test_entries_are_of_the_models_that_ship(name):
+    """Models and entries are made again together: textbench run, textbench submit."""
+    settings = RunFolder.open(LEADERBOARDS / name).manifest["agents"][0]["settings"]
+    assert settings["model_weights"] == weights_fingerprint(str(files("agents.models") / "tiny" / name))
 
 
 def test_an_entry_is_valid():

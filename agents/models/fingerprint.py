@@ -1,0 +1,43 @@
+"""Which weights answered: a local folder may hold others tomorrow under the same name, so a name says too little.
+
+Manifests, entries and the response cache carry this; without it a cache would answer for a model that was trained on.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+
+_SUFFIXES = (".safetensors", ".bin", ".pt", ".gguf")
+_WHOLE = 64 * 2**20
+_BLOCKS, _BLOCK = 1024, 64 * 2**10
+
+
+def weights_fingerprint(folder: str | Path) -> str | None:
+    """A short digest of the weight files in a folder; ``None`` where there are none (such as a name on the hub).
+
+    Files of more than 64 MiB count by their size and 1,024 blocks of 64 KiB spread evenly over them, so that large
+    models don't wait: training changes every block.
+    """
+    folder = Path(folder).expanduser()
+    files = sorted(file for file in folder.glob("*") if file.suffix in _SUFFIXES and file.is_file())
+    if not files:
+        return None
+    digest = sha256()
+    for file in files:
+        size = file.stat().st_size
+        digest.update(f"{file.name} {size}\n".encode())
+        with file.open("rb") as stream:
+            if size <= _WHOLE:
+                digest.update(stream.read())
+                continue
+            for index in range(_BLOCKS):
+                stream.seek(index * (size - _BLOCK) // (_BLOCKS - 1))
+                digest.update(stream.read(_BLOCK))
+    return digest.hexdigest()[:16]
+
+
+def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> dict[str, str]:
+    """What settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the hub."""
+    fingerprint = weights_fingerprint(path_or_repo)
+    if fingerprint is not None:
+        return {"weights": fingerprint}
+    return {"revision": commit} if commit else {}
