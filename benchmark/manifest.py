@@ -69,17 +69,27 @@ def check_same_settings(path: Path, old: Manifest, new: Manifest) -> None:
     Raises:
         UsageError: names the first setting that differs, with the old and the new value.
     """
-    for title, before, after in (
-        ("textbench version", old["textbench"]["version"], new["textbench"]["version"]),
-        *((name, old["settings"].get(name), new["settings"].get(name)) for name in new["settings"]),
-        *((f"scenario {name}", old["scenarios"].get(name), new["scenarios"].get(name)) for name in new["scenarios"]),
-        *_agent_differences(old, new),
+    again = f"go on with the old settings: textbench resume {path}"
+    restore = "put back what it was made with, and go on"
+    scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
+    for title, before, after, advice in (
+        ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
+        *((name, old["settings"].get(name), value, again) for name, value in new["settings"].items()),
+        *((*difference, restore) for difference in (*scenarios, *_agent_differences(old, new))),
     ):
         if before != after:
+            title, before, after = _innermost(title, before, after)
             raise UsageError(
-                f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or go on with "
-                f"the old settings: textbench resume {path}"
+                f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
             )
+
+
+def _innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
+    """The first difference inside two unequal values: a person shouldn't have to compare two whole mappings."""
+    while isinstance(before, Mapping) and isinstance(after, Mapping):
+        name = next(name for name in (*after, *before) if before.get(name) != after.get(name))
+        title, before, after = f"{title}, {name}", before.get(name), after.get(name)
+    return title, before, after
 
 
 def _agent_differences(old: Manifest, new: Manifest) -> list[tuple[str, Any, Any]]:

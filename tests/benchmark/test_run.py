@@ -100,6 +100,18 @@ def test_a_resume_with_other_code_is_refused(textbench, small_run):
     done = textbench("resume", small_run)
     assert done.code == 2
     assert "was made with textbench version = '0.0.1'" in done.err
+    assert "put back what it was made with" in done.err
+
+
+def test_a_resume_with_another_model_names_what_differs_alone(textbench, small_run):
+    manifest = json.loads((small_run / "manifest.json").read_text())
+    manifest["agents"][0]["settings"]["model_weights"] = "0123456789abcdef"
+    manifest["agents"][0]["settings"]["nested"] = {"same": 1}
+    (small_run / "manifest.json").write_text(json.dumps(manifest))
+    done = textbench("resume", small_run)
+    assert done.code == 2
+    assert "settings of agent random, model_weights = '0123456789abcdef', now it is None; choose another" in done.err
+    assert "nested" not in done.err
 
 
 @pytest.mark.parametrize("press", ["SIGINT", "SIGTERM"])
