@@ -70,7 +70,12 @@ def _pretrain(job: Job, experiment: Experiment, place: Path, report: Report) -> 
     from agents.models.tiny_lm import pretrain, save
 
     recipe = recipe_of(experiment.pretraining_settings(job.agent))
-    made = pretrain(recipe, on_progress=lambda progress: report(job.name, progress.step / progress.steps))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made = pretrain(
+        recipe,
+        on_progress=lambda progress: report(job.name, progress.step / progress.steps),
+        checkpoint=place.parent / "state.pt",
+    )
     save(made, place, command="textbench reproduce")
     return {"recipe": recipe.as_data, "losses": list(made.losses)}
 

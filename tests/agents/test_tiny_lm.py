@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,38 @@ def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
     assert "Limits" in card
     assert "frozen-lake 100.0%" in card
     assert TransformersModel.from_pretrained(tmp_path).settings["forward"] == "lean"
+
+
+def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    from agents.models.tiny_lm import pretrain
+    from agents.models.tiny_lm.imitation import Progress
+
+    class Stopped(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        seen.append(progress.step)
+        if progress.step == 14:
+            raise Stopped
+
+    seen: list[int] = []
+    recipe = Recipe(**SMALL | {"games": ("frozen-lake-training",), "examples": 100})
+    whole = pretrain(recipe)
+    file = tmp_path / "state.pt"
+    with pytest.raises(Stopped):
+        pretrain(recipe, on_progress=stop, checkpoint=file)
+    with pytest.raises(ValueError, match="another recipe"):
+        pretrain(replace(recipe, seed=1), checkpoint=file)
+    seen.clear()
+    parts = pretrain(recipe, on_progress=lambda progress: seen.append(progress.step), checkpoint=file)
+    assert seen == list(range(13, 21))  # from the last checkpoint on
+    assert parts.losses == whole.losses
+    for a, b in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not file.exists()
+    file.write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="delete it"):
+        pretrain(recipe, checkpoint=file)
 
 
 def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,12 @@
 only the positions that predict response tokens meet the output layer.
 """
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +29,7 @@ _WARMUP = 0.05  # share of the steps
 _WINDOW = 32  # batches that are sorted by length together
 _PART_TOKENS = 2048  # tokens whose gradient is computed at a time: small enough for a CPU's caches
 _TOKENIZER_EXAMPLES = 20_000
+_REPORTS_PER_CHECKPOINT = 4  # a checkpoint every 4% of the steps
 
 
 class Tokens(NamedTuple):
@@ -47,7 +51,8 @@ class Progress(NamedTuple):
 class Pretrained(NamedTuple):
     """A trained model, its tokenizer, and what is known about the training.
 
-    ``losses`` has the mean cross entropy in nats per response token of every 1% of the steps.
+    ``losses`` has the mean cross entropy in nats per response token of every 1% of the steps; ``seconds`` counts all
+    parts of a training that was interrupted, up to their last checkpoints.
     """
 
     model: Any
@@ -57,15 +62,25 @@ class Pretrained(NamedTuple):
     seconds: float
 
 
-def pretrain(recipe: Recipe, *, on_progress: Callable[[Progress], None] | None = None) -> Pretrained:
-    """Make a tiny model. Deterministic given the recipe, on one machine.
+def pretrain(
+    recipe: Recipe,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+) -> Pretrained:
+    """Make a tiny model. Deterministic given the recipe, on one machine, interrupted or not.
 
     Args:
         recipe: everything that decides the outcome.
         on_progress: called after every 1% of the steps.
+        checkpoint: a file that keeps the state, so that the same call goes on where it was stopped. It is removed
+            at the end.
 
     Returns:
         The model (a ``LlamaForCausalLM`` in evaluation mode on the CPU) and its tokenizer.
+
+    Raises:
+        ValueError: the checkpoint is of another recipe, or is none.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(recipe.threads)
@@ -75,8 +90,8 @@ def pretrain(recipe: Recipe, *, on_progress: Callable[[Progress], None] | None =
         tokenizer = make_tokenizer(examples)
         data = tokenize(examples, tokenizer)
         model = make_model(recipe, tokenizer)
-        losses = _train(model, data, recipe, on_progress)
-        return Pretrained(model.eval(), tokenizer, recipe, losses, time.perf_counter() - started)
+        losses, earlier = _train(model, data, recipe, on_progress, checkpoint)
+        return Pretrained(model.eval(), tokenizer, recipe, losses, earlier + time.perf_counter() - started)
     finally:
         torch.set_num_threads(threads)
 
@@ -173,17 +188,24 @@ def _batches(data: Sequence[Tokens], recipe: Recipe) -> Iterator[list[Tokens]]:
 
 
 def _train(
-    model: Any, data: Sequence[Tokens], recipe: Recipe, on_progress: Callable[[Progress], None] | None
-) -> tuple[float, ...]:
+    model: Any,
+    data: Sequence[Tokens],
+    recipe: Recipe,
+    on_progress: Callable[[Progress], None] | None,
+    checkpoint: Path | None,
+) -> tuple[tuple[float, ...], float]:
+    """Train in place; the losses, and the seconds that earlier parts of this training took."""
     decayed = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.steps))
+    trained = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    done, losses, earlier = _restore(checkpoint, recipe, trained)
     model.train()
     report_every = max(1, recipe.steps // 100)
-    started, losses, recent = time.perf_counter(), [], 0.0
-    for step, batch in zip(range(1, recipe.steps + 1), _batches(data, recipe), strict=False):
+    started, recent = time.perf_counter(), 0.0
+    for step, batch in enumerate(islice(_batches(data, recipe), done, recipe.steps), done + 1):
         predicted = sum(len(example.ids) - example.prompt_length for example in batch)
         for part in _parts(batch):
             loss = imitation_loss(model, part) / predicted
@@ -196,9 +218,41 @@ def _train(
         if step % report_every == 0:
             losses.append(recent / report_every)
             recent = 0.0
+            seconds = earlier + time.perf_counter() - started
+            if checkpoint is not None and step % (_REPORTS_PER_CHECKPOINT * report_every) == 0:
+                _keep(checkpoint, recipe, trained, step, losses, seconds)
             if on_progress is not None:
-                on_progress(Progress(step, recipe.steps, losses[-1], time.perf_counter() - started))
-    return tuple(losses)
+                on_progress(Progress(step, recipe.steps, losses[-1], seconds))
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    return tuple(losses), earlier
+
+
+def _keep(
+    file: Path, recipe: Recipe, trained: dict[str, Any], step: int, losses: Sequence[float], seconds: float
+) -> None:
+    """Write the state in one step: a crash leaves the old file or the new one."""
+    state = {name: part.state_dict() for name, part in trained.items()}
+    state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": list(losses), "seconds": seconds}
+    draft = file.with_name(f".{file.name}")
+    torch.save(state, draft)
+    draft.replace(file)
+
+
+def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tuple[int, list[float], float]:
+    """Steps, losses and seconds up to the checkpoint, whose state the parts take on; nothing without one."""
+    if file is None or not file.exists():
+        return 0, [], 0.0
+    try:
+        state = torch.load(file, weights_only=True)
+        made_by = state["recipe"]
+    except Exception as error:  # torch.load raises whatever its unpickler meets
+        raise ValueError(f"{file} is no checkpoint of a tiny model ({error}); delete it to begin anew") from error
+    if made_by != json.dumps(recipe.as_data):
+        raise ValueError(f"{file} is a checkpoint of another recipe, {made_by}; delete it to begin anew")
+    for name, part in trained.items():
+        part.load_state_dict(state[name])
+    return state["step"], state["losses"], state["seconds"]
 
 
 def _rate(step: int, steps: int) -> float:
