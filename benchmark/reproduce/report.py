@@ -32,6 +32,7 @@ def report_data(results: Results, experiment: Experiment, facts: Facts, notes: S
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
+        "bases": {name: dict(known) for name, known in results.bases.items()},
         "missing": list(results.missing),
         "seconds": sum(results.seconds.values()),
         "notes": list(notes),
@@ -76,6 +77,8 @@ def report_markdown(
     parts += [*(f"**Note.** {note}" for note in notes)]
     parts += ["## Claims", _claims_text(claims_of(results, experiment))]
     parts += [f"![{caption}]({name})" for name, caption in plots]
+    if any(known.get("losses") for known in results.bases.values()):
+        parts += ["## Bases", _bases_text(results)]
     parts += ["## Fresh episodes", _finals_text(results, experiment)]
     parts += ["## Arms and runs", _arms_text(results, experiment)]
     if results.controls:
@@ -126,6 +129,24 @@ _LEGEND = (
     "*undecided* otherwise. A claim of several figures holds when all of them do. Intervals against bases are from a "
     "bootstrap over runs and episodes, those between arms are Student's over runs paired by seed."
 )
+
+
+def _bases_text(results: Results) -> str:
+    rows = []
+    for name, known in results.bases.items():
+        recipe, losses = known.get("recipe"), known.get("losses")
+        if recipe and losses:
+            imitated = recipe["steps"] * recipe["batch_size"]
+            loss = f"{np.mean(losses[-_LAST_LOSSES:]):.4f}"
+            rows.append([name, f"{known['parameters']:,}", f"{imitated:,}", loss, duration(known["seconds"])])
+    note = (
+        "*Loss*: cross entropy on the demonstrator's responses, in nats per token, over the last "
+        f"{_LAST_LOSSES}% of the steps. A large base whose loss is above the small one's was not trained to its size."
+    )
+    return f"{note}\n\n{_table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
+
+
+_LAST_LOSSES = 5  # losses are means over 1% of the steps
 
 
 def _finals_text(results: Results, experiment: Experiment) -> str:

@@ -61,6 +61,15 @@ def results() -> Results:
         controls=({"agent": "small", **control}, {"agent": "train/frozen-lake/aaw/0", **control}),
         missing=("control/train/frozen-lake/aaw/0",),
         seconds={"pretrain/small": 70.0, "train/frozen-lake/aaw/0": 60.0},
+        bases={
+            "small": {
+                "parameters": 1000,
+                "seconds": 70.0,
+                "recipe": {"steps": 500, "batch_size": 32},
+                "losses": [3.0, 0.5, 0.25, 0.25, 0.25, 0.3],
+            },
+            "large": {"parameters": 20_000, "seconds": 1.0, "source": "tiny"},  # taken, not made
+        },
         code=("0.0, commit ba98765432ff",),
     )
 
@@ -105,6 +114,7 @@ def test_data_is_plain_json_without_nan(experiment: Experiment) -> None:
     assert data["runs"][0]["final"]["frozen-lake"]["returned"]["value"] == pytest.approx(0.9)
     assert data["curves"][0]["returns"] == [[0.25, 1.0, 0.75]]
     assert data["settings"]["seeds"] == 1
+    assert data["bases"]["small"]["losses"][0] == 3.0
 
 
 def test_fall_back_is_measured_from_a_runs_own_best() -> None:
