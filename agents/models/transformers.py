@@ -15,10 +15,12 @@ Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` 
 (``finish_reason`` ``"length"`` for the last two).
 """
 
+import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ from agents.models.base import Completion, Decoding
 from agents.models.decoder import GenericDecoder, LeanDecoder, TokenIds
 from agents.models.fingerprint import weights_identity
 from agents.models.llama_forward import unwrap, why_not
+from agents.models.plain_llama import LlamaForCausalLM as PlainLlama
+from agents.models.plain_llama import read_plain_llama
 from agents.models.sampler import Sampled, StopCheck, sample
 from agents.turn import Prompt, Usage
 
@@ -73,11 +77,14 @@ class TransformersModel:
         inner = unwrap(model)
         if tokenizer is None:
             raise ValueError("the model has no tokenizer; pass the one it was trained with as tokenizer=")
-        if not hasattr(inner, "generate") or getattr(inner.config, "is_encoder_decoder", False):
+        if not (hasattr(inner, "generate") or isinstance(inner, PlainLlama)) or getattr(
+            inner.config, "is_encoder_decoder", False
+        ):
             raise ValueError(f"{type(inner).__name__} is not a causal language model (…ForCausalLM)")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
-        self.model, self.tokenizer = model, tokenizer
+        self._model, self.tokenizer = model, tokenizer
+        self._load: Callable[[], Any] | None = None
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
@@ -122,23 +129,38 @@ class TransformersModel:
         """
         from agents.models.loading import load_model
 
-        model, tokenizer = load_model(
-            str(path_or_repo),
-            dtype=dtype,
-            device=device,
-            revision=revision,
-            adapter=None if adapter is None else str(adapter),
-            trust_remote_code=trust_remote_code,
-        )
+        def load() -> tuple[Any, Any]:
+            return load_model(
+                str(path_or_repo),
+                dtype=dtype,
+                device=device,
+                revision=revision,
+                adapter=None if adapter is None else str(adapter),
+                trust_remote_code=trust_remote_code,
+            )
+
+        plain = None if adapter is not None else _plain(path_or_repo, dtype=dtype, device=device)
+        model, tokenizer = load() if plain is None else plain
         identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
             identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
-        return cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens, identity=identity)
+        made = cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens, identity=identity)
+        if plain is not None:
+            made._load = lambda: load()[0]
+        return made
+
+    @property
+    def model(self) -> Any:
+        """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
+        if self._load is not None:
+            self._model, self._load = self._load(), None
+            self.decoder = LeanDecoder(self._model)
+        return self._model
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        device: torch.device = next(self.model.parameters()).device
+        device: torch.device = next(self._model.parameters()).device
         return device
 
     @property
@@ -146,8 +168,8 @@ class TransformersModel:
         """What decides the completions apart from prompts, decoding and seeds, as plain data for manifests."""
         return {
             "name": self.name,
-            "class": type(unwrap(self.model)).__name__,
-            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "class": type(unwrap(self._model)).__name__,
+            "dtype": str(next(self._model.parameters()).dtype).removeprefix("torch."),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
         }
@@ -185,8 +207,8 @@ class TransformersModel:
         limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
         check = self._check(decoding.stop)
         sampled: list[Sampled | None] = [None] * len(prompts)
-        training = self.model.training
-        self.model.eval()  # dropout must not blur what the sampled log-probabilities are
+        training = self._model.training
+        self._model.eval()  # dropout must not blur what the sampled log-probabilities are
         try:
             with torch.inference_mode(), self._few_threads():
                 for rows in self._batches(prompts, limits):
@@ -201,7 +223,7 @@ class TransformersModel:
                     for row, result in zip(rows, chunk, strict=True):
                         sampled[row] = result
         finally:
-            self.model.train(training)
+            self._model.train(training)
         return [result for result in sampled if result is not None]
 
     @contextmanager
@@ -308,6 +330,28 @@ class TransformersModel:
                 widest = len(prompts[row]) + limits[row]
             batches[-1].append(row)
         return batches
+
+
+def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[PlainLlama, Any] | None:
+    """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
+    from agents.models.loading import pick_device
+
+    folder = Path(path_or_repo).expanduser()
+    if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
+        return None
+    try:
+        if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _PLAIN_TOKENIZER:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if pick_device(device).type != "cpu" or (model := read_plain_llama(folder)) is None:
+        return None
+    from transformers import PreTrainedTokenizerFast
+
+    return model, PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+_PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
 
 def _backend(tokenizer: Any) -> Any:
