@@ -48,8 +48,8 @@ class LlamaForCausalLM(nn.Module):
         embedding = nn.Parameter(weights["model.embed_tokens.weight"])
         self.lm_head = _linear(embedding)  # tied
         self.model: Any = nn.Module()
-        self.model.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"], device="meta")
-        self.model.embed_tokens.weight = embedding
+        self.model.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"], _weight=embedding)
+        self.model.embed_tokens.weight = embedding  # not a copy of the parameter
         self.model.norm = _Weight(weights["model.norm.weight"])
         self.model.rotary_emb = _Rotary(config)
         self.model.layers = nn.ModuleList()

@@ -49,10 +49,11 @@ def test_embedded_models_play_without_importing_the_modelling_code(name: str) ->
         f"policy = load_agent({name!r})\n"
         "(episode,) = rollout(policy, [EpisodeTask.of('frozen-lake', 10_000)])\n"
         "assert all(step.valid for step in episode.steps)\n"
-        "print('transformers.modeling_utils' in sys.modules, type(policy.model.model).__module__)"
+        "slow = {'transformers.modeling_utils', 'torch._dynamo', 'sympy'} & set(sys.modules)\n"
+        "print(slow or 'none', type(policy.model.model).__module__)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert done.stdout.split() == ["False", "transformers.models.llama.modeling_llama"], done.stderr
+    assert done.stdout.split() == ["none", "transformers.models.llama.modeling_llama"], done.stderr
 
 
 @pytest.mark.parametrize("changes", [{}, {"head_dim": 8}, {"num_hidden_layers": 1, "num_key_value_heads": 4}])
