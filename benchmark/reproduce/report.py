@@ -138,7 +138,9 @@ def _bases_text(results: Results) -> str:
         if recipe and losses:
             imitated = recipe["steps"] * recipe["batch_size"]
             loss = f"{np.mean(losses[-_LAST_LOSSES:]):.4f}"
-            rows.append([name, f"{known['parameters']:,}", f"{imitated:,}", loss, duration(known["seconds"])])
+            source = known.get("source")
+            made = f"taken from {source}" if source else duration(known["seconds"])
+            rows.append([name, f"{known['parameters']:,}", f"{imitated:,}", loss, made])
     note = (
         "*Loss*: cross entropy on the demonstrator's responses, in nats per token, over the last "
         f"{_LAST_LOSSES}% of the steps. A large base whose loss is above the small one's was not trained to its size."
