@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 PICTURES = {
     "leaderboard": ("#leaderboard", "light"),
-    "replay": ("#replay?scenario=snake&a=planner&b=greedy&seed=40004&step=5", "dark"),
+    "replay": ("#replay?scenario=snake&a=tiny&b=tiny-msgrpo-snake&seed=40012&step=5", "dark"),
 }
 
 
