@@ -32,7 +32,10 @@ def report_data(results: Results, experiment: Experiment, facts: Facts, notes: S
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
-        "bases": {name: dict(known) for name, known in results.bases.items()},
+        "bases": {
+            name: {key: known[key] for key in ("parameters", "source", "recipe", "losses") if key in known}
+            for name, known in results.bases.items()
+        },
         "missing": list(results.missing),
         "seconds": sum(results.seconds.values()),
         "notes": list(notes),
