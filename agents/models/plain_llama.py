@@ -14,11 +14,9 @@ import torch
 from torch import Tensor, nn
 
 _LARGEST_FILE = 64 * 2**20  # bytes; above, reading takes the time and not the import
-_ATTENTION, _MLP = ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "up_proj", "down_proj")
-_NORMS = ("input_layernorm", "post_attention_layernorm")
 _NEEDED = (
-    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim"),
-    *("max_position_embeddings", "rms_norm_eps", "rope_parameters"),
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_parameters"),
 )
 _USUAL = {
     "architectures": ["LlamaForCausalLM"],
@@ -36,8 +34,11 @@ class LlamaForCausalLM(nn.Module):
 
     Args:
         config: the content of ``config.json``.
-        weights: ``{name: tensor}`` of ``model.safetensors``, as :func:`read_plain_llama` has checked them.
+        weights: ``{name: tensor}`` of ``model.safetensors``.
         eos_token_id: of ``generation_config.json``.
+
+    Raises:
+        RuntimeError: other tensors, or tensors of other shapes, than the configuration asks for.
     """
 
     def __init__(self, config: dict[str, Any], weights: dict[str, Tensor], eos_token_id: Any = None) -> None:
@@ -45,39 +46,35 @@ class LlamaForCausalLM(nn.Module):
         self.config = SimpleNamespace(**{"eos_token_id": None, "is_encoder_decoder": False, **config})
         self.config.get_text_config = lambda: self.config
         self.generation_config = SimpleNamespace(eos_token_id=eos_token_id)
-        embedding = nn.Parameter(weights["model.embed_tokens.weight"])
-        self.lm_head = _linear(embedding)  # tied
+        vocabulary, hidden = config["vocab_size"], config["hidden_size"]
         self.model: Any = nn.Module()
-        self.model.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"], _weight=embedding)
-        self.model.embed_tokens.weight = embedding  # not a copy of the parameter
-        self.model.norm = _Weight(weights["model.norm.weight"])
+        # a table of its own: on the meta device embeddings alone import torch's compiler to be initialised
+        self.model.embed_tokens = nn.Embedding(vocabulary, hidden, _weight=torch.empty(vocabulary, hidden))
+        self.model.layers = nn.ModuleList(_layer(config) for _ in range(config["num_hidden_layers"]))
+        self.model.norm = nn.RMSNorm(hidden)
         self.model.rotary_emb = _Rotary(config)
-        self.model.layers = nn.ModuleList()
-        for index in range(config["num_hidden_layers"]):
-            layer: Any = nn.Module()
-            layer.self_attn, layer.mlp = nn.Module(), nn.Module()
-            layer.self_attn.head_dim = config["head_dim"]
-            for owner, names in (("self_attn", _ATTENTION), ("mlp", _MLP)):
-                for name in names:
-                    weight = nn.Parameter(weights[f"model.layers.{index}.{owner}.{name}.weight"])
-                    setattr(getattr(layer, owner), name, _linear(weight))
-            for name in _NORMS:
-                setattr(layer, name, _Weight(weights[f"model.layers.{index}.{name}.weight"]))
-            self.model.layers.append(layer)
+        self.load_state_dict(weights, assign=True)
+        self.lm_head = _linear(hidden, vocabulary)
+        self.lm_head.weight = self.model.embed_tokens.weight  # tied
 
 
-class _Weight(nn.Module):
-    """A norm: its weight."""
+def _layer(config: dict[str, Any]) -> Any:
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    queries, keys = (config[f"num_{kind}_heads"] * config["head_dim"] for kind in ("attention", "key_value"))
+    layer: Any = nn.Module()
+    layer.input_layernorm, layer.post_attention_layernorm = nn.RMSNorm(hidden), nn.RMSNorm(hidden)
+    layer.self_attn, layer.mlp = nn.Module(), nn.Module()
+    layer.self_attn.head_dim = config["head_dim"]
+    layer.self_attn.q_proj, layer.self_attn.o_proj = _linear(hidden, queries), _linear(queries, hidden)
+    layer.self_attn.k_proj, layer.self_attn.v_proj = _linear(hidden, keys), _linear(hidden, keys)
+    layer.mlp.gate_proj, layer.mlp.up_proj = _linear(hidden, inner), _linear(hidden, inner)
+    layer.mlp.down_proj = _linear(inner, hidden)
+    return layer
 
-    def __init__(self, weight: Tensor) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(weight)
 
-
-def _linear(weight: nn.Parameter) -> nn.Linear:
-    made = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
-    made.weight = weight
-    return made
+def _linear(columns: int, rows: int) -> nn.Linear:
+    """A map without weights: they come from the file."""
+    return nn.Linear(columns, rows, bias=False, device="meta")
 
 
 class _Rotary(nn.Module):
@@ -118,11 +115,12 @@ def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
         weights = load_file(file)
     except (OSError, ValueError, AttributeError, SafetensorError):
         return None
-    if {name: tuple(tensor.shape) for name, tensor in weights.items()} != _shapes(config):
-        return None
     if any(tensor.dtype != torch.float32 for tensor in weights.values()):
         return None
-    return LlamaForCausalLM(config, weights, eos).eval()
+    try:
+        return LlamaForCausalLM(config, weights, eos).eval()
+    except (RuntimeError, TypeError):  # what the configuration says isn't in the file, or isn't a size
+        return None
 
 
 def _is_known(config: Any) -> bool:
@@ -136,28 +134,3 @@ def _is_known(config: Any) -> bool:
         and rope["rope_type"] == "default"
         and not {"quantization_config", "auto_map", "layer_types", "sliding_window"} & set(config)
     )
-
-
-def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """``{name: shape}`` of all tensors that such a model's file has."""
-    hidden, mlp = config["hidden_size"], config.get("intermediate_size", 0)
-    queries, keys = (config[f"num_{kind}_heads"] * config["head_dim"] for kind in ("attention", "key_value"))
-    of_layer: dict[str, tuple[int, ...]] = {
-        "self_attn.q_proj": (queries, hidden),
-        "self_attn.k_proj": (keys, hidden),
-        "self_attn.v_proj": (keys, hidden),
-        "self_attn.o_proj": (hidden, queries),
-        "mlp.gate_proj": (mlp, hidden),
-        "mlp.up_proj": (mlp, hidden),
-        "mlp.down_proj": (hidden, mlp),
-        **dict.fromkeys(_NORMS, (hidden,)),
-    }
-    return {
-        "model.embed_tokens.weight": (config["vocab_size"], hidden),
-        "model.norm.weight": (hidden,),
-        **{
-            f"model.layers.{index}.{name}.weight": shape
-            for index in range(config["num_hidden_layers"])
-            for name, shape in of_layer.items()
-        },
-    }

@@ -32,10 +32,9 @@ except ModuleNotFoundError as error:
     ) from error
 
 from agents.models.base import Completion, Decoding
-from agents.models.decoder import GenericDecoder, LeanDecoder, TokenIds
+from agents.models.decoder import LeanDecoder, TokenIds, make_decoder
 from agents.models.fingerprint import weights_identity
 from agents.models.llama_forward import unwrap, why_not
-from agents.models.plain_llama import LlamaForCausalLM as PlainLlama
 from agents.models.plain_llama import read_plain_llama
 from agents.models.sampler import Sampled, StopCheck, sample
 from agents.turn import Prompt, Usage
@@ -44,6 +43,7 @@ _CPU_CACHE_BYTES = 2**30
 _GPU_CACHE_SHARE = 0.5  # of the memory that is free when the first batch comes
 _REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
+_PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
 
 class TransformersModel:
@@ -77,9 +77,8 @@ class TransformersModel:
         inner = unwrap(model)
         if tokenizer is None:
             raise ValueError("the model has no tokenizer; pass the one it was trained with as tokenizer=")
-        if not (hasattr(inner, "generate") or isinstance(inner, PlainLlama)) or getattr(
-            inner.config, "is_encoder_decoder", False
-        ):
+        generates = hasattr(inner, "generate") or why_not(model) is None  # what runs lean needs no method for it
+        if not generates or getattr(inner.config, "is_encoder_decoder", False):
             raise ValueError(f"{type(inner).__name__} is not a causal language model (…ForCausalLM)")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
@@ -88,7 +87,7 @@ class TransformersModel:
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
-        self.decoder = LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
+        self.decoder = make_decoder(model, lean=lean)
         self.context_length: int | None = getattr(inner.config.get_text_config(), "max_position_embeddings", None)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._backend = _backend(tokenizer)
@@ -154,7 +153,7 @@ class TransformersModel:
         """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
         if self._load is not None:
             self._model, self._load = self._load(), None
-            self.decoder = LeanDecoder(self._model)
+            self.decoder = make_decoder(self._model)
         return self._model
 
     @property
@@ -332,7 +331,7 @@ class TransformersModel:
         return batches
 
 
-def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[PlainLlama, Any] | None:
+def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
     """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
     from agents.models.loading import pick_device
 
@@ -349,9 +348,6 @@ def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[PlainL
     from transformers import PreTrainedTokenizerFast
 
     return model, PreTrainedTokenizerFast.from_pretrained(folder)
-
-
-_PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
 
 def _backend(tokenizer: Any) -> Any:
