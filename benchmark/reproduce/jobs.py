@@ -96,8 +96,7 @@ class Folder:
         except ValueError as error:
             raise UsageError(f"{file} isn't a reproduction's settings ({error}); choose another --out") from None
         differences = experiment.differences(before)
-        then = before.get("seeds")
-        more_seeds = isinstance(then, int) and experiment.seeds > then
+        more_seeds = isinstance(before.get("seeds"), int) and experiment.seeds > before["seeds"]
         if more_seeds:
             del differences["seeds"]
         for name, (now, then) in differences.items():
