@@ -6,6 +6,7 @@ interrupted (the checkpoint is written and the command that goes on is printed).
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -149,4 +150,6 @@ def _source(config: MSGRPOConfig) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to stop, and finalizers would print a traceback
+    sys.exit(code)

@@ -5,6 +5,7 @@ interrupted. Only what a command needs is imported, and only when it runs: ``--h
 """
 
 import os
+import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -75,6 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # textbench ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
         return 0
+
+
+def console_main() -> NoReturn:
+    """The process ``textbench``: :func:`main`, then the end, in which Ctrl-C has nothing left to stop."""
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a finalizer that it meets would print a traceback
+    sys.exit(code)
 
 
 def _dispatch(arguments: list[str]) -> int:

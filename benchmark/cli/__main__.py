@@ -1,7 +1,5 @@
 """``python -m benchmark.cli``: the command without its script."""
 
-import sys
+from benchmark.cli import console_main
 
-from benchmark.cli import main
-
-sys.exit(main())
+console_main()

@@ -1,16 +1,19 @@
 """All jobs of a reproduction in several processes: which is next, how far each is, and what happens when one fails.
 
 Workers live in process groups of their own, so Ctrl-C reaches only this process, which passes it on once: a training
-run then writes its checkpoint, and the next start goes on from there.
+run then writes its checkpoint, and the next start goes on from there. A worker hears it only while it does a job:
+raised while Python starts, or runs finalizers at its end, it would be a traceback on the terminal.
 """
 
 import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
@@ -110,7 +113,12 @@ def _hear(connection: Connection, job: Job, display: Display, folder: Folder) ->
 def _start(context: Any, experiment: Experiment, path: Path) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, experiment, path), daemon=True)
-    process.start()
+    resource_tracker.ensure_running()  # else started with the first worker, and then it unblocks what is blocked here
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()  # which inherits the mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     theirs.close()
     return _Worker(process, ours)
 
@@ -134,17 +142,21 @@ def _stop(workers: Sequence[_Worker], *, interrupt: bool) -> None:
 def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
     """A worker's life: do what comes until nothing more comes."""
     os.setpgrp()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
+    sys.unraisablehook = _hide_interrupt
+    stop = _Stop()
     folder = Folder(path)
     try:
         from benchmark.reproduce.work import do
 
-        throttle = _Throttle(connection)
+        throttle = _Throttle(connection, stop)
         while (job := connection.recv()) is not None:
             try:
-                do(job, experiment, folder, throttle)
+                with stop.heard():
+                    do(job, experiment, folder, throttle)
                 connection.send(("done", None))
             except Exception as error:  # noqa: BLE001 - whatever it is, the person at the terminal must see it
+                if stop.wanted:
+                    return  # what a library made of Ctrl-C
                 with (path / "errors.txt").open("a", encoding="utf-8") as file:
                     file.write(f"{job.name}\n{traceback.format_exc()}\n")
                 connection.send(("error", f"{type(error).__name__}: {error}"))
@@ -152,13 +164,50 @@ def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
         return  # the parent wants us to stop, or is gone
 
 
+def _hide_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Say nothing of Ctrl-C in a finalizer, where Python can't raise it; :class:`_Stop` remembers it."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+
+
+class _Stop:
+    """Ctrl-C in a worker: raised where a job is done, else only remembered.
+
+    Attributes:
+        wanted: whether it came.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = self._heard = False
+        signal.signal(signal.SIGINT, self._take)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since _start
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        self.wanted = True
+        if self._heard:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Within this, Ctrl-C raises ``KeyboardInterrupt``; so does one that came before."""
+        self._heard = True
+        try:
+            if self.wanted:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._heard = False
+
+
 class _Throttle:
     """Sends progress at most every half a second."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection, self._sent = connection, 0.0
+    def __init__(self, connection: Connection, stop: _Stop) -> None:
+        self._connection, self._stop, self._sent = connection, stop, 0.0
 
     def __call__(self, job: str, share: float) -> None:
+        if self._stop.wanted:
+            raise KeyboardInterrupt  # it was lost in a finalizer
         now = time.monotonic()
         if now - self._sent >= 0.5:
             self._sent = now
