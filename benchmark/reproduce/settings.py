@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.errors import UsageError, unknown_name
+from benchmark.plan import PAPER_SCENARIOS
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "miniature")
@@ -66,7 +67,7 @@ class Experiment:
     by_game: Mapping[str, Table] = field(default_factory=dict)
     seeds: int = 5
     iterations: int = 100
-    scenarios: tuple[str, ...] = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+    scenarios: tuple[str, ...] = PAPER_SCENARIOS
     evaluate_every: int = 10
     evaluation_episodes: int = 50
     final_episodes: int = 500
