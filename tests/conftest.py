@@ -1,10 +1,17 @@
-"""For all tests: Ctrl-C works, however they were started."""
+"""For all tests: Ctrl-C works, however they were started; and the longest test comes first."""
 
 import contextlib
 import signal
+
+import pytest
 
 # What a shell starts in the background ignores Ctrl-C, and so does everything that it starts in turn; the tests of
 # Ctrl-C would then wait for what can't come. (Python's own handler is not passed on, so children get the default.)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The README's commands take two minutes: begun last, they would leave the other worker idle."""
+    items.sort(key=lambda item: item.name != "test_commands_in_order")
