@@ -7,18 +7,16 @@ this.
 import json
 import secrets
 import shlex
-import signal
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from benchmark.errors import BenchmarkError, StorageError, UsageError
+from benchmark.interrupt import sigterm_interrupts
 from benchmark.manifest import check_same_settings, finish_session, new_manifest, start_session
 from benchmark.options import COUNTING, OPERATING, RunOptions
 from benchmark.plan import Matchup, Plan
@@ -183,24 +181,6 @@ def print_leaderboard(document: Mapping[str, Any]) -> None:
 def resume_command(path: Path) -> str:
     """The command that goes on."""
     return f"textbench resume {shlex.quote(str(path))}"
-
-
-@contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """A terminated process (a batch system's time limit) ends as with Ctrl-C: what was played is kept."""
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread (a notebook's worker): signals aren't ours to handle
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _meter(plan: Plan, folder: RunFolder) -> Meter:

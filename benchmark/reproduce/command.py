@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmark.errors import UsageError
+from benchmark.interrupt import sigterm_interrupts
 from benchmark.locking import FolderLock
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay, duration
@@ -95,7 +96,7 @@ def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: 
         options,
     )
     done = {job.name for job in jobs if folder.is_done(job.name)}
-    with ProgressDisplay(seconds, done, options.processes, quiet=options.quiet) as display:
+    with sigterm_interrupts(), ProgressDisplay(seconds, done, options.processes, quiet=options.quiet) as display:
         try:
             run_jobs(experiment, folder, jobs, options.processes, display)
         except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from benchmark.errors import BenchmarkError
 from benchmark.reproduce.jobs import Folder, Job
@@ -59,7 +59,6 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     workers = [_start(context, experiment, folder.path) for _ in range(min(processes, len(waiting)))]
     busy: dict[Connection, tuple[Job, float]] = {}
-    before = signal.signal(signal.SIGTERM, _interrupt)  # a polite kill ends as Ctrl-C does
     try:
         while waiting or busy:
             for worker in workers:
@@ -77,13 +76,7 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
     except BaseException:
         _stop(workers, interrupt=True)
         raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
     _stop(workers, interrupt=False)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _next(waiting: Sequence[Job], folder: Folder) -> Job | None:
@@ -142,7 +135,6 @@ def _stop(workers: Sequence[_Worker], *, interrupt: bool) -> None:
 def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
     """A worker's life: do what comes until nothing more comes."""
     os.setpgrp()
-    sys.unraisablehook = _hide_interrupt
     stop = _Stop()
     folder = Folder(path)
     try:
@@ -164,14 +156,8 @@ def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
         return  # the parent wants us to stop, or is gone
 
 
-def _hide_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Say nothing of Ctrl-C in a finalizer, where Python can't raise it; :class:`_Stop` remembers it."""
-    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(unraisable)
-
-
 class _Stop:
-    """Ctrl-C in a worker: raised where a job is done, else only remembered.
+    """Ctrl-C in a worker: raised where a job is done, else only remembered; made once in the process's life.
 
     Attributes:
         wanted: whether it came.
@@ -179,6 +165,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.wanted = self._heard = False
+        sys.unraisablehook = _hide_interrupt
         signal.signal(signal.SIGINT, self._take)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since _start
 
@@ -187,16 +174,26 @@ class _Stop:
         if self._heard:
             raise KeyboardInterrupt
 
+    def check(self) -> None:
+        """Raise the ``KeyboardInterrupt`` that came before this, or that was lost in a finalizer."""
+        if self.wanted:
+            raise KeyboardInterrupt
+
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
         """Within this, Ctrl-C raises ``KeyboardInterrupt``; so does one that came before."""
         self._heard = True
         try:
-            if self.wanted:
-                raise KeyboardInterrupt
+            self.check()
             yield
         finally:
             self._heard = False
+
+
+def _hide_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Say nothing of Ctrl-C in a finalizer, where Python can't raise it; :class:`_Stop` remembers it."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
 
 
 class _Throttle:
@@ -206,8 +203,7 @@ class _Throttle:
         self._connection, self._stop, self._sent = connection, stop, 0.0
 
     def __call__(self, job: str, share: float) -> None:
-        if self._stop.wanted:
-            raise KeyboardInterrupt  # it was lost in a finalizer
+        self._stop.check()
         now = time.monotonic()
         if now - self._sent >= 0.5:
             self._sent = now

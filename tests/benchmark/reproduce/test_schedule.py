@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -67,7 +66,6 @@ def _lose_it(connection: Connection) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0)
 
-    sys.unraisablehook = schedule._hide_interrupt
     stop = schedule._Stop()
     throttle = schedule._Throttle(connection, stop)
     with stop.heard():
