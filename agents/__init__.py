@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agents.episode import Episode, Step
+    from agents.episode import Episode, EpisodeTask, Step
     from agents.load import load_agent
+    from agents.loop.rollout import rollout
     from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
     from agents.models.cache import ResponseCache
     from agents.models.scripted import ScriptedModel
     from agents.policy import LanguageAgentPolicy
     from agents.prompt import PromptMap, PromptTexts
-    from agents.rollout import EpisodeTask, rollout
     from agents.turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
 
 _MODULE_OF = {
@@ -24,7 +24,7 @@ _MODULE_OF = {
     "Completion": "agents.models.base",
     "Decoding": "agents.models.base",
     "Episode": "agents.episode",
-    "EpisodeTask": "agents.rollout",
+    "EpisodeTask": "agents.episode",
     "LanguageAgentPolicy": "agents.policy",
     "LanguageModel": "agents.models.base",
     "Message": "agents.turn",
@@ -38,6 +38,7 @@ _MODULE_OF = {
     "TurnRequest": "agents.turn",
     "Usage": "agents.turn",
     "load_agent": "agents.load",
+    "rollout": "agents.loop.rollout",
 }
 
 __all__ = [
@@ -65,8 +66,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "rollout":  # the submodule of this name, which can be called like its function
-        return import_module("agents.rollout")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)

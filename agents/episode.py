@@ -1,8 +1,68 @@
-"""One played episode, as data: what the loop yields, the trainer learns from and the benchmark stores."""
+"""One episode as data: what is to be played (`EpisodeTask`), and what the loop yields of it (`Step`, `Episode`)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from agents.turn import Turn
+from textgames.names import did_you_mean
+
+if TYPE_CHECKING:
+    from textgames.scenarios import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeTask:
+    """One episode to play: which game, from which seeds.
+
+    Attributes:
+        scenario: what results call it: a scenario's name or the environment id.
+        env_id: the environment's id, ``"TextSnake-v0"``.
+        kwargs: the environment's keyword arguments.
+        seed: drives the layout (unless ``layout_seed`` is given), the transitions and the sampling noise.
+        layout_seed: fixes the initial state alone: tasks that share it and differ in ``seed`` start from the same state
+            and differ in transitions and in sampling noise (the groups of MS-GRPO).
+        noise: more entropy for sampling alone, for repeated plays of one seed; the transitions stay the seed's.
+    """
+
+    scenario: str
+    env_id: str
+    seed: int
+    layout_seed: int | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    noise: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        scenario: "Scenario | str",
+        seed: int,
+        *,
+        layout_seed: int | None = None,
+        noise: tuple[int, ...] = (),
+        **settings: Any,
+    ) -> "EpisodeTask":
+        """The episode of a scenario (its name or the object) or of a bare environment id, with this seed.
+
+        Args:
+            settings: environment settings that override the scenario's, ``format_penalty=1.0``.
+
+        Raises:
+            ValueError: neither a scenario nor a registered id.
+        """
+        import textgames
+
+        if isinstance(scenario, str) and scenario in textgames.SCENARIOS:
+            scenario = textgames.SCENARIOS[scenario]
+        if isinstance(scenario, str):
+            if ":" not in scenario and scenario not in textgames.registered_ids():
+                known = (*textgames.SCENARIOS, *textgames.registered_ids())
+                raise ValueError(
+                    f"unknown scenario {scenario!r}{did_you_mean(scenario, known)}; there are {', '.join(known)}"
+                )
+            return cls(scenario, scenario, seed, layout_seed, settings, noise)
+        kwargs = {**scenario.kwargs, "max_steps": scenario.horizon, **settings}
+        return cls(scenario.name, scenario.env_id, seed, layout_seed, kwargs, noise)
 
 
 @dataclass(frozen=True, slots=True)

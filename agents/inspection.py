@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agents.episode import Episode, Step
-from agents.rollout import EpisodeTask, rollout
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.rollout import rollout
 from agents.turn import Policy, Prompt, TurnRequest
 from textgames.action_text import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
 from textgames.tsmg import TSMG
@@ -280,8 +280,8 @@ def _lake_solver(game: Any) -> Any:
 
 
 def _snake_solver(game: Any) -> Any:
+    from textgames.snake.reading import read_observation
     from textgames.snake.solver import SnakeSearch
-    from textgames.snake.text import read_observation
 
     search = SnakeSearch(game)
 

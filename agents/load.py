@@ -12,8 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from agents._words import did_you_mean
 from agents.turn import Policy
+from textgames.names import did_you_mean
 
 ENTRY_POINT_GROUP = "textbench.agents"
 """Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``."""
@@ -30,7 +30,7 @@ EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
 EMBEDDED_ALIASES = {"tiny-msgrpo": "tiny-msgrpo-frozen-lake"}
 """Other specs for them: the post-trained model, without saying on what, is the one of the paper's headline game."""
 
-_EMBEDDED_FOLDER = Path(__file__).parent / "models" / "tiny"
+_EMBEDDED_FOLDER = Path(__file__).parent / "tiny" / "weights"
 _DECODING = ("temperature", "top_p", "max_tokens", "stop")
 _PROMPT = ("mode", "history", "prompts", "system")
 _POLICY = (*_DECODING, *_PROMPT, "prompt_map", "decoding", "name", "cache")
@@ -150,7 +150,7 @@ def _openai(model: str, options: Mapping[str, Any]) -> Any:
 
 
 def _transformers(path_or_repo: str, options: Mapping[str, Any]) -> Any:
-    from agents.models.transformers import TransformersModel
+    from agents.models.local.transformers import TransformersModel
 
     return TransformersModel.from_pretrained(path_or_repo, **_some(options, _TRANSFORMERS))
 

@@ -126,8 +126,8 @@ class AsyncLanguageAgentPolicy(LanguageAgentPolicy):
     """A player whose model is behind a server; also usable as a batched one through :meth:`act`.
 
     Args:
-        max_concurrency: the most requests in flight during one :meth:`act`. The loop (:func:`agents.rollout.rollout`)
-            has its own limit and doesn't use this one.
+        max_concurrency: the most requests in flight during one :meth:`act`. The loop
+            (:func:`agents.loop.rollout.rollout`) has its own limit and doesn't use this one.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from agents._words import did_you_mean
 from agents.turn import Message, Prompt, TurnRequest
+from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")

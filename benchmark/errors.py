@@ -1,7 +1,6 @@
 """What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable
 
 
 class BenchmarkError(Exception):
@@ -30,10 +29,6 @@ class InvalidEntryError(BenchmarkError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that doesn't exist: quotes it and says what it may have meant, or what there is."""
+    from textgames.names import nearest_or_all  # here, since the package brings gymnasium, which --help can do without
+
     return UsageError(f"no {kind} named {name!r}; {nearest_or_all(name, sorted(known))}")
-
-
-def nearest_or_all(name: str, names: Sequence[str]) -> str:
-    """What a name may have meant, or else all that there are, as the second half of a sentence."""
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names) or 'none'}"

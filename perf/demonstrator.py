@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from agents.models.tiny_lm.demonstrator import Demonstrator, Style
+from agents.tiny.demonstrator import Demonstrator, Style
 from benchmark.reproduce.settings import read_experiment
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario

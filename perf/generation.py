@@ -26,15 +26,15 @@ import torch
 
 import agents
 from agents.models.base import Decoding
-from agents.models.linear import linear
-from agents.models.tiny_lm.imitation import demonstrate, make_model, make_tokenizer
-from agents.models.tiny_lm.recipe import Recipe
-from agents.models.transformers import TransformersModel
+from agents.models.local.linear import linear
+from agents.models.local.transformers import TransformersModel
 from agents.prompt import PromptMap
+from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
+from agents.tiny.recipe import Recipe
 from agents.turn import Prompt, TurnRequest
 from textgames.scenarios import SCENARIOS
 
-SHIPPED = Path(agents.__file__).parent / "models" / "tiny" / "tiny"
+SHIPPED = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 
 
 def frozen_lake_prompts(count: int) -> list[Prompt]:
@@ -112,7 +112,7 @@ def products_of_a_step(
     model: TransformersModel, batch: int, product: Callable[..., torch.Tensor]
 ) -> tuple[list[Callable[[], object]], float]:
     """The matrix products of one decoding step on ``batch`` rows, with nothing around them, and their operations."""
-    from agents.models.llama_forward import read_weights
+    from agents.models.local.llama_forward import read_weights
 
     with torch.no_grad():
         weights = read_weights(model.model)

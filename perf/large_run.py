@@ -2,7 +2,7 @@
 
     python perf/large_run.py [--episodes 100000]
 
-The named peer is :func:`agents.rollout.rollout` alone, with the same agent and scenarios and nothing kept: what is
+The named peer is :func:`agents.loop.rollout.rollout` alone, with the same agent and scenarios and nothing kept: what is
 above it is the price of writing every episode down and of the leaderboard. Memory is the peak of a process.
 """
 
@@ -38,9 +38,10 @@ def command(*arguments: str) -> tuple[float, float]:
 
 def bare_loop(episodes: int) -> float:
     """Processor seconds of the loop alone, per episode."""
+    from agents.episode import EpisodeTask
     from agents.load import load_agent
-    from agents.rollout import EpisodeTask, rollout
-    from benchmark.plan import PAPER_SCENARIOS
+    from agents.loop.rollout import rollout
+    from benchmark.runs.plan import PAPER_SCENARIOS
     from textgames.scenarios import SCENARIOS
 
     tasks = chain.from_iterable(

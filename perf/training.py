@@ -35,10 +35,10 @@ import torch
 
 from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.distributed import SingleProcess
-from agents.msgrpo.packing import TokenRow
-from agents.msgrpo.scorer import TokenScorer, choose_ways
-from agents.msgrpo.update import Learner, TrainingRow, make_optimizer
+from agents.msgrpo.learner.distributed import SingleProcess
+from agents.msgrpo.learner.packing import TokenRow
+from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.update import Learner, TrainingRow, make_optimizer
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
@@ -52,10 +52,10 @@ SCENARIO = "frozen-lake"
 
 def tiny_model(folder: str | None) -> tuple[Any, Any]:
     """A pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a minute)."""
-    from agents.models.loading import load_model
+    from agents.models.local.loading import load_model
 
     if folder is None:
-        from agents.models.tiny_lm import Recipe, pretrain
+        from agents.tiny import Recipe, pretrain
 
         made = pretrain(Recipe.quick(hidden_size=128, intermediate_size=352, steps=200, examples=5_000))
         return made.model, made.tokenizer
@@ -395,7 +395,7 @@ def matmul_rate(rows: int, inner: int, columns: int) -> float:
 
 def rate_table(folder: str | None) -> None:
     """Print the update's and the sampler's rate beside that of plain products of their shapes."""
-    from agents.models.transformers import TransformersModel
+    from agents.models.local.transformers import TransformersModel
 
     model, tokenizer = tiny_model(folder)
     shape = model.config

@@ -22,7 +22,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from textgames.episode_rules import did_you_mean
+from textgames.names import did_you_mean
 from textgames.registry import game_of, parallel_env, settings_of
 from textgames.tsmg import TSMG
 

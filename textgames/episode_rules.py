@@ -5,15 +5,15 @@ unreadable response, and when it is an error to go on. It lives here once; ``sol
 ``vector_env`` only arrange it.
 """
 
-import difflib
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode")
@@ -107,12 +107,6 @@ class EpisodeRules(NamedTuple):
         if unreadable is not None:
             reward -= self.format_penalty
         return state, reward, terminated, action, unreadable
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the known word nearest to the given one, or nothing."""
-    near = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:

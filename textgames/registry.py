@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import pettingzoo
 
-from textgames.episode_rules import ENVIRONMENT_SETTINGS, did_you_mean, game_settings, load_game, make_game
+from textgames.episode_rules import ENVIRONMENT_SETTINGS, game_settings, load_game, make_game
+from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.episode_rules import did_you_mean
+from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 _CELL_PIXELS = 32

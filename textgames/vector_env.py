@@ -17,7 +17,8 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, did_you_mean, layout_generator, make_game
+from textgames.episode_rules import EpisodeRules, layout_generator, make_game
+from textgames.names import did_you_mean
 from textgames.render import check_render_mode, render_state
 from textgames.solo_env import TextGameEnv
 from textgames.spaces import ObservationText, ResponseText

@@ -8,8 +8,8 @@ import numpy as np
 from agents.baselines.scripted_player import Choice
 from agents.turn import TurnRequest
 from textgames.snake.game import Snake
+from textgames.snake.reading import read_observation
 from textgames.snake.solver import SnakeSearch, greedy_action
-from textgames.snake.text import read_observation
 
 _BOARD = re.compile(r"Board: (\d+) wide, (\d+) high\.")
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)

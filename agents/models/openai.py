@@ -14,9 +14,9 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents.models._chat_answers import BadAnswerError, read_completion
-from agents.models._secrets import Endpoint, Redactor
 from agents.models.base import Completion, Decoding
+from agents.models.chat_answers import BadAnswerError, read_completion
+from agents.models.secrets import Endpoint, Redactor
 from agents.turn import Prompt
 
 if TYPE_CHECKING:

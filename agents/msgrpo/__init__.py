@@ -7,13 +7,13 @@ package does not import torch; the names that need it are loaded when they are u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agents.msgrpo.advantages import episode_return, group_advantages
-from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.options import ConfigError
-from agents.msgrpo.sampling import sample_episodes, sampled_advantages
+from agents.msgrpo.credit.advantages import episode_return, group_advantages
+from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.options import ConfigError
 
 if TYPE_CHECKING:
-    from agents.msgrpo.loss import policy_loss
+    from agents.msgrpo.learner.loss import policy_loss
     from agents.msgrpo.trainer import MSGRPOTrainer
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "sampled_advantages",
 ]
 
-_NEED_TORCH = {"policy_loss": "agents.msgrpo.loss", "MSGRPOTrainer": "agents.msgrpo.trainer"}
+_NEED_TORCH = {"policy_loss": "agents.msgrpo.learner.loss", "MSGRPOTrainer": "agents.msgrpo.trainer"}
 
 
 def __getattr__(name: str) -> Any:

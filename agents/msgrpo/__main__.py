@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import agents
-from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.options import ConfigError
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.options import ConfigError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     """The settings: of the file, or of the run that is resumed, with overrides."""
     if options.resume:
-        from agents.msgrpo.checkpoint import CONFIG, find_checkpoint, run_folder
+        from agents.msgrpo.run.checkpoint import CONFIG, find_checkpoint, run_folder
 
         checkpoint = find_checkpoint(options.resume)
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
@@ -63,9 +63,9 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
-    from agents.msgrpo.rollouts import RolloutError
-    from agents.msgrpo.scorer import UnusableModelError
+    from agents.msgrpo.learner.scorer import UnusableModelError
     from agents.msgrpo.trainer import MSGRPOTrainer, TrainingDivergedError
+    from agents.msgrpo.trajectories import RolloutError
 
     try:
         model, tokenizer = load(config)
@@ -89,7 +89,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     Raises:
         ConfigError: none named, or it can't be loaded.
     """
-    from agents.models.loading import load_model
+    from agents.models.local.loading import load_model
 
     if not config.model:
         raise ConfigError(
@@ -128,15 +128,15 @@ def _device(config: MSGRPOConfig) -> str:
 def _source(config: MSGRPOConfig) -> str:
     """The folder or name that ``config.model`` stands for; ``tiny-quick`` is made there if it isn't yet."""
     if config.model == "tiny":
-        folder = Path(agents.__file__).parent / "models" / "tiny" / "tiny"
+        folder = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
         if not (folder / "config.json").is_file():
             raise ConfigError(
-                "model = 'tiny': this version doesn't ship it; make one with python -m agents.models.tiny_lm --out DIR"
+                "model = 'tiny': this version doesn't ship it; make one with python -m agents.tiny --out DIR"
             )
         return str(folder)
     if config.model != "tiny-quick":
         return config.model
-    from agents.models.tiny_lm import Recipe, pretrain, save
+    from agents.tiny import Recipe, pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():

@@ -28,20 +28,31 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.episode import Episode
+from agents.episode import Episode, EpisodeTask
+from agents.loop.rollout import rollout
 from agents.models.base import Decoding
-from agents.models.transformers import TransformersModel
-from agents.msgrpo import checkpoint as checkpoints
-from agents.msgrpo.advantages import group_advantages
-from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.distributed import Processes, current_processes
-from agents.msgrpo.engine import CopyEngine, LiveEngine, RolloutEngine, merged_weights
-from agents.msgrpo.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
-from agents.msgrpo.interrupt import uninterrupted
-from agents.msgrpo.options import ConfigError
-from agents.msgrpo.prepare import autocast_dtype, load_weights, make_reference, prepare_model
-from agents.msgrpo.progress import RunLog
-from agents.msgrpo.rollouts import (
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.credit.advantages import group_advantages
+from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
+from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
+from agents.msgrpo.learner.distributed import Processes, current_processes
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
+from agents.msgrpo.learner.scorer import TokenScorer, UnusableModelError, choose_ways
+from agents.msgrpo.learner.update import (
+    DivergenceError,
+    Learner,
+    TrainingRow,
+    UpdateStats,
+    learning_rate,
+    make_optimizer,
+)
+from agents.msgrpo.run import checkpoint as checkpoints
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
+from agents.msgrpo.run.interrupt import uninterrupted
+from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.run.progress import RunLog
+from agents.msgrpo.trajectories import (
     Game,
     Trajectory,
     check_batch_size,
@@ -53,19 +64,8 @@ from agents.msgrpo.rollouts import (
     training_tasks,
     trajectories,
 )
-from agents.msgrpo.sampling import sample_episodes, sampled_advantages
-from agents.msgrpo.scorer import TokenScorer, UnusableModelError, choose_ways
-from agents.msgrpo.update import (
-    DivergenceError,
-    Learner,
-    TrainingRow,
-    UpdateStats,
-    learning_rate,
-    make_optimizer,
-)
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-from agents.rollout import EpisodeTask, rollout
 
 Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 """An evaluation from outside: policy, game, number of episodes -> complete episodes."""
@@ -84,7 +84,7 @@ class MSGRPOTrainer:
         game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
         config: the settings; the defaults are the author's for a model of 3 billion parameters.
         engine: samples the rollouts in place of the live model, and is sent new weights after every update.
-        evaluate: plays evaluation episodes in place of :func:`agents.rollout.rollout`.
+        evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
         processes: the other processes; found out from the launcher's environment by default.
         quiet: nothing in the terminal.
 

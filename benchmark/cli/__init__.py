@@ -9,7 +9,6 @@ import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
 
@@ -47,10 +46,11 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the sentence and leave."""
         if message.startswith("unrecognized arguments: "):
+            from textgames.names import did_you_mean
+
             flag = message.split(": ", 1)[1].split()[0]
             known = [name for action in self._actions for name in action.option_strings]
-            close = get_close_matches(flag.split("=")[0], known, n=1)
-            message = f"there is no option {flag!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+            message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
         self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
 
 
@@ -90,7 +90,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(_overview())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        from benchmark.manifest import code_version
+        from benchmark.runs.provenance import code_version
 
         code = code_version()
         commit = (
@@ -141,7 +141,7 @@ def _overview() -> str:
 
 def _say(message: str, arguments: Sequence[str]) -> None:
     """An error for a person: on stderr, without keys."""
-    from benchmark.redaction import Redactor
+    from benchmark.runs.redaction import Redactor
 
     urls = [word.partition("=")[2] if word.startswith("--") else word for word in arguments if "://" in word]
     print(f"textbench: {Redactor.from_environment(urls).scrub(message)}", file=sys.stderr)

@@ -26,13 +26,13 @@ def run(args: Namespace) -> int:
     from pathlib import Path
 
     from benchmark.cli.sources import given_or_newest
-    from benchmark.comparison import compare
     from benchmark.errors import UsageError, unknown_name
-    from benchmark.results import read_results
-    from benchmark.scores import rating_rows
-    from benchmark.session import Output
-    from benchmark.store import MANIFEST_NAME
-    from benchmark.tables import (
+    from benchmark.play.session import Output
+    from benchmark.runs.folder import MANIFEST_NAME
+    from benchmark.score.comparison import compare
+    from benchmark.score.results import read_results
+    from benchmark.score.scores import rating_rows
+    from benchmark.show.terminal_tables import (
         comparison_sheets,
         print_sheets,
         rating_sheets,

@@ -9,7 +9,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from benchmark.options import add_options, read_options
+from benchmark.play.options import add_options, read_options
 
 _NAMES = ("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "max_retries", "timeout")
 
@@ -26,9 +26,9 @@ def run(args: Namespace) -> int:
     import json
     import platform
 
-    from benchmark.catalogue import agent_kinds
-    from benchmark.manifest import code_version, package_versions
-    from benchmark.references import cache_folder
+    from benchmark.play.catalogue import agent_kinds
+    from benchmark.runs.provenance import code_version, package_versions
+    from benchmark.score.references import cache_folder
 
     question = {"question": ask(args.agent, read_options(args, names=_NAMES))} if args.agent else {}
     document: dict[str, Any] = {
@@ -53,8 +53,8 @@ def ask(spec: str, options: Any) -> dict[str, Any]:
     from time import perf_counter
 
     from agents.turn import TurnRequest
-    from benchmark.players import AgentSpec, load_policy
-    from benchmark.redaction import Redactor
+    from benchmark.play.players import AgentSpec, load_policy
+    from benchmark.runs.redaction import Redactor
     from textgames.scenarios import SCENARIOS
 
     policy = load_policy(AgentSpec.parse(spec).spec, options)
@@ -99,7 +99,7 @@ def _device() -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from benchmark.tables import Sheet, print_sheets, stdout_console
+    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""

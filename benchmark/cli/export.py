@@ -29,7 +29,11 @@ def run(args: Namespace) -> int:
 
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError
-    from benchmark.export import (
+    from benchmark.play.session import Output
+    from benchmark.score.references import References
+    from benchmark.score.results import read_results
+    from benchmark.score.scores import score_rows
+    from benchmark.show.export import (
         EPISODE_FIELDS,
         STEP_FIELDS,
         episode_rows,
@@ -38,10 +42,6 @@ def run(args: Namespace) -> int:
         write_parquet,
         write_plot,
     )
-    from benchmark.references import References
-    from benchmark.results import read_results
-    from benchmark.scores import score_rows
-    from benchmark.session import Output
 
     if not (args.csv or args.parquet or args.plot):
         raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")

@@ -58,8 +58,8 @@ def run(args: Namespace) -> int:
 def _policy(args: Namespace) -> Any:
     from argparse import Namespace as Given
 
-    from benchmark.options import read_options
-    from benchmark.players import load_policy
+    from benchmark.play.options import read_options
+    from benchmark.play.players import load_policy
 
     given = Given(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
     return load_policy(args.agent, read_options(given))
@@ -108,7 +108,7 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     """The inspection as a table."""
     from rich.table import Table
 
-    from benchmark.tables import stdout_console
+    from benchmark.show.terminal_tables import stdout_console
 
     episode, steps = inspection.episode, inspection.steps
     console = stdout_console()

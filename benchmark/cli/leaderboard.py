@@ -10,8 +10,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from benchmark.document import ViewDocument
-    from benchmark.session import Output
+    from benchmark.play.session import Output
+    from benchmark.score.document import ViewDocument
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,11 +34,11 @@ def run(args: Namespace) -> int:
     import json
 
     from benchmark.cli.sources import given_or_newest
-    from benchmark.leaderboard import leaderboard_markdown
-    from benchmark.references import References
-    from benchmark.results import read_results
-    from benchmark.session import Output, print_leaderboard
-    from benchmark.view_data import results_document
+    from benchmark.play.session import Output, print_leaderboard
+    from benchmark.score.references import References
+    from benchmark.score.results import read_results
+    from benchmark.show.document_of import results_document
+    from benchmark.show.markdown import leaderboard_markdown
 
     output = Output(quiet=args.quiet)
     sources = given_or_newest(args.sources, output)
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 
 def _write_page(args: Namespace, document: "ViewDocument", output: "Output") -> int:
     from benchmark.errors import StorageError
-    from benchmark.report import write_page
+    from benchmark.show.page import write_page
 
     try:
         size = write_page(document, args.html)

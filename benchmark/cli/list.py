@@ -13,9 +13,9 @@ def run(args: Namespace) -> int:
     """List."""
     import json
 
-    from benchmark.catalogue import agent_kinds
-    from benchmark.plan import PAPER_SCENARIOS, num_players, scenario_to_json
-    from benchmark.tables import Sheet, print_sheets, stdout_console
+    from benchmark.play.catalogue import agent_kinds
+    from benchmark.runs.plan import PAPER_SCENARIOS, num_players, scenario_to_json
+    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
     from textgames.scenarios import SCENARIOS
 
     agents = agent_kinds()

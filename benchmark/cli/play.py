@@ -19,11 +19,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Play one episode."""
-    from agents.rollout import EpisodeTask, rollout
+    from agents.episode import EpisodeTask
+    from agents.loop.rollout import rollout
     from benchmark.errors import UsageError
-    from benchmark.options import RunOptions
-    from benchmark.plan import find_scenarios
-    from benchmark.players import load_policy
+    from benchmark.play.options import RunOptions
+    from benchmark.play.players import load_policy
+    from benchmark.runs.plan import find_scenarios
 
     if args.scenario in ("all", "paper"):
         raise UsageError(f"play one scenario, {args.scenario!r} is several; see textbench list scenarios")

@@ -28,9 +28,9 @@ def run(args: Namespace) -> int:
 
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError, unknown_name
-    from benchmark.session import Output
-    from benchmark.store import RunFolder
-    from benchmark.viewer import EpisodePicker, print_episode, step_through
+    from benchmark.play.session import Output
+    from benchmark.runs.folder import RunFolder
+    from benchmark.show.viewer import EpisodePicker, print_episode, step_through
 
     (source,) = given_or_newest([args.source] if args.source else [], Output())
     folder = RunFolder.open(source)

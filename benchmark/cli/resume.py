@@ -9,7 +9,7 @@ example:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.options import OPERATING, add_options, read_options
+from benchmark.play.options import OPERATING, add_options, read_options
 
 _NAMES = tuple(name for name in OPERATING if name != "out")
 
@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
     """Play what is missing."""
     from pathlib import Path
 
-    from benchmark.session import Output, resume_session
+    from benchmark.play.session import Output, resume_session
 
     return resume_session(
         Path(args.folder), read_options(args, names=_NAMES), args.base_url, Output(args.json, args.quiet)

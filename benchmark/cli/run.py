@@ -11,10 +11,10 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from benchmark.options import add_options, read_options
+from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
-    from benchmark.plan import Plan
+    from benchmark.runs.plan import Plan
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,10 +29,10 @@ def run(args: Namespace) -> int:
     """Play."""
     from dataclasses import replace
 
-    from benchmark.plan import Plan, find_scenarios
-    from benchmark.players import AgentSpec, Players, default_agents
-    from benchmark.redaction import Redactor
-    from benchmark.session import Output, play_session, prepare
+    from benchmark.play.players import AgentSpec, Players, default_agents
+    from benchmark.play.session import Output, play_session, prepare
+    from benchmark.runs.plan import Plan, find_scenarios
+    from benchmark.runs.redaction import Redactor
 
     options = read_options(args)
     scenarios = find_scenarios(options.scenarios)
@@ -66,7 +66,7 @@ def _dry_run(plan: "Plan", as_json: bool) -> int:
     if as_json:
         print(json.dumps({"dry_run": True, "episodes": plan.total, "requests_at_most": requests, "matchups": rows}))
         return 0
-    from benchmark.tables import Sheet, print_sheets, stdout_console
+    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
     lines = tuple(
         (

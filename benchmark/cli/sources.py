@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchmark.errors import UsageError
 
 if TYPE_CHECKING:
-    from benchmark.session import Output
+    from benchmark.play.session import Output
 
 
 def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:
@@ -16,7 +16,7 @@ def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:
     Raises:
         UsageError: nothing is given and there is no run.
     """
-    from benchmark.store import MANIFEST_NAME
+    from benchmark.runs.folder import MANIFEST_NAME
 
     if given:
         return [Path(path) for path in given]

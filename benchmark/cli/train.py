@@ -9,8 +9,8 @@ from argparse import Namespace
 
 def run(args: Namespace) -> int:
     """Train; ``args.arguments`` goes to the trainer as it is."""
-    from benchmark.catalogue import needs
     from benchmark.errors import UsageError
+    from benchmark.play.catalogue import needs
 
     missing = needs("torch", "transformers", "accelerate", extra="train")
     if missing is not None:

@@ -20,9 +20,9 @@ def run(args: Namespace) -> int:
     """Check."""
     import json
 
-    from benchmark.results import expand_sources
-    from benchmark.store import RunFolder
-    from benchmark.validation import validate
+    from benchmark.entries.validation import validate
+    from benchmark.runs.folder import RunFolder
+    from benchmark.score.results import expand_sources
 
     report = {}
     for entry in expand_sources(args.entries):
@@ -42,7 +42,7 @@ def say_problems(entry: Path, problems: Sequence[str]) -> None:
     """Why an entry is refused, on stderr."""
     import sys
 
-    from benchmark.tables import printable
+    from benchmark.show.terminal_tables import printable
 
     print(f"{entry}: refused", file=sys.stderr)
     for problem in problems:

@@ -23,12 +23,12 @@ def run(args: Namespace) -> int:
     """Serve the page until Ctrl-C."""
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError
-    from benchmark.references import References
-    from benchmark.report import render_page
-    from benchmark.report.server import serve_page
-    from benchmark.results import read_results
-    from benchmark.session import Output
-    from benchmark.view_data import results_document
+    from benchmark.play.session import Output
+    from benchmark.score.references import References
+    from benchmark.score.results import read_results
+    from benchmark.show.document_of import results_document
+    from benchmark.show.page import render_page
+    from benchmark.show.page.server import serve_page
 
     output = Output()
     results = read_results(given_or_newest(args.sources, output))

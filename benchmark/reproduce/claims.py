@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmark.reproduce.results import Array, Results
-from benchmark.statistics import CONFIDENCE, Estimate
+from benchmark.score.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 4000
 SEED = 20250810

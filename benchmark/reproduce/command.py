@@ -12,7 +12,6 @@ from pathlib import Path
 
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
-from benchmark.locking import FolderLock
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay, duration
 from benchmark.reproduce.facts import facts_of
@@ -23,7 +22,8 @@ from benchmark.reproduce.results import Results, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
 from benchmark.reproduce.timing import expected_seconds, measure, wall_seconds
-from benchmark.store import write_atomically
+from benchmark.runs.folder import write_atomically
+from benchmark.runs.locking import FolderLock
 
 REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 

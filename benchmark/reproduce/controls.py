@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.episode import Episode, Step
-from agents.models.tiny_lm.statements import check
-from agents.rollout import EpisodeTask, rollout
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.rollout import rollout
+from agents.tiny.statements import check
 from agents.turn import Policy, Turn, TurnRequest
 from textgames.scenarios import SCENARIOS
 

@@ -2,7 +2,7 @@
 
 import platform
 
-from benchmark.manifest import code_version, package_versions
+from benchmark.runs.provenance import code_version, package_versions
 
 
 def facts_of() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from benchmark.errors import StorageError, UsageError
 from benchmark.reproduce.settings import Experiment
-from benchmark.store import write_atomically
+from benchmark.runs.folder import write_atomically
 
 Kind = Literal["pretrain", "train", "play", "control"]
 SETTINGS_NAME = "experiment.json"

@@ -13,7 +13,7 @@ import numpy as np
 from benchmark.reproduce.claims import mean_over_runs
 from benchmark.reproduce.results import Results
 from benchmark.reproduce.settings import Experiment
-from benchmark.statistics import mean_estimate
+from benchmark.score.statistics import mean_estimate
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, told apart with any colour vision."""

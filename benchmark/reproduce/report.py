@@ -13,7 +13,7 @@ from benchmark.reproduce.claims import Claim, judge, mean_over_runs
 from benchmark.reproduce.display import duration
 from benchmark.reproduce.results import Array, Played, Results
 from benchmark.reproduce.settings import Experiment
-from benchmark.statistics import Estimate, mean_estimate, success_estimate
+from benchmark.score.statistics import Estimate, mean_estimate, success_estimate
 
 Facts = Mapping[str, str]
 """Where and with what it ran: commit, versions, processes; shown as they are."""

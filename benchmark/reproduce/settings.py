@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.errors import UsageError, unknown_name
-from benchmark.plan import PAPER_SCENARIOS
+from benchmark.runs.plan import PAPER_SCENARIOS
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "miniature")
@@ -26,7 +26,7 @@ class Base:
 
     Attributes:
         source: an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made.
-        shape: fields of :class:`agents.models.tiny_lm.Recipe` that this base has for itself, on top of the data's.
+        shape: fields of :class:`agents.tiny.Recipe` that this base has for itself, on top of the data's.
     """
 
     source: str = ""
@@ -135,7 +135,7 @@ class Experiment:
         Raises:
             UsageError: the recipe refuses them.
         """
-        from agents.models.tiny_lm.recipe import Recipe
+        from agents.tiny.recipe import Recipe
 
         settings = {**self.data, **self.bases[base].shape}
         known = {about.name for about in fields(Recipe)}
@@ -162,8 +162,8 @@ class Experiment:
 
 def recipe_of(settings: Mapping[str, Any]) -> Any:
     """The tiny models' recipe with these fields; lists of a file become tuples, a table the demonstrator's style."""
-    from agents.models.tiny_lm.demonstrator import Style
-    from agents.models.tiny_lm.recipe import Recipe
+    from agents.tiny.demonstrator import Style
+    from agents.tiny.recipe import Recipe
 
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()

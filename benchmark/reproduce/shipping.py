@@ -16,7 +16,7 @@ from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.report import figure, success_of
 from benchmark.reproduce.results import Played, Results, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
-from benchmark.statistics import Estimate, mean_estimate
+from benchmark.score.statistics import Estimate, mean_estimate
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

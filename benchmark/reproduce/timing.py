@@ -113,8 +113,8 @@ def measure(experiment: Experiment) -> Pace:
     started = time.perf_counter()
     import torch
 
-    from agents.models.tiny_lm import pretrain  # noqa: F401
     from agents.msgrpo import MSGRPOTrainer  # noqa: F401 - what a process loads, with all that hangs on it
+    from agents.tiny import pretrain  # noqa: F401
 
     start = time.perf_counter() - started
     threads = torch.get_num_threads()
@@ -126,8 +126,8 @@ def measure(experiment: Experiment) -> Pace:
 
 
 def _measure(experiment: Experiment, start: float) -> Pace:
-    from agents.models.tiny_lm.demonstrator import Style
-    from agents.models.tiny_lm.imitation import make_tokenizer, tokenize
+    from agents.tiny.demonstrator import Style
+    from agents.tiny.imitation import make_tokenizer, tokenize
 
     demonstrated = _demonstrate(experiment, Style())
     tokenizer = make_tokenizer([example for _, examples in demonstrated.values() for example in examples])
@@ -157,7 +157,7 @@ def _measure(experiment: Experiment, start: float) -> Pace:
 
 
 def _demonstrate(experiment: Experiment, style: Any) -> dict[str, tuple[float, list[Any]]]:
-    from agents.models.tiny_lm.data import demonstrations
+    from agents.tiny.data import demonstrations
 
     mode = str(experiment.msgrpo.get("response_mode", "think"))
     found = {}
@@ -171,7 +171,7 @@ def _demonstrate(experiment: Experiment, style: Any) -> dict[str, tuple[float, l
 def _model(experiment: Experiment, base: str, tokenizer: Any) -> Any:
     """A model of the base's shape."""
     if not experiment.bases[base].source:
-        from agents.models.tiny_lm.imitation import make_model
+        from agents.tiny.imitation import make_model
 
         return make_model(recipe_of(experiment.pretraining_settings(base)), tokenizer)
     from transformers import AutoConfig, LlamaForCausalLM
@@ -185,7 +185,7 @@ def _model(experiment: Experiment, base: str, tokenizer: Any) -> Any:
 
 def _step_seconds(model: Any, batch: Sequence[Any]) -> float:
     """One forward and backward pass over these decisions."""
-    from agents.models.tiny_lm.imitation import imitation_loss
+    from agents.tiny.imitation import imitation_loss
 
     def step() -> None:
         imitation_loss(model, batch).backward()  # type: ignore[no-untyped-call]
@@ -197,7 +197,7 @@ def _step_seconds(model: Any, batch: Sequence[Any]) -> float:
 def _sample_seconds(model: Any, tokenizer: Any, data: Sequence[Any]) -> float:
     """One response of the length that is usual here, in a batch."""
     from agents.models.base import Decoding
-    from agents.models.transformers import TransformersModel
+    from agents.models.local.transformers import TransformersModel
 
     wrapped = TransformersModel(model, tokenizer)
     length = round(float(np.mean([len(example.ids) - example.prompt_length for example in data])))
@@ -219,8 +219,9 @@ def _typical(work: Callable[[], Any]) -> float:
 
 
 def _episode_length(scenario: str) -> float:
+    from agents.episode import EpisodeTask
     from agents.load import load_agent
-    from agents.rollout import EpisodeTask, rollout
+    from agents.loop.rollout import rollout
 
     tasks = [EpisodeTask.of(scenario, seed) for seed in range(_LENGTH_EPISODES)]  # training seeds: nobody's score
     return float(np.mean([len(episode.steps) for episode in rollout(load_agent("greedy"), tasks)]))

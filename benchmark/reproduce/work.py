@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.episode import Episode
-from agents.rollout import EpisodeTask, rollout
+from agents.episode import Episode, EpisodeTask
+from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.reproduce.facts import facts_of
@@ -49,7 +49,7 @@ def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None
 
 def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Make a base model, or take the one that its settings name."""
-    from agents.models.loading import load_model
+    from agents.models.local.loading import load_model
 
     place = folder.model(job.agent)
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
@@ -67,7 +67,7 @@ def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Repo
 
 
 def _pretrain(job: Job, experiment: Experiment, place: Path, report: Report) -> dict[str, Any]:
-    from agents.models.tiny_lm import pretrain, save
+    from agents.tiny import pretrain, save
 
     recipe = recipe_of(experiment.pretraining_settings(job.agent))
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def source_folder(source: str) -> Path:
     """
     from importlib.resources import files
 
-    embedded = Path(str(files("agents"))) / "models" / "tiny" / source
+    embedded = Path(str(files("agents"))) / "tiny" / "weights" / source
     for place in (embedded, Path(source)):
         if (place / "config.json").is_file():
             return place
@@ -101,7 +101,7 @@ def source_folder(source: str) -> Path:
 def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-    from agents.msgrpo.checkpoint import STATE, load_state
+    from agents.msgrpo.run.checkpoint import STATE, load_state
 
     class ReportingTrainer(MSGRPOTrainer):
         """Tells how far it is."""
@@ -130,7 +130,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
 
 
 def _load(place: Path) -> tuple[Any, Any]:
-    from agents.models.loading import load_model
+    from agents.models.local.loading import load_model
 
     return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 
@@ -142,7 +142,7 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
-    from agents.models.transformers import TransformersModel
+    from agents.models.local.transformers import TransformersModel
     from agents.policy import LanguageAgentPolicy
     from agents.prompt import PromptMap
 

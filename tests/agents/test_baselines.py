@@ -11,7 +11,7 @@ from agents import EpisodeTask, Turn, TurnRequest, load_agent
 from agents.baselines.human import HumanPlayer
 from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
-from agents.rollout import rollout
+from agents.loop.rollout import rollout
 from textgames.frozen_lake.solver import FrozenLakeSolver
 
 ACTIONS = ("left", "down", "right", "up")

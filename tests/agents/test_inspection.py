@@ -69,8 +69,8 @@ def test_what_cannot_be_inspected_is_said() -> None:
 @pytest.fixture(scope="module")
 def model() -> Any:
     pytest.importorskip("torch")
-    from agents.models.tiny_lm import Recipe, imitation
-    from agents.models.transformers import TransformersModel
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny import Recipe, imitation
 
     recipe = Recipe.quick(examples=300, steps=1, hidden_size=16, intermediate_size=32, layers=2, heads=2, kv_heads=1)
     tokenizer = imitation.make_tokenizer(imitation.demonstrate(recipe))

@@ -101,7 +101,7 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=r'pip install "textbench\[vllm\]"'):
         load_agent("vllm:some/model")
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "agents.models.transformers", raising=False)
+    monkeypatch.delitem(sys.modules, "agents.models.local.transformers", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "textbench\[local\]"'):
         load_agent("hf:some/model")
 
@@ -203,7 +203,7 @@ def test_every_public_name_is_there_and_imports_nothing_heavy():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = agents.nothing
     code = (
-        "import sys; from agents import *; import agents.rollout, agents.load; agents.load_agent('random')\n"
+        "import sys; from agents import *; import agents.loop.rollout, agents.load; agents.load_agent('random')\n"
         "print([m for m in ('torch', 'transformers', 'openai', 'rich', 'vllm', 'benchmark') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -6,8 +6,6 @@ from typing import NamedTuple
 import pytest
 
 from benchmark.cli import main
-from benchmark.record import canonical_lines
-from benchmark.store import RunFolder
 
 
 class Done(NamedTuple):
@@ -56,8 +54,3 @@ def small_run(textbench):
     )
     assert done.code == 0, done.err
     return Path("small")
-
-
-def counted(folder) -> bytes:
-    """Everything in a run that counts, in canonical form."""
-    return b"".join(canonical_lines(RunFolder.open(Path(folder)).records()))

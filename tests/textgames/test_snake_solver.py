@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from textgames.snake import Snake, SnakeState
-from textgames.snake.rollouts import NO_TARGET, Rollouts, _Boards
 from textgames.snake.rules import ACTIONS
+from textgames.snake.simulation import NO_TARGET, Rollouts, _Boards
 from textgames.snake.solver import Plan, SnakeSearch, greedy_action
 
 XY = tuple[int, int]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgames.snake import Snake, SnakeState, read_observation
-from textgames.snake.body_paths import SEARCH_LIMIT, share_bodies
+from textgames.snake.reading import SEARCH_LIMIT, share_bodies
 
 
 def cells(width: int, *items: tuple[int, int]) -> tuple[int, ...]:

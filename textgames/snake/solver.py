@@ -9,7 +9,7 @@ Somekh, "Almost optimal exploration in multi-armed bandits", 2013.)
 
 It knows what a player may know: the rules and settings, the board, how many rounds are left, and that built-in
 opponents move at random. It plays ahead on its own boards with its own random numbers. Other players are taken to be
-a mixture of careful, careless and random ones: see :class:`textgames.snake.rollouts.Rollouts`.
+a mixture of careful, careless and random ones: see :class:`textgames.snake.simulation.Rollouts`.
 """
 
 from itertools import permutations
@@ -19,8 +19,8 @@ import numpy as np
 
 from textgames.snake.game import Snake
 from textgames.snake.greedy import greedy_action
-from textgames.snake.rollouts import NO_TARGET, Floats, Rollouts, Style
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
+from textgames.snake.simulation import NO_TARGET, Floats, Rollouts, Style
 
 __all__ = ["SnakeSearch", "greedy_action"]
 

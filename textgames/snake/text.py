@@ -1,16 +1,11 @@
-"""The observation map of Snake, its inverse, the instructions for the prompt, and the spectator's board."""
+"""The observation map of Snake, the instructions for the prompt, and the spectator's board."""
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textgames.grid_text import coordinates_of, grid_rows
-from textgames.snake.body_paths import share_bodies
 from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
-
-if TYPE_CHECKING:
-    from textgames.snake.game import Snake
 
 ValueT = TypeVar("ValueT")
 
@@ -224,70 +219,3 @@ def _draw(grid: bytearray, offsets: Cells, snakes: tuple[Cells, ...], state: Sna
 
 
 _FIRST_HEAD, _BODY, _APPLE, _BANANA, _FIRE = b"1TABF"
-
-
-# ---------------------------------------------------------------- the way back
-
-_CELL = re.compile(r"\((\d+), (\d+)\)")
-_LINE = re.compile(r"^(Apples|Bananas|Fires|Enemy (\d)|You)\b[^:\n]*: (.*)$", re.MULTILINE)
-
-
-def read_observation(text: str, game: "Snake") -> SnakeState:
-    """The inverse of the observation map: for players that look ahead, and see nothing but text.
-
-    With coordinates, the result is exactly the state, its snakes put in the reader's order. From the grid alone,
-    heads, food and the set of body cells are exact, but the drawing doesn't say which body cell belongs to whom or in
-    which order: bodies are then paths from the heads that together cover all body cells, and where there are several
-    ways, or none is found within :data:`textgames.snake.body_paths.SEARCH_LIMIT`, some way.
-
-    Args:
-        text: an observation, as ``Snake.observe`` writes it with the same settings.
-        game: the game that it is an observation of; ``coordinates``, ``grid`` and ``axes`` must be the same too.
-
-    Returns:
-        The state with the reader as snake 0 (``()`` if it is dead) and its enemies after it.
-
-    Raises:
-        ValueError: saying what in ``text`` doesn't belong to an observation of this game.
-    """
-    if game.text.coordinates:
-        return _from_coordinates(text, game.config)
-    return _from_grid(text, game.config, game.text.axes)
-
-
-def _from_coordinates(text: str, config: SnakeConfig) -> SnakeState:
-    items: dict[str, Cells] = {}
-    for match in _LINE.finditer(text):
-        label, _, listed = match.groups()
-        items[label] = tuple([_cell(x, y, config) for x, y in _CELL.findall(listed)])
-    if "You" not in items:
-        raise ValueError(f"an observation with coordinates has a line 'You: ...', got {text!r}")
-    snakes = [items.get("You", ())]
-    snakes += [items.get(f"Enemy {number}", ()) for number in range(2, config.num_snakes + 1)]
-    state = SnakeState(tuple(snakes), *(tuple(sorted(items.get(kind, ()))) for kind in ("Apples", "Bananas", "Fires")))
-    taken = [cell for cells in (*state.snakes, *state[1:]) for cell in cells]
-    if len(set(taken)) < len(taken):
-        raise ValueError(f"two things are on one cell in the observation {text!r}")
-    return state
-
-
-def _cell(x: str, y: str, config: SnakeConfig) -> int:
-    if int(x) >= config.width or int(y) >= config.height:
-        raise ValueError(f"({x}, {y}) is not on a board of {config.width} by {config.height} cells")
-    return int(y) * config.width + int(x)
-
-
-def _from_grid(text: str, config: SnakeConfig, axes: bool) -> SnakeState:
-    rows = text[text.rfind(":\n") + 2 :].split("\n")[: config.height]
-    cells = [row.split()[1:] if axes else row.split() for row in reversed(rows)]
-    if len(cells) != config.height or any(len(row) != config.width for row in cells):
-        raise ValueError(f"the observation's grid isn't {config.width} by {config.height} cells: {text!r}")
-    found: dict[str, list[int]] = {}
-    for cell, character in enumerate(character for row in cells for character in row):
-        found.setdefault(character, []).append(cell)
-    heads = [found.get(digit, []) for digit in HEADS[: config.num_snakes]]
-    bodies = share_bodies([head[0] for head in heads if head], found.get(BODY, []), config)
-    return SnakeState(
-        tuple(bodies.pop(0) if head else () for head in heads),
-        *(tuple(found.get(character, ())) for character in (APPLE, BANANA, FIRE)),
-    )

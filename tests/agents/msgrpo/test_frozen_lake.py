@@ -17,7 +17,7 @@ RECIPE = Path(__file__).parents[3] / "configs" / "tiny-frozen-lake.toml"
 @pytest.fixture(scope="module")
 def base() -> Any:
     """A short pretraining: the model reads the board and names actions, and plays badly."""
-    from agents.models.tiny_lm import Recipe, pretrain
+    from agents.tiny import Recipe, pretrain
 
     torch.set_num_threads(1)
     return pretrain(Recipe.quick(modes=("direct",), steps=400, examples=10_000))

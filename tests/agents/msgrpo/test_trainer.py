@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.rollouts import training_tasks
-from agents.msgrpo.scorer import UnusableModelError
+from agents.msgrpo.learner.scorer import UnusableModelError
 from agents.msgrpo.trainer import TrainingDivergedError
+from agents.msgrpo.trajectories import training_tasks
 
 BANDIT = MSGRPOConfig(
     groups=6,
@@ -104,7 +104,7 @@ def test_groups_are_dealt_to_scenarios_over_iterations() -> None:
 
 def test_a_step_whose_prompt_equals_the_one_before_is_kept(make_trainer: Any) -> None:
     """Mistake seen in the wild: a bump into a wall silently dropped."""
-    from agents.msgrpo.rollouts import training_rows
+    from agents.msgrpo.trajectories import training_rows
 
     trainer = make_trainer(replace(SHORT, groups=4))
     rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
@@ -282,8 +282,8 @@ def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> N
 def test_checkpoints_play_at_once_and_writing_is_atomic(
     make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.models.transformers import TransformersModel
-    from agents.msgrpo import checkpoint
+    from agents.models.local.transformers import TransformersModel
+    from agents.msgrpo.run import checkpoint
 
     out = tmp_path / "run"
     config = replace(SHORT, iterations=2, out=str(out), checkpoint_every=1, eval_every=1, eval_episodes=2)
@@ -325,8 +325,8 @@ def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: 
     seen: list[Any] = []
 
     def evaluate(policy: Any, game: Any, count: int) -> Any:
-        from agents.msgrpo.evaluation import evaluation_tasks
-        from agents.rollout import rollout
+        from agents.loop.rollout import rollout
+        from agents.msgrpo.run.evaluation import evaluation_tasks
 
         tasks = evaluation_tasks(game, count)
         seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])

@@ -6,7 +6,7 @@ import pytest
 from benchmark.reproduce import claims
 from benchmark.reproduce.claims import Verdict, combine, judge, verdict_of
 from benchmark.reproduce.results import Played, Results, Run
-from benchmark.statistics import Estimate
+from benchmark.score.statistics import Estimate
 
 EPISODES = 200
 SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")

@@ -25,7 +25,7 @@ from benchmark.reproduce.settings import read_experiment
         (["--config", "nowhere.toml"], "can't read the recipe 'nowhere.toml'"),
         (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
         (["--arms", "off"], "no arm in this recipe named 'off'"),
-        (["--seed", "3"], "there is no option '--seed'; did you mean '--seeds'?"),
+        (["--seed", "3"], "there is no option '--seed' (did you mean '--seeds'?)"),
         (["--quick", "--config", "full"], "not allowed with argument"),
     ],
 )

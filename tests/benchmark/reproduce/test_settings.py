@@ -21,7 +21,7 @@ def test_shipped_recipes_are_good(name: str) -> None:
 
 def test_large_base_has_twenty_times_the_parameters() -> None:
     pytest.importorskip("torch")
-    from agents.models.tiny_lm.imitation import demonstrate, make_model, make_tokenizer
+    from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
     from benchmark.reproduce.settings import recipe_of
 
     for name in ("full", "quick"):

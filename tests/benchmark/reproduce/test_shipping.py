@@ -11,7 +11,7 @@ from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.settings import Experiment, read_experiment
 from benchmark.reproduce.shipping import LARGEST, ship
 
-EMBEDDED = Path(__file__).parents[3] / "agents/models/tiny"
+EMBEDDED = Path(__file__).parents[3] / "agents/tiny/weights"
 
 
 EVALUATED = {"mean_return": 0.25, "low": 0.125, "high": 0.375, "success": 0.5}
@@ -106,7 +106,7 @@ def test_all_embedded_agents_ship() -> None:
 def test_shipped_models_are_small_documented_and_play(folder: Path) -> None:
     pytest.importorskip("torch")
     from agents import EpisodeTask, load_agent
-    from agents.rollout import rollout
+    from agents.loop.rollout import rollout
 
     assert sum(file.stat().st_size for file in folder.iterdir()) < LARGEST
     card = (folder / "README.md").read_text()

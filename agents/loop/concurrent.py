@@ -1,0 +1,157 @@
+"""The loop for players behind servers: every episode at its own pace, on an event loop in a thread of its own.
+
+The consumer's thread hands out the tasks and takes the episodes; the loop's thread plays. So requests in flight go on
+while the consumer writes to disk, and it works inside a notebook, whose own event loop is running already.
+"""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest
+
+_COLLECTOR_THRESHOLD = 10_000
+"""New container objects before a collection; Python's own default is 700."""
+
+Ask = Callable[[TurnRequest], Coroutine[Any, Any, Turn]]
+
+
+def concurrent_rollout(
+    policies: Mapping[str, Policy],
+    tasks: Iterator[EpisodeTask],
+    max_concurrency: int,
+    deadline: float | None,
+    on_step: Callable[[EpisodeTask, Step], None] | None,
+) -> Iterator[Episode]:
+    """Play ``tasks`` with up to ``max_concurrency`` episodes in flight; see :func:`agents.loop.rollout.rollout`."""
+    finished: SimpleQueue[Future[Episode]] = SimpleQueue()
+    in_flight: set[Future[Episode]] = set()
+    with _LoopThread(policies) as player:
+        while True:
+            while len(in_flight) < max_concurrency and (task := next(tasks, None)) is not None:
+                future = player.submit(task, on_step)
+                in_flight.add(future)
+                future.add_done_callback(finished.put)
+            if not in_flight:
+                return
+            try:
+                future = finished.get(timeout=None if deadline is None else max(deadline - monotonic(), 0))
+            except Empty:
+                raise TimeoutError(
+                    f"out of time with {len(in_flight)} episodes in flight, which were cancelled"
+                ) from None
+            in_flight.remove(future)
+            yield future.result()
+
+
+class _LoopThread:
+    """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
+
+    def __init__(self, policies: Mapping[str, Policy]) -> None:
+        self._policies = policies
+        self._players = {id(policy): policy for policy in policies.values()}
+        self._ask: dict[int, Ask] = {
+            key: policy.act_async if isinstance(policy, AsyncPolicy) else _Batcher(policy).ask
+            for key, policy in self._players.items()
+        }
+        self._pool = EnvironmentPool()
+        self._ready: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="rollout", daemon=True)
+
+    def __enter__(self) -> "_LoopThread":
+        self._thresholds = gc.get_threshold()
+        _calm_collector(self._thresholds)
+        self._thread.start()
+        self._ready.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        gc.unfreeze()
+        gc.set_threshold(*self._thresholds)
+
+    def submit(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Future[Episode]:
+        """Start playing ``task``."""
+        return asyncio.run_coroutine_threadsafe(self._play(task, on_step), self._loop)
+
+    async def _main(self) -> None:
+        """Keep the loop running until it is told to stop, then leave nothing behind."""
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set_result(None)
+        await self._stop.wait()
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for policy in self._players.values():
+            close = getattr(policy, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _play(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Episode:
+        live = LiveEpisode(task, self._policies, self._pool)
+        while not live.over:
+            for step in live.play(await self._answers(live)):
+                if on_step is not None:
+                    on_step(task, step)
+        return live.finish()
+
+    async def _answers(self, live: LiveEpisode) -> dict[str, Turn]:
+        """Everybody's turn in one round, asked at the same time."""
+        requests = live.requests()
+        asks = [self._ask[id(live.policies[player])](request) for player, request in requests.items()]
+        turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
+        return dict(zip(requests, turns, strict=True))
+
+
+def _calm_collector(thresholds: tuple[int, int, int]) -> None:
+    """Make the garbage collector rarer and its walks shorter while the loop runs.
+
+    A full collection walks everything that is loaded: a quarter of a second in which all requests in flight stand
+    still (with 256 of them it cost a quarter of the throughput). What exists before the first episode is left out of
+    collections, and there are fewer of them; a request leaves next to nothing behind that needs one.
+    """
+    gc.freeze()
+    gc.set_threshold(max(thresholds[0], _COLLECTOR_THRESHOLD), *thresholds[1:])
+
+
+class _Batcher:
+    """A player of this process among players behind servers: it is asked for all that has piled up at once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._waiting: list[tuple[TurnRequest, asyncio.Future[Turn]]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def ask(self, request: TurnRequest) -> Turn:
+        future: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await future
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                turns = await asyncio.to_thread(self._policy.act, [request for request, _ in batch])
+                outcomes = list(zip(batch, turns, strict=True))
+            except Exception as error:  # noqa: BLE001 - raised where the turn is awaited
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), turn in outcomes:
+                if not future.done():
+                    future.set_result(turn)

@@ -1,0 +1,162 @@
+"""One episode while it is being played: what each player is asked next, and what becomes of the answers."""
+
+import importlib
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.turn import Policy, Turn, TurnRequest
+
+if TYPE_CHECKING:
+    from textgames.parallel import TextParallelEnv
+
+
+class EnvironmentPool:
+    """Environments by what they were made from, to play one episode after the other in.
+
+    Building a game costs more than an episode of a scripted player.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[tuple[str, str], list[TextParallelEnv]] = {}
+
+    @staticmethod
+    def _key(task: EpisodeTask) -> tuple[str, str]:
+        return task.env_id, repr(sorted(task.kwargs.items()))
+
+    def take(self, task: EpisodeTask) -> "TextParallelEnv":
+        """An environment for ``task``, in any state; it is the caller's until it is given back."""
+        idle = self._idle.get(self._key(task))
+        if idle:
+            return idle.pop()
+        import textgames
+
+        module, separator, env_id = task.env_id.rpartition(":")
+        if separator:
+            importlib.import_module(module)  # "my_games:MyGame-v0", as with gymnasium.make
+        return textgames.parallel_env(env_id, **task.kwargs)
+
+    def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
+        """Keep ``env`` for a later task with the same settings."""
+        self._idle.setdefault(self._key(task), []).append(env)
+
+
+class LiveEpisode:
+    """One episode between its reset and its end.
+
+    Args:
+        task: what to play.
+        policies: ``{player: policy}``, all players of the game in it.
+        pool: where its environment comes from and goes back to.
+
+    Raises:
+        ValueError: a player without a policy.
+    """
+
+    def __init__(self, task: EpisodeTask, policies: Mapping[str, Policy], pool: EnvironmentPool) -> None:
+        self.task, self._pool = task, pool
+        self._env = env = pool.take(task)
+        players = env.possible_agents
+        if missing := [player for player in players if player not in policies]:
+            raise ValueError(
+                f"no policy for {', '.join(missing)} of {task.scenario!r}: policies has "
+                f"{', '.join(policies) or 'nobody'}; give one policy for all players, or one for each"
+            )
+        self.policies = {player: policies[player] for player in players}
+        self._index = {player: index for index, player in enumerate(players)}
+        self._instructions = {player: env.instructions(player) for player in players}
+        self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
+        self._steps: list[Step] = []
+        self._returns = dict.fromkeys(players, 0.0)
+        self._successes = dict.fromkeys(players, False)
+        self._truncated = False
+        self._error: str | None = None
+        self._round = 0
+        self._started = perf_counter()
+        options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
+        self._observations, self._infos = env.reset(seed=task.seed, options=options)
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody is to be asked any more."""
+        return self._error is not None or not self._env.agents
+
+    def requests(self) -> dict[str, TurnRequest]:
+        """What every player that is still playing is asked in this round."""
+        task, env = self.task, self._env
+        limit = env.rules.max_steps
+        return {
+            player: TurnRequest(
+                observation=self._observations[player],
+                instructions=self._instructions[player],
+                legal_actions=self._infos[player]["legal_actions"],
+                history=self._shown_history(player),
+                player=player,
+                steps_left=None if limit is None else limit - self._round,
+                game=env.game,
+                seed=(task.seed, *task.noise, self._round, self._index[player]),
+            )
+            for player in env.agents
+        }
+
+    def _shown_history(self, player: str) -> tuple[tuple[str, str], ...]:
+        turns: int | None = getattr(self.policies[player], "history_turns", 0)
+        if turns == 0:
+            return ()
+        history = self._history[player]
+        return tuple(history if turns is None else history[-turns:])
+
+    def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
+        """Play one round with everybody's answers, and return its steps.
+
+        A provider's error ends the episode where it stands: nothing is executed in place of a response that there
+        isn't.
+        """
+        for player, turn in turns.items():
+            if turn.error is not None:
+                self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
+                return ()
+        asked = self._observations
+        observations, rewards, _, truncations, infos = self._env.step({p: t.response for p, t in turns.items()})
+        steps = []
+        for player, turn in turns.items():
+            info = infos[player]
+            reward = float(rewards[player])
+            self._returns[player] += reward
+            self._successes[player] = bool(info["success"])
+            self._history[player].append((asked[player], turn.response))
+            step = Step(
+                index=self._round,
+                player=player,
+                observation=asked[player],
+                turn=turn,
+                action=info["action"],
+                valid=info["valid"],
+                unreadable=info["unreadable"],
+                reward=reward,
+            )
+            steps.append(step)
+        self._steps += steps
+        self._truncated = any(truncations.values())
+        self._observations, self._infos = observations, infos
+        self._round += 1
+        return tuple(steps)
+
+    def finish(self) -> Episode:
+        """The played episode; its environment goes back to the pool."""
+        self._pool.give_back(self.task, self._env)
+        complete = self._error is None
+        settings: dict[str, Any] = {"terminated": complete and not self._truncated, "truncated": self._truncated}
+        return Episode(
+            scenario=self.task.scenario,
+            seed=self.task.seed,
+            layout_seed=self.task.layout_seed,
+            agents={player: policy.name for player, policy in self.policies.items()},
+            steps=tuple(self._steps),
+            returns=self._returns,
+            successes=self._successes,
+            error=self._error,
+            seconds=perf_counter() - self._started,
+            **settings,
+        )

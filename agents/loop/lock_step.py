@@ -1,0 +1,52 @@
+"""The loop for players of this process: all live episodes advance together, so that a model sees large batches."""
+
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.turn import Policy, Turn, TurnRequest
+
+
+def lock_step_rollout(
+    policies: Mapping[str, Policy],
+    tasks: Iterator[EpisodeTask],
+    max_concurrency: int,
+    deadline: float | None,
+    on_step: Callable[[EpisodeTask, Step], None] | None,
+) -> Iterator[Episode]:
+    """All live episodes advance by one round at a time, so that a local model sees the largest possible batches."""
+    pool = EnvironmentPool()
+    live: list[LiveEpisode] = []
+    while True:
+        while len(live) < max_concurrency and (task := next(tasks, None)) is not None:
+            live.append(LiveEpisode(task, policies, pool))
+        if not live:
+            return
+        if deadline is not None and monotonic() > deadline:
+            raise TimeoutError(f"out of time with {len(live)} episodes in flight, which were cancelled")
+        for episode, turns in zip(live, _answers(live), strict=True):
+            for step in episode.play(turns):
+                if on_step is not None:
+                    on_step(episode.task, step)
+        over = [episode for episode in live if episode.over]
+        live = [episode for episode in live if not episode.over]
+        for episode in over:
+            yield episode.finish()
+
+
+def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
+    """Every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to answer."""
+    asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
+    for row, episode in enumerate(live):
+        for player, request in episode.requests().items():
+            policy = episode.policies[player]
+            asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
+    answers: list[dict[str, Turn]] = [{} for _ in live]
+    for policy, questions in asked.values():
+        turns = policy.act([request for _, _, request in questions])
+        if len(turns) != len(questions):
+            raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(questions)} requests")
+        for (row, player, _), turn in zip(questions, turns, strict=True):
+            answers[row][player] = turn
+    return answers

@@ -1,0 +1,82 @@
+"""The loop: policies and episode tasks in, episodes out, as they finish.
+
+``tasks -> [reset -> observations -> policy -> responses -> step]* -> Episode``. The benchmark's runner and the
+fine-tuner's rollouts are both this one function.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import monotonic
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.concurrent import concurrent_rollout
+from agents.loop.lock_step import lock_step_rollout
+from agents.turn import AsyncPolicy, Policy
+
+DEFAULT_CONCURRENCY = 64
+
+
+def rollout(
+    policies: Policy | Mapping[str, Policy],
+    tasks: Iterable[EpisodeTask],
+    *,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+    timeout: float | None = None,
+    on_step: Callable[[EpisodeTask, Step], None] | None = None,
+) -> Iterator[Episode]:
+    """Play every task and yield its episode as soon as it ends, in no particular order.
+
+    Results depend on the tasks and the policies alone, not on ``max_concurrency`` or on the order of anything: every
+    decision has its own seed, ``(task.seed, *task.noise, round, player's index)``.
+
+    Args:
+        policies: one policy for all players, or ``{player: policy}``. With policies that are all synchronous, live
+            episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
+            as they end; an :class:`~agents.turn.AsyncPolicy` is asked request by request, each episode at its own pace.
+        tasks: consumed lazily, one at a time.
+        max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
+            episode's place is given to the next task only when the consumer has come back for more, so what was
+            yielded is safe on disk before another one starts.
+        timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
+        on_step: called after every step, in the thread that plays; for live displays and for counting costs.
+
+    Yields:
+        Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
+
+    Raises:
+        ValueError: a player without a policy, an unknown environment or setting.
+
+    Errors of a policy that aren't a provider's are the program's: they are raised, and what is in flight is cancelled.
+    Closing the iterator (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
+    """
+    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
+        raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, or None, got {timeout!r}")
+    by_player = policies if isinstance(policies, Mapping) else _Everyone(policies)
+    if any(getattr(policy, "sequential", False) for policy in by_player.values()):
+        max_concurrency = 1
+    deadline = None if timeout is None else monotonic() + timeout
+    served = any(isinstance(policy, AsyncPolicy) for policy in by_player.values())
+    play = concurrent_rollout if served else lock_step_rollout
+    return play(by_player, iter(tasks), max_concurrency, deadline, on_step)
+
+
+class _Everyone(Mapping[str, Policy]):
+    """One policy for all players, whatever they are called."""
+
+    def __init__(self, policy: Policy) -> None:
+        if not isinstance(policy, Policy):
+            raise TypeError(f"a policy has a name and act(), got {type(policy).__name__}; see agents.load_agent")
+        self._policy = policy
+
+    def __getitem__(self, player: str) -> Policy:
+        return self._policy
+
+    def __contains__(self, player: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("*",))
+
+    def __len__(self) -> int:
+        return 1

@@ -1,0 +1,182 @@
+"""Drawing responses token by token: which token, when a response ends, which rows go on.
+
+Randomness: a row's ``t``-th token is the inverse of the cumulative distribution at the ``t``-th uniform number of the
+row's own generator (PCG64 seeded with the row's seed). So a row's response depends on its prompt and its seed and on
+nothing else in the batch, up to rounding: matrix products of other batch sizes may differ in the last bits, which
+changes a token only if its uniform number lies within about 1e-6 of a boundary.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.models.base import Decoding
+from agents.models.local.decoder import Decoder, TokenIds
+
+_COMPACT_AT = 0.75  # rows that finished are dropped from the caches once they are a quarter; copying costs about a step
+
+
+class Sampled(NamedTuple):
+    """One response: its token ids, their log-probabilities (nats) and whether it ended by itself."""
+
+    ids: TokenIds
+    logprobs: tuple[float, ...]
+    stopped: bool
+
+
+def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
+    """``(rows, count)`` numbers in [0, 1), each row's from its seed alone."""
+    return np.stack([np.random.default_rng(seed).random(count) for seed in seeds])
+
+
+def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one token per row.
+
+    Args:
+        logits: ``(N, V)``.
+        decoding: temperature and top-p.
+        uniform: ``(N,)`` float64 in [0, 1); not used at temperature 0.
+
+    Returns:
+        tokens ``(N,)`` and their natural log-probabilities ``(N,)`` under the distribution that they are drawn from. At
+        temperature 0, which has no such distribution, log-probabilities are the model's own (temperature 1).
+    """
+    logits = logits.float()
+    if decoding.temperature == 0:
+        tokens = logits.argmax(-1)
+        return tokens, logits.log_softmax(-1).gather(1, tokens[:, None])[:, 0]
+    logprobs = (logits / decoding.temperature).log_softmax(-1)
+    if decoding.top_p < 1:
+        logprobs = nucleus(logprobs, decoding.top_p)
+    # in double precision, as large vocabularies would otherwise lose their rare tokens to rounding
+    cumulative = logprobs.exp().cumsum(-1, dtype=torch.float64)
+    target = uniform[:, None] * cumulative[:, -1:]
+    tokens = torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+    return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+
+def nucleus(logprobs: Tensor, top_p: float) -> Tensor:
+    """Keep each row's most probable tokens, as few as reach ``top_p`` together, and renormalise. ``(N, V)``."""
+    ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
+    before = ordered.exp().cumsum(-1) - ordered.exp()  # probability of all more probable tokens
+    dropped = torch.zeros_like(logprobs, dtype=torch.bool).scatter(1, order, before >= top_p)
+    return logprobs.masked_fill(dropped, float("-inf")).log_softmax(-1)
+
+
+def can_end(piece: str, stop: str) -> bool:
+    """Whether a stop string can end within a piece of text: begun before it or in it, with or without text after it."""
+    if stop in piece:
+        return True
+    return any(piece.startswith(stop[-length:]) for length in range(1, min(len(stop), len(piece) + 1)))
+
+
+class StopCheck:
+    """Tells when a row's last token completes a stop string or is an end-of-sequence token.
+
+    A stop string may be spread over tokens, and its last token may have text after it. Both are found by decoding the
+    row's last tokens, which is done only when the new token's piece of text can complete a stop string; for other
+    tokens the check is one table look-up.
+
+    Args:
+        pieces: the vocabulary's pieces by token id, as the tokenizer stores them.
+        decode: token ids to text, special tokens included.
+        encode: text to token ids, without special tokens.
+        eos_ids: token ids that end a response.
+        stop: stop strings.
+        plain: pieces are written as they read, but for spaces and what isn't ASCII (byte-level BPE).
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[str],
+        decode: Callable[[Sequence[int]], str],
+        encode: Callable[[str], Sequence[int]],
+        eos_ids: Sequence[int],
+        stop: Sequence[str],
+        *,
+        plain: bool = False,
+    ) -> None:
+        self._decode, self._stop = decode, tuple(stop)
+        # a token is at least one byte of text, but for a few empty ones
+        self._tail = max((len(text.encode()) for text in stop), default=0) + 8
+        last = {text[-1] for text in stop}
+        exact = plain and all(text.isascii() and text.isprintable() and " " not in text for text in stop)
+        self.is_eos = np.zeros(len(pieces), bool)
+        self.is_eos[[token for token in eos_ids if token < len(pieces)]] = True
+        self.may_end = np.array(
+            [any(can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
+            bool,
+        )
+        # pieces are written in the tokenizer's own alphabet; where that isn't plain text, look at every token
+        if not all(character.isascii() for character in last) or any(
+            not self.may_end[list(encode(text))[-1:]].any() for text in stop
+        ):
+            self.may_end[:] = True
+
+    def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
+        """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
+        last = ids[rows, length - 1]
+        done: NDArray[np.bool_] = self.is_eos[last]
+        for index in np.flatnonzero(self.may_end[last] & ~done) if self._stop else ():
+            tail = self._decode(ids[rows[index], max(0, length - self._tail) : length].tolist())
+            done[index] = any(text in tail for text in self._stop)
+        return done
+
+    def trim(self, text: str) -> str:
+        """The response without what its last token has after the stop string."""
+        ends = [text.index(stop) + len(stop) for stop in self._stop if stop in text]
+        return text[: min(ends)] if ends else text
+
+
+def sample(
+    decoder: Decoder,
+    prompts: Sequence[TokenIds],
+    decoding: Decoding,
+    seeds: Sequence[tuple[int, ...]],
+    check: StopCheck,
+    limits: Sequence[int],
+) -> list[Sampled]:
+    """One response per prompt.
+
+    Args:
+        decoder: where logits come from.
+        prompts: token ids, one per row; equal ones are computed once.
+        decoding: temperature, top-p and max_tokens.
+        seeds: one per row.
+        check: when a response ends.
+        limits: the most tokens for each row (``max_tokens``, or less where the context ends before).
+    """
+    number: dict[TokenIds, int] = {}
+    which = [number.setdefault(prompt, len(number)) for prompt in prompts]
+    count, longest = len(prompts), max(limits)
+    ids = np.zeros((count, longest), np.int64)
+    logprobs = np.zeros((count, longest), np.float32)
+    lengths, stopped = np.zeros(count, np.intp), np.zeros(count, bool)
+    limit = np.array(limits)
+    logits = decoder.start(list(number), which)
+    draws = torch.from_numpy(uniforms(seeds, longest)).to(logits.device)
+    rows = np.arange(count)  # what stands in the decoder's rows
+    live = np.ones(count, bool)  # of those, which still go on
+    for step in range(longest):
+        tokens, chosen = choose(logits, decoding, draws[rows, step] if len(rows) < count else draws[:, step])
+        ids[rows[live], step] = tokens.cpu().numpy()[live]
+        logprobs[rows[live], step] = chosen.cpu().numpy()[live]
+        going = rows[live]
+        done = check.ended(ids, going, step + 1)
+        lengths[going], stopped[going] = step + 1, done
+        live[live] = ~(done | (limit[going] <= step + 1))
+        if not live.any():
+            break
+        if live.sum() <= _COMPACT_AT * len(rows):
+            keep = torch.from_numpy(np.flatnonzero(live)).to(logits.device)
+            decoder.keep(keep)
+            tokens, rows, live = tokens.index_select(0, keep), rows[live], np.ones(len(keep), bool)
+        logits = decoder.step(tokens)
+    return [
+        Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
+        for row, scores, n, end in zip(ids, logprobs, lengths, stopped, strict=True)
+    ]

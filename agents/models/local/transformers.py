@@ -1,0 +1,368 @@
+"""Causal language models of Hugging Face transformers, sampled in this process.
+
+``TransformersModel(model, tokenizer)`` wraps a model that is in memory already (one that is being trained, for example;
+changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`` loads one. What a completion holds:
+
+* ``token_ids`` are exactly the sampled ids. They are never re-tokenised, so a trainer can score them as they are.
+* ``text`` is their decoding, special tokens written out, without a final end-of-sequence token. If the token that
+  completed a stop string has more text after it, that rest is cut from ``text`` (as servers do) but the id stays.
+* ``logprobs`` are natural logarithms under the distribution that was sampled from, temperature and top-p applied (at
+  temperature 0: the model's own).
+* A row's randomness comes from its seed alone (:mod:`agents.models.local.sampler`), and padding is masked, so a
+  completion doesn't depend on the rest of the batch beyond the rounding of matrix products.
+
+Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` or at the end of the model's context
+(``finish_reason`` ``"length"`` for the last two).
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'local models need PyTorch and transformers, which are not installed: pip install "textbench[local]"'
+    ) from error
+
+from agents.models.base import Completion, Decoding
+from agents.models.fingerprint import weights_identity
+from agents.models.local.decoder import LeanDecoder, TokenIds, make_decoder
+from agents.models.local.llama_forward import unwrap, why_not
+from agents.models.local.plain_llama import read_plain_llama
+from agents.models.local.sampler import Sampled, StopCheck, sample
+from agents.turn import Prompt, Usage
+
+_CPU_CACHE_BYTES = 2**30
+_GPU_CACHE_SHARE = 0.5  # of the memory that is free when the first batch comes
+_REMEMBERED_PROMPTS = 4096
+_SMALL_MODEL = 5_000_000  # parameters
+_PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
+
+
+class TransformersModel:
+    """A causal language model of transformers as a :class:`agents.models.base.LanguageModel`.
+
+    Args:
+        model: any causal model of transformers, plain or wrapped by peft. Llama, Mistral, Qwen2 and Qwen3 are run by
+            :mod:`agents.models.local.llama_forward`, others by their own ``forward``.
+        tokenizer: its tokenizer. With a chat template prompts are rendered by it; without, a prompt is its messages'
+            contents joined by blank lines. No pad token is needed.
+        name: what results call the model; by default where it was loaded from.
+        max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
+            batches are split. By default what fits into 1 GiB on a CPU and half of the free memory of a GPU.
+        lean: ``False`` runs the model's own ``forward`` whatever it is.
+        identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
+
+    Raises:
+        ValueError: no tokenizer, or not a causal language model.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str | None = None,
+        max_batch_tokens: int | None = None,
+        lean: bool = True,
+        identity: Mapping[str, str] | None = None,
+    ) -> None:
+        inner = unwrap(model)
+        if tokenizer is None:
+            raise ValueError("the model has no tokenizer; pass the one it was trained with as tokenizer=")
+        generates = hasattr(inner, "generate") or why_not(model) is None  # what runs lean needs no method for it
+        if not generates or getattr(inner.config, "is_encoder_decoder", False):
+            raise ValueError(f"{type(inner).__name__} is not a causal language model (…ForCausalLM)")
+        if max_batch_tokens is not None and max_batch_tokens < 1:
+            raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
+        self._model, self.tokenizer = model, tokenizer
+        self._load: Callable[[], Any] | None = None
+        self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
+        self.max_batch_tokens = max_batch_tokens
+        self._identity = dict(identity or {})
+        self.decoder = make_decoder(model, lean=lean)
+        self.context_length: int | None = getattr(inner.config.get_text_config(), "max_position_embeddings", None)
+        self._vocabulary = int(inner.config.get_text_config().vocab_size)
+        self._backend = _backend(tokenizer)
+        self._eos_ids = _eos_ids(inner, tokenizer)
+        on_cpu = next(inner.parameters()).device.type == "cpu"
+        self._is_small = on_cpu and sum(weight.numel() for weight in inner.parameters()) < _SMALL_MODEL
+        self._encoded: dict[Prompt, TokenIds] = {}
+        self._checks: dict[tuple[str, ...], StopCheck] = {}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path_or_repo: str | Path,
+        *,
+        dtype: str = "auto",
+        device: str = "auto",
+        revision: str | None = None,
+        adapter: str | Path | None = None,
+        trust_remote_code: bool = False,
+        max_batch_tokens: int | None = None,
+    ) -> "TransformersModel":
+        """Load a model in Hugging Face format.
+
+        Args:
+            path_or_repo: a folder, or a repository on the Hugging Face hub.
+            dtype: a torch dtype's name (``"bfloat16"``, ``"float32"``); ``"auto"`` keeps that of the weights on a GPU
+                and takes float32 on a CPU, where half precision is slower and less exact.
+            device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; ``"auto"`` takes a GPU if there is one.
+            revision: branch, tag or commit in the repository.
+            adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
+            trust_remote_code: run model code from the repository.
+            max_batch_tokens: see the class.
+
+        Raises:
+            ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.
+            FileNotFoundError: a folder that doesn't exist.
+            ValueError: no causal language model with a tokenizer is there, or the device or dtype is unknown.
+        """
+        from agents.models.local.loading import load_model
+
+        def load() -> tuple[Any, Any]:
+            return load_model(
+                str(path_or_repo),
+                dtype=dtype,
+                device=device,
+                revision=revision,
+                adapter=None if adapter is None else str(adapter),
+                trust_remote_code=trust_remote_code,
+            )
+
+        plain = None if adapter is not None else _plain(path_or_repo, dtype=dtype, device=device)
+        model, tokenizer = load() if plain is None else plain
+        identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
+        if adapter is not None:
+            identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
+        made = cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens, identity=identity)
+        if plain is not None:
+            made._load = lambda: load()[0]
+        return made
+
+    @property
+    def model(self) -> Any:
+        """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
+        if self._load is not None:
+            self._model, self._load = self._load(), None
+            self.decoder = make_decoder(self._model)
+        return self._model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = next(self._model.parameters()).device
+        return device
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the completions apart from prompts, decoding and seeds, as plain data for manifests."""
+        return {
+            "name": self.name,
+            "class": type(unwrap(self._model)).__name__,
+            "dtype": str(next(self._model.parameters()).dtype).removeprefix("torch."),
+            "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
+            **self._identity,
+        }
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """See :meth:`agents.models.base.LanguageModel.generate`."""
+        if len(prompts) != len(seeds):
+            raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
+        if not prompts:
+            return []
+        started = time.perf_counter()
+        encoded = self.encode(prompts)
+        sampled = self.generate_ids(encoded, decoding, seeds)
+        seconds = time.perf_counter() - started
+        check = self._check(decoding.stop)
+        return [
+            Completion(
+                text=self._text(row, check),
+                prompt_ids=ids,
+                token_ids=row.ids,
+                logprobs=row.logprobs,
+                finish_reason="stop" if row.stopped else "length",
+                usage=Usage(len(ids), len(row.ids)),
+                seconds=seconds,
+            )
+            for ids, row in zip(encoded, sampled, strict=True)
+        ]
+
+    def generate_ids(
+        self, prompts: Sequence[TokenIds], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Sampled]:
+        """:meth:`generate` for prompts that are token ids already."""
+        limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+        check = self._check(decoding.stop)
+        sampled: list[Sampled | None] = [None] * len(prompts)
+        training = self._model.training
+        self._model.eval()  # dropout must not blur what the sampled log-probabilities are
+        try:
+            with torch.inference_mode(), self._few_threads():
+                for rows in self._batches(prompts, limits):
+                    chunk = sample(
+                        self.decoder,
+                        [prompts[row] for row in rows],
+                        decoding,
+                        [seeds[row] for row in rows],
+                        check,
+                        [limits[row] for row in rows],
+                    )
+                    for row, result in zip(rows, chunk, strict=True):
+                        sampled[row] = result
+        finally:
+            self._model.train(training)
+        return [result for result in sampled if result is not None]
+
+    @contextmanager
+    def _few_threads(self) -> Iterator[None]:
+        """One thread for a model so small that handing its products to several costs more than they save.
+
+        On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
+        What a user set in the environment stays.
+        """
+        threads = torch.get_num_threads()
+        if not self._is_small or threads == 1 or "OMP_NUM_THREADS" in os.environ:
+            yield
+            return
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
+        """Token ids of prompts, ready to be continued by a response."""
+        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._encoded]
+        if len(self._encoded) + len(missing) > _REMEMBERED_PROMPTS:
+            self._encoded.clear()
+            missing = list(dict.fromkeys(prompts))
+        if missing:
+            texts = [self.render(prompt) for prompt in missing]
+            # a chat template writes its special tokens itself
+            plain = getattr(self.tokenizer, "chat_template", None) is None
+            rows = self.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+            for prompt, ids in zip(missing, rows, strict=True):
+                # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
+                while plain and ids and ids[-1] in self._eos_ids:
+                    ids = ids[:-1]
+                if not ids:
+                    raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+                if max(ids) >= self._vocabulary:
+                    raise ValueError(
+                        f"the tokenizer writes token {max(ids)} but {self.name} knows only {self._vocabulary} tokens: "
+                        "it isn't the tokenizer that the model was trained with"
+                    )
+                self._encoded[prompt] = tuple(ids)
+        return [self._encoded[prompt] for prompt in prompts]
+
+    def render(self, prompt: Prompt) -> str:
+        """The text that a prompt becomes."""
+        if getattr(self.tokenizer, "chat_template", None) is None:
+            return "\n\n".join(message.content for message in prompt)
+        messages = [{"role": message.role, "content": message.content} for message in prompt]
+        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+    def _text(self, row: Sampled, check: StopCheck) -> str:
+        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
+        return check.trim(self._decode(ids))
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        if self._backend is not None:
+            return str(self._backend.decode(list(ids), skip_special_tokens=False))
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def _limit(self, prompt: TokenIds, max_tokens: int) -> int:
+        """The most tokens of this prompt's response."""
+        if self.context_length is None:
+            return max_tokens
+        room = self.context_length - len(prompt)
+        if room < 1:
+            raise ValueError(
+                f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
+                "included; shorten the prompt (less history, coordinates or grid only) or take another model"
+            )
+        return min(max_tokens, room)
+
+    def _check(self, stop: tuple[str, ...]) -> StopCheck:
+        if stop not in self._checks:
+            size = self._vocabulary  # may be more than the tokenizer has
+            known = min(size, len(self.tokenizer))
+            pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
+            self._checks[stop] = StopCheck(
+                pieces + [""] * (size - known),
+                self._decode,
+                lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
+                sorted(self._eos_ids),
+                stop,
+                plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
+            )
+        return self._checks[stop]
+
+    def _batches(self, prompts: Sequence[TokenIds], limits: Sequence[int]) -> list[list[int]]:
+        """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
+        budget = self.max_batch_tokens
+        if budget is None:
+            free = _CPU_CACHE_BYTES
+            if self.device.type == "cuda":
+                free = int(torch.cuda.mem_get_info(self.device)[0] * _GPU_CACHE_SHARE)
+            budget = max(1, free // max(1, self.decoder.bytes_per_token()))
+        if len(prompts) * (max(map(len, prompts)) + max(limits)) <= budget:
+            return [list(range(len(prompts)))]
+        batches: list[list[int]] = [[]]
+        widest = 0
+        for row in sorted(range(len(prompts)), key=lambda row: (len(prompts[row]), prompts[row])):
+            widest = max(widest, len(prompts[row]) + limits[row])
+            if batches[-1] and widest * (len(batches[-1]) + 1) > budget:
+                batches.append([])
+                widest = len(prompts[row]) + limits[row]
+            batches[-1].append(row)
+        return batches
+
+
+def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
+    """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
+    from agents.models.local.loading import pick_device
+
+    folder = Path(path_or_repo).expanduser()
+    if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
+        return None
+    try:
+        if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _PLAIN_TOKENIZER:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if pick_device(device).type != "cpu" or (model := read_plain_llama(folder)) is None:
+        return None
+    from transformers import PreTrainedTokenizerFast
+
+    return model, PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+def _backend(tokenizer: Any) -> Any:
+    """The tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
+    from transformers import PreTrainedTokenizerFast
+
+    usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
+    return getattr(tokenizer, "backend_tokenizer", None) if usual else None
+
+
+def _eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
+    """Every token that the model, its generation settings or the tokenizer call the end of a sequence."""
+    found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
+    found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
+    ids: set[int] = set()
+    for one in found:
+        ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
+    return frozenset(ids)

@@ -1,0 +1,1 @@
+"""From returns to what each step is credited with, and which episodes the update draws."""

@@ -1,0 +1,123 @@
+"""Where rollouts are sampled: in this process from the live weights, or in an engine that is sent new weights.
+
+A :class:`RolloutEngine` is a :class:`agents.models.base.LanguageModel` that can be given new weights. An engine such as
+vLLM's, in another process or on other devices, plugs in by these two methods and nothing else.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from agents.models.base import Completion, Decoding
+from agents.models.local.transformers import TransformersModel
+from agents.turn import Prompt
+
+
+@runtime_checkable
+class RolloutEngine(Protocol):
+    """A sampler with weights of its own.
+
+    It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
+    ``prompt_ids`` and ``token_ids`` as they were. Log-probabilities are optional: the learner recomputes them and
+    compares, because another engine's arithmetic is not exactly the learner's.
+    """
+
+    name: str
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """One completion per prompt, in order; see :meth:`agents.models.base.LanguageModel.generate`."""
+        ...
+
+    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
+        """Take over new weights before the next :meth:`generate`.
+
+        Args:
+            weights: every parameter once, under the names of the Hugging Face model without adapter (adapters arrive
+                merged), whole tensors, to be consumed one at a time.
+        """
+        ...
+
+
+class LiveEngine:
+    """Samples from the very model that is trained; there is nothing to update."""
+
+    def __init__(self, model: nn.Module, tokenizer: Any) -> None:
+        self._model = TransformersModel(model, tokenizer)
+        self.name = self._model.name
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """Sample."""
+        return self._model.generate(prompts, decoding, seeds)
+
+    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
+        """Nothing: the weights are shared."""
+
+    def forget(self) -> None:
+        """Drop the prefixes kept from earlier calls.
+
+        Reusing them changes the rounding of log-probabilities, so what a run does would depend on what was sampled
+        before, and a resumed run would not be equal to the last bit.
+        """
+        forget = getattr(self._model.decoder, "forget", None)
+        if forget is not None:
+            forget()
+
+
+class CopyEngine(LiveEngine):
+    """Samples from a copy in this process: where the live weights are sharded, or in another type than is sampled in.
+
+    Args:
+        model: gives the configuration and the device; its weights arrive by :meth:`update_weights`.
+        dtype: of the copy.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
+        from transformers import AutoModelForCausalLM
+
+        unwrapped = getattr(model, "get_base_model", None)
+        base: Any = model if unwrapped is None else unwrapped()
+        parameter = next(base.parameters())
+        with torch.device(parameter.device):
+            attention = base.config._attn_implementation
+            make: Any = AutoModelForCausalLM.from_config
+            twin = make(base.config, dtype=dtype, attn_implementation=attention)
+        super().__init__(twin.eval().requires_grad_(False), tokenizer)
+        self._parameters = dict(twin.named_parameters())
+
+    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
+        """Copy them in."""
+        with torch.no_grad():
+            for name, tensor in weights:
+                if name in self._parameters:
+                    self._parameters[name].copy_(tensor)
+
+
+@torch.no_grad()
+def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
+
+    The model itself is not changed (merging and unmerging in place would leave rounding behind).
+    """
+    unwrapped = getattr(model, "get_base_model", None)
+    if unwrapped is None:
+        yield from ((name, parameter.detach()) for name, parameter in model.named_parameters())
+        return
+    base = unwrapped()
+    layers = {name: module for name, module in base.named_modules() if hasattr(module, "get_delta_weight")}
+    for name, parameter in base.named_parameters():
+        owner, _, kind = name.rpartition(".")
+        if owner.endswith(".base_layer"):
+            layer = layers[owner.removesuffix(".base_layer")]
+            tensor = parameter.detach()
+            if kind == "weight":
+                for adapter in layer.active_adapters:
+                    tensor = tensor + layer.get_delta_weight(adapter).to(tensor.dtype)
+            yield f"{owner.removesuffix('.base_layer')}.{kind}", tensor
+        elif "lora_" not in name:
+            yield name, parameter.detach()

@@ -1,0 +1,172 @@
+"""Making a model ready to be trained: checks, adapter, gradient checkpointing, reference model."""
+
+import copy
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.packing import MicroBatch
+from agents.msgrpo.learner.scorer import TokenScorer, UnusableModelError, score_with
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.options import ConfigError
+
+
+def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
+    """Check a model, put the adapter on it and switch off everything random in it.
+
+    Sampler and learner must be the same distribution, so dropout is set to zero throughout.
+
+    Returns:
+        The model itself, or its peft wrapper.
+
+    Raises:
+        UnusableModelError: no causal language model, no tokenizer, one that doesn't fit, nothing to train.
+    """
+    _check(model, tokenizer, config)
+    if config.lora_rank and not hasattr(model, "peft_config"):
+        model = _with_lora(model, config)
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not trainable:
+        raise UnusableModelError(
+            "no parameter of the model requires a gradient (a quantised or frozen model): set lora_rank, for example "
+            "--set lora_rank=16, or unfreeze it with model.requires_grad_(True)"
+        )
+    if any(not parameter.is_floating_point() for parameter in trainable):
+        raise UnusableModelError("some trainable parameters are not floating-point: set lora_rank to train an adapter")
+    _without_dropout(model)
+    model.train(config.gradient_checkpointing)  # transformers checkpoints in training mode only
+    if config.gradient_checkpointing:
+        checkpoint_layers(model)
+    return model  # type: ignore[no-any-return]
+
+
+def checkpoint_layers(model: Any) -> None:
+    """Recompute every layer's activations in the backward pass."""
+    enable = getattr(model, "activation_checkpointing_enable", None)  # the name in newer transformers
+    if enable is not None:
+        enable()
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
+def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
+    name = type(model).__name__
+    settings = getattr(model, "config", None)
+    if not isinstance(model, nn.Module) or settings is None:
+        raise UnusableModelError(
+            f"{name} is not a transformers model; load one with AutoModelForCausalLM.from_pretrained"
+        )
+    if getattr(settings, "is_encoder_decoder", False):
+        raise UnusableModelError(f"{name} is an encoder-decoder; accepted: causal (decoder-only) language models")
+    if tokenizer is None:
+        raise UnusableModelError("the model came without a tokenizer: pass the one it was trained with")
+    rows = _embedding_rows(model)
+    if len(tokenizer) > rows:
+        raise UnusableModelError(
+            f"the tokenizer knows {len(tokenizer)} tokens, the model's embedding has {rows} rows: they don't belong "
+            "together (or call model.resize_token_embeddings(len(tokenizer)))"
+        )
+    context = getattr(settings.get_text_config(), "max_position_embeddings", None)
+    if context is not None and context <= config.max_response_tokens:
+        raise UnusableModelError(
+            f"the model's context is {context} tokens and max_response_tokens is {config.max_response_tokens}, which "
+            "leaves no room for a prompt: lower max_response_tokens"
+        )
+
+
+def _embedding_rows(model: Any) -> int:
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
+def _with_lora(model: Any, config: MSGRPOConfig) -> Any:
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'lora_rank needs peft, which is not installed: pip install "textbench[train]"', name="peft"
+        ) from error
+    targets: Any = list(config.lora_targets)
+    if targets == ["all-linear"]:
+        targets = "all-linear"
+    settings = peft.LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        target_modules=targets,
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+    )
+    if config.gradient_checkpointing:
+        model.enable_input_require_grads()  # else the checkpointed layers see no input that needs a gradient
+    try:
+        with warnings.catch_warnings():  # peft asks transformers by names that are being retired
+            warnings.simplefilter("ignore", FutureWarning)
+            return peft.get_peft_model(model, settings)
+    except ValueError as error:
+        raise ConfigError(f"lora_targets = {list(config.lora_targets)!r} can't be used: {error}") from None
+
+
+def _without_dropout(model: nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name in ("attention_dropout", "dropout", "attn_dropout"):  # given to functional dropout
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+
+
+def make_reference(
+    scorer: TokenScorer, config: MSGRPOConfig, processes: Processes
+) -> Callable[[MicroBatch], Tensor] | None:
+    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows; ``None`` without a KL term.
+
+    With an adapter the reference is the same model with the adapter switched off; otherwise a frozen copy, so make it
+    before the first update and before a checkpoint is loaded.
+    """
+    if not config.kl_coefficient:
+        return None
+    switch_off = getattr(scorer.model, "disable_adapter", None)
+    if switch_off is not None:
+
+        def without_adapter(batch: MicroBatch) -> Tensor:
+            with switch_off():
+                return score_with(scorer, processes.forward, batch).logprobs
+
+        return without_adapter
+    frozen = copy.deepcopy(scorer).requires_grad_(False).eval()
+    return lambda batch: frozen.score(batch).logprobs
+
+
+def load_weights(model: nn.Module, folder: Path) -> None:
+    """Put a checkpoint's weights into a model of the same kind, exactly as they were saved.
+
+    Raises:
+        ConfigError: the checkpoint is of another model, or has no adapter where the model has one.
+    """
+    from transformers import AutoModelForCausalLM
+
+    if hasattr(model, "peft_config"):
+        import peft
+
+        if not (folder / "adapter_config.json").is_file():
+            raise ConfigError(f"{folder} holds no adapter, but lora_rank asks for one")
+        peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
+        return
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype)
+    try:
+        model.load_state_dict(saved.state_dict())
+    except RuntimeError as error:
+        raise ConfigError(f"the checkpoint {folder} is of another model: {str(error).splitlines()[-1]}") from None
+
+
+def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
+    """The type of autocast, where the matrix products are in another type than the weights."""
+    if config.dtype == config.param_dtype:
+        return None
+    if config.dtype == "float32":
+        raise ConfigError("dtype = 'float32' with param_dtype = 'bfloat16': accepted for such weights: 'bfloat16'")
+    return torch.bfloat16

@@ -1,0 +1,240 @@
+"""Log-probabilities of the learner: a causal model wrapped so that one forward call scores a micro-batch's tokens.
+
+Everything happens inside one ``forward`` of one module, so that data-parallel and sharding wrappers, which act at that
+boundary, see all uses of the parameters.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from agents.msgrpo.learner.logprobs import head_logprobs, linear_logprobs, logprobs_from_logits
+from agents.msgrpo.learner.packing import MicroBatch, TokenRow, pack
+
+LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
+"""Settings of models that change their head's output: Cohere multiplies, Granite divides, Gemma caps."""
+
+TOLERANCE = 5e-3
+"""Nats per token that two ways of scoring the same token in float32 may differ by; a wrong mask differs by far more."""
+
+
+class UnusableModelError(ValueError):
+    """A model or tokenizer that can't be trained; the message says why and what would work."""
+
+
+class RowScores(NamedTuple):
+    """Scores of some rows' response tokens, concatenated in the order of ``rows``."""
+
+    rows: list[int]
+    logprobs: Tensor
+    entropies: Tensor
+
+
+class TokenScorer(nn.Module):
+    """Scores response tokens under ``softmax(logits / temperature)``; the full logits never exist.
+
+    The output head takes one of three ways, whichever gives the model's own logits: ``"linear"`` (chunks with a
+    hand-written gradient), ``"module"`` (checkpointed chunks through the head module and the model's known logit
+    scaling or capping) or ``"logits"`` (the model's own forward at the scored places, whole).
+    """
+
+    def __init__(self, model: nn.Module, *, temperature: float, chunk: int, autocast: torch.dtype | None) -> None:
+        super().__init__()
+        self.model = model
+        self.temperature = temperature
+        self.chunk = chunk
+        self.autocast = autocast
+        self.head = "linear"
+
+    @property
+    def causal_lm(self) -> Any:
+        """The transformers model itself, without the adapter's wrapper (its layers hold the adapter)."""
+        unwrapped = getattr(self.model, "get_base_model", None)
+        return self.model if unwrapped is None else unwrapped()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs go."""
+        return next(self.model.parameters()).device
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor | None, index: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L) input."""
+        inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+        if position_ids is not None:
+            inputs["position_ids"] = position_ids
+        with self._autocast():
+            model = self.causal_lm
+            if self.head == "logits":
+                logits = model(**inputs).logits.flatten(0, 1)[index]
+                return logprobs_from_logits(logits, targets, temperature=self.temperature)
+            hidden = model.base_model(**inputs)[0].flatten(0, 1).index_select(0, index)
+            options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk}
+            head = model.get_output_embeddings()
+            if self.head == "linear":
+                # the whole reduction is hand-written, so autocast has no say in it
+                with torch.autocast(hidden.device.type, enabled=False):
+                    return linear_logprobs(hidden, head.weight, getattr(head, "bias", None), targets, **options)
+            shape = _logit_shape(model.config)
+            return head_logprobs(hidden, lambda rows: shape(head(rows)), targets, **options)
+
+    def score(self, batch: MicroBatch) -> RowScores:
+        """The scores of a micro-batch's rows, through this module's forward."""
+        return score_with(self, self, batch)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, dtype=self.autocast) if self.autocast is not None else nullcontext()
+
+
+def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBatch) -> RowScores:
+    """Like :meth:`TokenScorer.score`, through a wrapper of the module (DDP, FSDP)."""
+    device = scorer.device
+    tree = batch.subtree_end is not None
+    additive = None
+    if tree and scorer.causal_lm.config._attn_implementation == "eager":
+        additive = scorer.autocast or next(scorer.model.parameters()).dtype
+    mask = batch.attention_mask(additive=additive).to(device)
+    positions = batch.position_ids.to(device) if tree else None
+    logprobs, entropies = forward(
+        batch.input_ids.to(device), mask, positions, batch.index.to(device), batch.targets.to(device)
+    )
+    places = batch.places.to(device)
+    return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
+
+
+@torch.no_grad()
+def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch]) -> list[Tensor]:
+    """Log-probabilities of every row's response, (len(response),) each, in the rows' order; without a gradient."""
+    scored: dict[int, Tensor] = {}
+    for batch in batches:
+        numbers, logprobs, _ = scorer.score(batch)
+        parts = torch.split(logprobs, [len(rows[number].response) for number in numbers])
+        scored.update(zip(numbers, parts, strict=True))
+    return [scored[number] for number in range(len(rows))]
+
+
+def _shapes_logits(config: Any) -> bool:
+    return any(getattr(config, name, None) is not None for name in LOGIT_SETTINGS)
+
+
+def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
+    """What a model does to its head's output, by its settings."""
+    multiply, divide, cap = (getattr(config, name, None) for name in LOGIT_SETTINGS)
+
+    def shape(logits: Tensor) -> Tensor:
+        if multiply is not None:
+            logits = logits * multiply
+        if divide is not None:
+            logits = logits / divide
+        return cap * torch.tanh(logits / cap) if cap is not None else logits
+
+    return shape
+
+
+# ---------------------------------------------------------------- which ways fit this model
+
+
+@torch.no_grad()
+def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
+    """Try, on a few tokens, the fast ways of scoring against the model's own logits; keep those that agree.
+
+    Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only where the model takes a 4-dimensional mask and
+    explicit positions, and where ``longest``, the most tokens of a row, is within its sliding window: such a mask
+    replaces the window. Warns about every way that had to be given up, because it costs memory or time.
+
+    Raises:
+        UnusableModelError: the model's own logits aren't finite, or it isn't a causal language model.
+    """
+    vocabulary = _vocabulary(scorer)
+    rng = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, vocabulary, (24,), generator=rng).tolist()
+    rows = [
+        TokenRow(tuple(ids[:8]), tuple(ids[8:14])),
+        TokenRow(tuple(ids[:8]), (*ids[8:10], *ids[14:18])),
+        TokenRow((*ids[:5], *ids[18:24]), tuple(ids[2:5])),
+    ]
+    was, scorer.temperature = scorer.temperature, 1.0
+    try:
+        plain = pack(rows, packing="rows", micro_batch_tokens=1, tree_tokens=1)
+        scorer.head = "logits"
+        wanted = torch.cat(score_rows(scorer, rows, plain))
+        if not torch.isfinite(wanted).all():
+            raise UnusableModelError(
+                "the model's log-probabilities are not finite before any training: check its weights"
+            )
+        scorer.head = next(_agreeing_heads(scorer, rows, plain, wanted), "logits")
+        if scorer.head == "logits":
+            warnings.warn(
+                f"{type(scorer.causal_lm).__name__}: its output head can't be computed in chunks; the update holds "
+                "tokens x vocabulary logits: lower micro_batch_tokens",
+                stacklevel=2,
+            )
+        if packing == "tree" and (reason := _why_no_trees(scorer, rows, wanted, longest)):
+            warnings.warn(
+                f"{type(scorer.causal_lm).__name__} doesn't take token trees: {reason}; using packing = 'rows'",
+                stacklevel=2,
+            )
+            return "rows"
+        return packing
+    finally:
+        scorer.temperature = was
+
+
+def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:
+    """What keeps a model from scoring trees; empty if nothing does."""
+    config = scorer.causal_lm.config.get_text_config()
+    window = getattr(config, "sliding_window", None)
+    if window and getattr(config, "use_sliding_window", True) and longest > window:
+        return f"its attention slides over {window} tokens and rows may have {longest}"
+    if not _agrees(scorer, rows, _tree_batches(rows), wanted):
+        return "it ignores 4-dimensional masks or positions"
+    return ""
+
+
+def _tree_batches(rows: Sequence[TokenRow]) -> list[MicroBatch]:
+    return pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
+
+
+def _agreeing_heads(
+    scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch], wanted: Tensor
+) -> Iterator[str]:
+    for head in ("linear", "module"):
+        scorer.head = head
+        model = scorer.causal_lm
+        # a capped or scaled head may look linear on a few small logits, so these models are known by their settings
+        is_linear = isinstance(model.get_output_embeddings(), nn.Linear) and not _shapes_logits(model.config)
+        if (head == "module" or is_linear) and _agrees(scorer, rows, batches, wanted):
+            yield head
+
+
+def _agrees(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch], wanted: Tensor) -> bool:
+    try:
+        got = torch.cat(score_rows(scorer, rows, batches))
+    except (TypeError, ValueError, RuntimeError, AttributeError, IndexError):
+        return False  # the model doesn't take such a mask, such positions, or has no such part
+    low_precision = scorer.autocast is not None or wanted.dtype != torch.float32 or _is_low_precision(scorer)
+    return bool((got - wanted).abs().max() < (50 * TOLERANCE if low_precision else TOLERANCE))
+
+
+def _is_low_precision(scorer: TokenScorer) -> bool:
+    return next(scorer.model.parameters()).dtype in (torch.bfloat16, torch.float16)
+
+
+def _vocabulary(scorer: TokenScorer) -> int:
+    """The size of the input embedding; an UnusableModelError when there is no such thing or no output head."""
+    model = scorer.causal_lm
+    try:
+        embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    except (AttributeError, NotImplementedError):
+        embedding = head = None
+    if embedding is None or head is None or not hasattr(model, "base_model"):
+        raise UnusableModelError(
+            f"{type(model).__name__} is not a causal language model of transformers (it lacks an input embedding or an "
+            "output head); load it with AutoModelForCausalLM.from_pretrained"
+        )
+    return int(embedding.weight.shape[0])

@@ -1,0 +1,268 @@
+"""One iteration's optimiser steps: rows in, changed weights and statistics out.
+
+Gradients are normalised over the whole batch of an optimiser step, so the size of micro-batches does not change them.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.loss import policy_loss
+from agents.msgrpo.learner.packing import MicroBatch, TokenRow, pack
+from agents.msgrpo.learner.scorer import TokenScorer, score_with
+from agents.msgrpo.run.config import MSGRPOConfig
+
+
+class TrainingRow(NamedTuple):
+    """One step of a drawn episode, as the update sees it."""
+
+    tokens: TokenRow
+    logprobs: tuple[float, ...] | None
+    """Of the response's tokens, as sampled; ``None`` where the engine doesn't tell."""
+    advantage: float
+    draw: int
+    """Which draw of an episode the step belongs to; an episode drawn twice is in the batch twice."""
+    step: int
+
+
+class DivergenceError(RuntimeError):
+    """A NaN or an exploding gradient: the weights have not been touched by it."""
+
+
+@dataclass(slots=True)
+class UpdateStats:
+    """Sums over an iteration's optimiser steps."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+    grad_norms: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    mismatch: dict[str, float] = field(default_factory=dict)
+    computed_tokens: int = 0
+    """Tokens that went through the model with a gradient, padding included."""
+
+    def metrics(self) -> dict[str, float]:
+        """Per-token means and the like, for the log."""
+        tokens = max(self.sums.get("tokens", 0.0), 1.0)
+        names = {"kl": "kl", "entropy": "entropy", "ratio": "ratio", "kl_old": "kl_old", "policy_loss": "policy_loss"}
+        result = {name: self.sums.get(key, 0.0) / tokens for name, key in names.items()}
+        result["clip_fraction_low"] = self.sums.get("clipped_low", 0.0) / tokens
+        result["clip_fraction_high"] = self.sums.get("clipped_high", 0.0) / tokens
+        result["clip_fraction"] = result["clip_fraction_low"] + result["clip_fraction_high"]
+        result["loss"] = float(np.mean(self.losses)) if self.losses else 0.0
+        result["grad_norm"] = float(np.mean(self.grad_norms)) if self.grad_norms else 0.0
+        result["optimizer_steps"] = len(self.grad_norms)
+        return result | self.mismatch | {"update_tokens_computed": float(self.computed_tokens)}
+
+
+def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> Iterator[list[int]]:
+    """Deal the steps of all episodes over ``count`` minibatches at random, never contiguous in time."""
+    for part in np.array_split(rng.permutation(len(rows)), min(count, len(rows))):
+        yield part.tolist()
+
+
+def denominator(rows: Sequence[TrainingRow], part: Sequence[int], loss_normalizer: str) -> float:
+    """``Z`` of one minibatch.
+
+    A minibatch holds some steps of every episode rather than all steps of some; its share of the episodes is its share
+    of the steps. So each minibatch's loss is an estimate of the whole batch's, for every normaliser.
+    """
+    if loss_normalizer == "token":
+        return float(sum(len(rows[i].tokens.response) for i in part))
+    if loss_normalizer == "step":
+        return float(len(part))
+    return len({row.draw for row in rows}) * len(part) / len(rows)
+
+
+class Learner:
+    """The model that is trained, its reference, its optimiser, and the processes that share the work.
+
+    Args:
+        scorer: the wrapped model.
+        reference: log-probabilities under the reference model of given micro-batches; ``None`` without a KL term.
+        processes: how many processes train together.
+    """
+
+    def __init__(
+        self,
+        scorer: TokenScorer,
+        optimizer: torch.optim.Optimizer,
+        config: MSGRPOConfig,
+        processes: Processes,
+        *,
+        packing: str,
+        reference: Callable[[MicroBatch], Tensor] | None = None,
+    ) -> None:
+        self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
+        self.packing, self.reference = packing, reference
+        self.parameters = [p for p in scorer.parameters() if p.requires_grad]
+
+    def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
+        """Micro-batches of the configured size."""
+        budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
+        if not tree_tokens:  # where attention within a tree costs about as much as the products around it
+            width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
+            tree_tokens = min(max(256, 4 * width), 4096)
+        return pack(rows, packing=self.packing, micro_batch_tokens=budget, tree_tokens=tree_tokens)
+
+    @torch.no_grad()
+    def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
+        """Float64 log-probabilities of all rows' responses without a gradient; the work is shared by all processes."""
+        score = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
+        mine: dict[int, list[float]] = {}
+        for batch, counts in self.processes.share(self.pack(rows)):
+            numbers = batch.rows.tolist()
+            parts = torch.split(score(batch), [len(rows[number].response) for number in numbers])
+            if counts:
+                mine.update((number, part.tolist()) for number, part in zip(numbers, parts, strict=True))
+        scored = {number: part for theirs in self.processes.gather(mine) for number, part in theirs.items()}
+        return [torch.tensor(scored[number], dtype=torch.float64) for number in range(len(rows))]
+
+    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float) -> UpdateStats:
+        """All optimiser steps of one iteration.
+
+        Args:
+            rows: the steps of the drawn episodes, not empty.
+            rng: shuffles them; the same in every process.
+            learning_rate: of these optimiser steps.
+
+        Raises:
+            DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.
+        """
+        stats = UpdateStats()
+        tokens = [row.tokens for row in rows]
+        sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
+        old = self._old_logprobs(tokens, sampled, stats)
+        ref = self.logprobs(tokens, self.reference) if self.reference is not None else None
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        for _ in range(self.config.update_passes):
+            for part in minibatches(rows, self.config.minibatches, rng):
+                self._step(rows, part, old, ref, stats)
+        return stats
+
+    def _old_logprobs(
+        self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats
+    ) -> list[Tensor]:
+        """``pi_old`` per row. The sampler's are compared with the learner's in the first pass, the others here."""
+        known = all(logprobs is not None for logprobs in sampled)
+        if self.config.old_logprobs == "sampling" and not known:
+            raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
+        from_sampler = self.config.old_logprobs == "sampling" or (
+            self.config.old_logprobs == "auto" and self.config.strictly_on_policy and known
+        )
+        if from_sampler:
+            return [logprobs for logprobs in sampled if logprobs is not None]
+        old = self.logprobs(tokens)
+        if known:
+            stats.mismatch = mismatch(torch.cat(old), torch.cat([x for x in sampled if x is not None]))
+        return old
+
+    def _step(
+        self,
+        rows: Sequence[TrainingRow],
+        part: Sequence[int],
+        old: Sequence[Tensor],
+        ref: Sequence[Tensor] | None,
+        stats: UpdateStats,
+    ) -> None:
+        """One optimiser step on the rows ``part``."""
+        z = denominator(rows, part, self.config.loss_normalizer)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_sum, sums = 0.0, dict[str, float]()
+        first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
+        differences: list[float] = []
+        batches = list(self.processes.share(self.pack([rows[i].tokens for i in part])))
+        for number, (batch, counts) in enumerate(batches):
+            with self.processes.synchronise(last=number == len(batches) - 1):
+                numbers = [part[i] for i in batch.rows.tolist()]
+                _, logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
+                device, lengths = logprobs.device, [len(rows[i].tokens.response) for i in numbers]
+                advantages = torch.tensor([rows[i].advantage for i in numbers], device=device, dtype=logprobs.dtype)
+                old_here = torch.cat([old[i] for i in numbers]).to(device)
+                result = policy_loss(
+                    logprobs,
+                    old_here,
+                    advantages.repeat_interleave(torch.tensor(lengths, device=device)),
+                    clip_low=self.config.clip_low,
+                    clip_high=self.config.clip_high,
+                    ref_logprobs=torch.cat([ref[i] for i in numbers]).to(device) if ref is not None else None,
+                    kl_coefficient=self.config.kl_coefficient,
+                    kl_estimator=self.config.kl_estimator,
+                    entropy=entropies,
+                    entropy_coefficient=self.config.entropy_coefficient,
+                    denominator=z,
+                )
+                self.processes.backward(result.loss * float(counts))
+            if counts:
+                loss_sum += result.loss.item()
+                for key, value in result.sums.items():
+                    sums[key] = sums.get(key, 0.0) + value
+                stats.computed_tokens += batch.input_ids.numel()
+                if first_pass:
+                    differences += (logprobs.detach() - old_here).tolist()
+        loss, totals = self.processes.sum(loss_sum), {key: self.processes.sum(sums.get(key, 0.0)) for key in SUMS}
+        self._apply(loss, stats)
+        stats.losses.append(loss)
+        for key, value in totals.items():
+            stats.sums[key] = stats.sums.get(key, 0.0) + value
+        if first_pass:
+            everyone = [difference for theirs in self.processes.gather(differences) for difference in theirs]
+            stats.mismatch = mismatch(torch.tensor(everyone), torch.zeros(len(everyone)))
+
+    def _apply(self, loss: float, stats: UpdateStats) -> None:
+        """Clip the gradient and step, unless something is wrong with it."""
+        limit = self.config.max_grad_norm or math.inf
+        norm = float(self.processes.clip_grad_norm(self.parameters, limit))
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            raise DivergenceError(f"the loss is {loss:g} and the gradient norm {norm:g}")
+        if self.config.abort_grad_norm and norm > self.config.abort_grad_norm:
+            raise DivergenceError(
+                f"the gradient norm {norm:g} is above abort_grad_norm = {self.config.abort_grad_norm:g}"
+            )
+        self.optimizer.step()
+        stats.grad_norms.append(norm)
+
+
+SUMS = ("tokens", "policy_loss", "kl", "entropy", "clipped_low", "clipped_high", "ratio", "kl_old")
+
+
+def mismatch(learner: Tensor, sampler: Tensor) -> dict[str, float]:
+    """How far the sampler's log-probabilities of its own tokens are from the learner's, per token."""
+    difference = learner.double() - sampler.double()
+    return {
+        "mismatch_mean": difference.abs().mean().item(),
+        "mismatch_max": difference.abs().max().item(),
+        "mismatch_kl": (difference.exp() - 1 - difference).mean().item(),
+    }
+
+
+def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.AdamW:
+    """AdamW over the trainable parameters; weight decay on matrices only."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},
+        {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]], lr=config.learning_rate, betas=betas, eps=config.adam_eps,
+        fused=True,
+    )  # fmt: skip
+
+
+def learning_rate(config: MSGRPOConfig, iteration: int) -> float:
+    """The learning rate of an iteration, counted from 0."""
+    if iteration < config.warmup:
+        return config.learning_rate * (iteration + 1) / config.warmup
+    done = (iteration - config.warmup) / max(1, config.iterations - config.warmup)
+    if config.schedule == "linear":
+        return config.learning_rate * max(0.0, 1 - done)
+    if config.schedule == "cosine":
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    return config.learning_rate

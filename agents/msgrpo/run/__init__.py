@@ -1,0 +1,1 @@
+"""A training run on disk and on screen: configuration, checkpoints, progress, evaluation."""

@@ -1,0 +1,109 @@
+"""Checkpoints: a folder in Hugging Face format that an agent plays at once, plus what training needs to go on.
+
+A checkpoint is written beside its place, flushed to disk and renamed, so one that has its name is whole. ``last`` and
+``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.options import ConfigError
+
+STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
+_NAME = re.compile(r"iteration-(\d{6,})")
+
+
+def save_checkpoint(
+    out: Path, iteration: int, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
+) -> Path:
+    """Write ``out/checkpoints/iteration-NNNNNN``; an existing one is kept, as the same iteration has the same state.
+
+    Args:
+        out: the run's folder.
+        iteration: iterations done.
+        config: saved with it.
+        state: tensors and plain values only, so that it can be loaded without running code.
+        save_model: writes weights and tokenizer into a folder.
+    """
+    folder = out / "checkpoints" / f"iteration-{iteration:06d}"
+    if (folder / STATE).exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.parent / f".writing-{folder.name}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    save_model(unfinished)
+    (unfinished / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+    torch.save(dict(state), unfinished / STATE)
+    for path in [*unfinished.rglob("*"), unfinished]:
+        _flush(path)
+    unfinished.rename(folder)
+    _flush(folder.parent)
+    return folder
+
+
+def point(out: Path, name: str, folder: Path) -> None:
+    """Make ``out/name`` a link to a checkpoint, in one step."""
+    link = out / f".{name}.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder.relative_to(out), target_is_directory=True)
+    link.replace(out / name)
+    _flush(out)
+
+
+def remove_old(out: Path, keep: int) -> None:
+    """Remove all but the ``keep`` newest checkpoints and those that ``last`` and ``best`` point to."""
+    checkpoints = sorted(path for path in (out / "checkpoints").iterdir() if _NAME.fullmatch(path.name))
+    pointed = {(out / name).resolve() for name in ("last", "best")}
+    for folder in checkpoints[:-keep]:
+        if folder.resolve() not in pointed:
+            shutil.rmtree(folder)
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """The checkpoint that ``--resume PATH`` means: a checkpoint, or a run's folder, whose last one is meant.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    folder = Path(path).expanduser()
+    for candidate in (folder, folder / "last"):
+        if (candidate / STATE).is_file():
+            return candidate.resolve()
+    raise ConfigError(
+        f"nothing to resume in {str(path)!r}: accepted is a run's folder (with last/) or a checkpoint (with {STATE})"
+    )
+
+
+def load_state(folder: Path) -> dict[str, Any]:
+    """The training state of a checkpoint.
+
+    Raises:
+        ConfigError: the file can't be read as one.
+    """
+    try:
+        state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError) as error:
+        raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
+    return state
+
+
+def run_folder(checkpoint: Path) -> Path:
+    """The folder of the run that a checkpoint belongs to."""
+    return checkpoint.parent.parent
+
+
+def _flush(path: Path) -> None:
+    """Onto the disk, a folder's entries as well as a file's contents."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,202 @@
+"""What a run tells while it runs: a live table in the terminal, ``metrics.jsonl``, TensorBoard, sample episodes."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from agents.episode import Episode
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.evaluation import EvaluationResult
+
+SHOWN = (
+    ("return", "return", "{:.3f}"),
+    ("success", "success", "{:.1%}"),
+    ("invalid responses", "invalid_rate", "{:.1%}"),
+    ("cut-off responses", "truncated_response_rate", "{:.1%}"),
+    ("groups without advantage", "zero_advantage_groups", "{:.0%}"),
+    ("KL to reference", "kl", "{:.4f}"),
+    ("entropy (nats/token)", "entropy", "{:.3f}"),
+    ("clip fraction", "clip_fraction", "{:.2%}"),
+    ("gradient norm", "grad_norm", "{:.3f}"),
+    ("sampler-learner mismatch", "mismatch_mean", "{:.1e}"),
+    ("rollout tokens/s", "rollout_tokens_per_second", "{:,.0f}"),
+    ("update tokens/s", "update_tokens_per_second", "{:,.0f}"),
+)
+"""What the terminal shows: caption, metric, format."""
+
+
+class RunLog:
+    """Receives the metrics of every iteration; a context manager.
+
+    Args:
+        out: the run's folder, or ``None`` to write nothing.
+        first: iterations done before (after a resume); later lines of ``metrics.jsonl`` are dropped.
+        quiet: nothing in the terminal.
+    """
+
+    def __init__(self, config: MSGRPOConfig, out: Path | None, *, first: int = 0, quiet: bool = False) -> None:
+        self.config, self.out, self.first = config, out, first
+        self.console = Console(stderr=True, quiet=quiet)
+        self.evaluations: list[EvaluationResult] = []
+        self._latest: dict[str, Any] = {}
+        self._live: Live | None = None
+        self._file: TextIO | None = None
+        self._board: Any = None
+        self._started = perf_counter()
+
+    def __enter__(self) -> "RunLog":
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self._file = _open_metrics(self.out / "metrics.jsonl", self.first)
+            if self.config.tensorboard:
+                self._board = _summary_writer(self.out / "tensorboard", self.first)
+        if self.console.is_terminal:
+            self._live = Live(self._table(), console=self.console, refresh_per_second=4)
+            self._live.start()
+        self._started = perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for stop in (
+            self._live and self._live.stop,
+            self._file and self._file.close,
+            self._board and self._board.close,
+        ):
+            if stop:
+                stop()
+        self._live = self._file = self._board = None
+
+    def iteration(self, metrics: dict[str, Any]) -> None:
+        """Record one iteration; ``metrics["iteration"]`` counts from 1."""
+        self._latest = metrics
+        self._write(metrics)
+        if self._live is not None:
+            self._live.update(self._table())
+        elif not self.console.quiet:
+            self.console.print(self._line(metrics), highlight=False)
+
+    def evaluation(self, iteration: int, results: Sequence[EvaluationResult]) -> None:
+        """Record an evaluation after ``iteration`` iterations."""
+        self.evaluations = list(results)
+        for result in results:
+            self._write({"iteration": iteration, "evaluation": result._asdict()})
+        for result in results:
+            self.console.print(
+                f"evaluation after {iteration}: {result.scenario} return {result.mean_return:.3f} "
+                f"[{result.low:.3f}, {result.high:.3f}], success {result.success:.1%}, invalid "
+                f"{result.invalid_rate:.1%}, {result.episodes} episodes, {result.layouts_seen_in_training} of their "
+                "layouts also met in training",
+                highlight=False,
+            )
+
+    def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
+        """Write whole episodes to ``samples.txt``, to be read."""
+        if self.out is None:
+            return
+        with (self.out / "samples.txt").open("a", encoding="utf-8") as file:
+            for episode in episodes:
+                file.write(as_text(iteration, episode))
+
+    def say(self, message: str) -> None:
+        """One line for the person who waits."""
+        self.console.print(message, highlight=False, markup=False)
+
+    def seconds_left(self) -> float:
+        """At the pace of this session so far."""
+        done = self._latest.get("iteration", self.first) - self.first
+        return (
+            (perf_counter() - self._started) / done * (self.config.iterations - self.first - done) if done else math.nan
+        )
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(_without_nan(record)) + "\n")
+            self._file.flush()
+        if self._board is not None:
+            prefix, values = "train", record
+            if "evaluation" in record:
+                prefix, values = f"evaluation/{record['evaluation']['scenario']}", record["evaluation"]
+            for name, value in values.items():
+                if isinstance(value, (int, float)) and name != "iteration":
+                    self._board.add_scalar(f"{prefix}/{name}", value, record["iteration"])
+
+    def _line(self, metrics: dict[str, Any]) -> str:
+        """For a terminal that isn't one: a line per iteration."""
+        parts = [f"iteration {metrics['iteration']}/{self.config.iterations}"]
+        for name, pattern in (("return", "{:.3f}"), ("success", "{:.1%}"), ("invalid_rate", "{:.1%}")):
+            parts.append(f"{name} {pattern.format(metrics[name])}")
+        if metrics.get("skipped"):
+            parts.append("no advantage anywhere, update skipped")
+        else:
+            parts.append(f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}")
+        return ", ".join([*parts, f"{metrics['seconds']:.1f} s"])
+
+    def _table(self) -> Table:
+        done = self._latest.get("iteration", self.first)
+        left = self.seconds_left()
+        time_left = "" if math.isnan(left) else f", {_duration(left)} left"
+        table = Table(title=f"MS-GRPO iteration {done} of {self.config.iterations}{time_left}", title_justify="left")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for caption, name, pattern in SHOWN:
+            if name in self._latest:
+                table.add_row(caption, pattern.format(self._latest[name]))
+        for result in self.evaluations:
+            table.add_row(f"evaluation: {result.scenario}", f"{result.mean_return:.3f} ({result.success:.1%} success)")
+        return table
+
+
+def as_text(iteration: int, episode: Episode) -> str:
+    """An episode as a person reads it."""
+    lines = [f"===== iteration {iteration}, {episode.scenario}, seed {episode.seed}, layout {episode.layout_seed}"]
+    for step in episode.steps:
+        outcome = step.action if step.valid else f"{step.action} (invalid: {step.unreadable})"
+        lines += [f"--- {step.player}, step {step.index}", step.observation, f"> {step.turn.response}"]
+        lines.append(f"= {outcome}, reward {step.reward:+g}")
+    return "\n".join([*lines, f"returns {episode.returns}, successes {episode.successes}", "", ""])
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: the interval of a single episode becomes null."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def _open_metrics(path: Path, first: int) -> TextIO:
+    """For appending, without the lines of iterations that a resumed run does again."""
+    kept = []
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # cut off when the machine went down
+            if record["iteration"] <= first:
+                kept.append(line)
+    path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+    return path.open("a", encoding="utf-8")
+
+
+def _summary_writer(folder: Path, first: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'tensorboard = true needs tensorboard, which is not installed: pip install "textbench[train]"',
+            name="tensorboard",
+        ) from error
+    return SummaryWriter(str(folder), purge_step=first + 1)

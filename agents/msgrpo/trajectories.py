@@ -1,0 +1,173 @@
+"""One iteration's episodes: which seeds, which groups, and what of them the update needs.
+
+A trajectory's group is read off the episode itself (its scenario, its initial state, its player), so labels can't be in
+another order than the rows they belong to.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.episode import Episode, EpisodeTask
+from agents.msgrpo.credit.advantages import Floats, episode_return
+from agents.msgrpo.credit.draw import Ints
+from agents.msgrpo.learner.packing import TokenRow
+from agents.msgrpo.learner.update import TrainingRow
+from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.run.options import ConfigError
+from agents.prompt import PromptMap
+from agents.turn import Prompt, Turn, TurnRequest
+from textgames import TRAINING_SEEDS, Scenario, game_of
+
+Game = Scenario | str
+"""What to train or evaluate on: a scenario, a scenario's name or an environment id."""
+
+
+class RolloutError(RuntimeError):
+    """The engine failed in the middle of an iteration."""
+
+
+class Trajectory(NamedTuple):
+    """One player's part of one episode: what MS-GRPO calls an episode."""
+
+    episode: Episode
+    player: str
+
+    @property
+    def group(self) -> tuple[str, int | None, str]:
+        """Trajectories with the same label started from the same state, as the same player."""
+        return self.episode.scenario, self.episode.layout_seed, self.player
+
+    @property
+    def rewards(self) -> list[float]:
+        """Its rewards, format penalties included, in order."""
+        return [step.reward for step in self.episode.steps_of(self.player)]
+
+
+def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int) -> list[EpisodeTask]:
+    """The episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
+
+    The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own for its transitions. All
+    come from the training seeds. Sampling noise also depends on the run and the iteration.
+    """
+    rng = np.random.default_rng([config.seed, iteration, 0])
+    layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
+    seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
+    settings = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
+    if config.horizon:
+        settings["max_steps"] = config.horizon
+    tasks = []
+    for index, seed in enumerate(seeds.tolist()):
+        group = index // config.group_size
+        layout = TRAINING_SEEDS[int(layouts[group])]
+        noise = (config.seed, iteration)
+        game = games[(group + iteration * config.groups) % len(games)]
+        tasks.append(EpisodeTask.of(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
+    return tasks
+
+
+def check_batch_size(config: MSGRPOConfig) -> None:
+    """Every episode of an iteration has a training seed of its own."""
+    if config.episodes > len(TRAINING_SEEDS):
+        raise ConfigError(
+            f"groups = {config.groups} of group_size = {config.group_size} make {config.episodes} episodes per "
+            f"iteration; accepted: at most {len(TRAINING_SEEDS)}, one per training seed"
+        )
+
+
+def trajectories(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
+    """Every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
+
+    Raises:
+        RolloutError: an episode that a provider's error cut short: half an episode has no return to learn from.
+    """
+    by_seed = {episode.seed: episode for episode in episodes}
+    result = []
+    for task in tasks:
+        episode = by_seed[task.seed]
+        if episode.error is not None:
+            raise RolloutError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
+        result += [Trajectory(episode, player) for player in episode.returns]
+    return result
+
+
+def returns_of(rollouts: Sequence[Trajectory], discount: float) -> Floats:
+    """(N,) the return of every trajectory."""
+    return np.array([episode_return(trajectory.rewards, discount) for trajectory in rollouts])
+
+
+def training_rows(
+    rollouts: Sequence[Trajectory], drawn: Ints, weights: Floats, max_prompt_tokens: int
+) -> list[TrainingRow]:
+    """All steps of the drawn trajectories: every response token of every step gets its trajectory's advantage.
+
+    No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
+
+    Args:
+        rollouts: the iteration's trajectories.
+        drawn: (M,) indices into them.
+        weights: (M,) the advantage of each draw.
+        max_prompt_tokens: a longer prompt is an error.
+
+    Raises:
+        ConfigError: a prompt that is too long.
+        ValueError: an engine that doesn't tell token ids.
+    """
+    rows = []
+    for draw, (index, advantage) in enumerate(zip(drawn.tolist(), weights.tolist(), strict=True)):
+        trajectory = rollouts[index]
+        for step in trajectory.episode.steps_of(trajectory.player):
+            tokens = _tokens(step.turn, max_prompt_tokens)
+            rows.append(TrainingRow(tokens, step.turn.logprobs, advantage, draw, step.index))
+    return rows
+
+
+def first_prompt(task: EpisodeTask, prompt_map: PromptMap) -> Prompt:
+    """The prompt of a task's first decision, without an environment around the game."""
+    game = game_of(task.env_id, **task.kwargs)
+    state, player = game.initial_state(np.random.default_rng(task.seed)), game.players[0]
+    legal = tuple(game.legal_actions(state, player))
+    return prompt_map(TurnRequest(game.observe(state, player), game.instructions(player), legal, player=player))
+
+
+def too_long(tokens: int, limit: int) -> ConfigError:
+    """What to say about a prompt that is too long."""
+    return ConfigError(
+        f"a prompt has {tokens} tokens, max_prompt_tokens is {limit}: raise it, shorten the prompt (prompt_file) or "
+        "choose a smaller board"
+    )
+
+
+def _tokens(turn: Turn, max_prompt_tokens: int) -> TokenRow:
+    if not turn.prompt_ids or not turn.response_ids:
+        raise ValueError(
+            "the rollout engine returned no token ids: prompt_ids and token_ids are what the learner trains on, and "
+            "text can't be re-tokenised faithfully"
+        )
+    if len(turn.prompt_ids) > max_prompt_tokens:
+        raise too_long(len(turn.prompt_ids), max_prompt_tokens)
+    return TokenRow(turn.prompt_ids, turn.response_ids)
+
+
+def rollout_metrics(rollouts: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
+    """Means over trajectories and responses, for the log."""
+    steps = [step for trajectory in rollouts for step in trajectory.episode.steps_of(trajectory.player)]
+    lengths = [step.turn.usage.completion_tokens or len(step.turn.response_ids or ()) for step in steps]
+    groups: dict[object, set[float]] = {}
+    for trajectory, value in zip(rollouts, returns.tolist(), strict=True):
+        groups.setdefault(trajectory.group, set()).add(value)
+    return {
+        "episodes": float(len(rollouts)),
+        "return": float(returns.mean()),
+        "return_std": float(returns.std()),
+        "success": float(np.mean([t.episode.successes.get(t.player, False) for t in rollouts])),
+        "invalid_rate": float(np.mean([not step.valid for step in steps])),
+        "truncated_response_rate": float(np.mean([step.turn.finish_reason == "length" for step in steps])),
+        "episode_length": len(steps) / len(rollouts),
+        "steps": float(len(steps)),
+        "response_tokens": float(sum(lengths)),
+        "prompt_tokens": float(sum(len(step.turn.prompt_ids or ()) for step in steps)),
+        "response_length": float(np.mean(lengths)),
+        "zero_advantage_groups": sum(len(values) == 1 for values in groups.values()) / len(groups),
+    }

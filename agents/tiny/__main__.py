@@ -1,0 +1,117 @@
+"""``python -m agents.tiny --out DIR``: make a tiny language model from scratch."""
+
+import argparse
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.tiny.data import scenarios_of
+from agents.tiny.recipe import Recipe
+
+if TYPE_CHECKING:
+    from agents.tiny.evaluation import Figures
+    from agents.tiny.imitation import Pretrained
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(given)
+    try:
+        recipe = _recipe(options)
+        scenarios = list(scenarios_of(recipe.games))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.out.exists() and not options.out.is_dir():
+        print(f"error: {options.out} is not a folder", file=sys.stderr)
+        return 2
+    if options.out.exists() and any(options.out.iterdir()) and not options.force:
+        print(f"error: {options.out} is not empty; add --force to overwrite the model in it", file=sys.stderr)
+        return 2
+    try:
+        from agents.tiny import imitation, saving
+    except ModuleNotFoundError as error:
+        print(f'error: {error.name} is not installed; pip install "textbench[local]"', file=sys.stderr)
+        return 2
+
+    def show(progress: imitation.Progress) -> None:
+        left = progress.seconds / progress.step * (progress.steps - progress.step)
+        print(
+            f"\rstep {progress.step}/{progress.steps}  loss {progress.loss:.3f}  {left:4.0f} s left ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    print(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}", file=sys.stderr)
+    made = imitation.pretrain(recipe, on_progress=None if options.quiet else show)
+    # the card goes where the model goes: it must not tell the folders of this machine
+    shown = ["DIR" if Path(word) == options.out else word for word in given]
+    command = shlex.join(["python", "-m", "agents.tiny", *shown])
+    saving.save(made, options.out, command=command)  # kept even if the evaluation is interrupted
+    if options.episodes:
+        print(f"\nplaying {options.episodes} episodes each", file=sys.stderr)
+        figures = _figures(made, scenarios, recipe, options.episodes)
+        saving.save(made, options.out, figures, command=command)
+        for one in figures:
+            print(
+                f"{one.scenario:22} {one.agent:18} success {one.success}  return {one.returned}  invalid {one.invalid}"
+            )
+    print(f"saved {options.out}; play it with: textbench run --agent hf:{options.out}", file=sys.stderr)
+    return 0
+
+
+def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes: int) -> "list[Figures]":
+    """The model in every mode and the scripted players beside it, on every scenario."""
+    import torch
+
+    from agents import Decoding, LanguageAgentPolicy, PromptMap, load_agent
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny.evaluation import evaluate
+
+    torch.set_num_threads(recipe.threads)
+    model = TransformersModel(made.model, made.tokenizer, name="tiny")
+    policies = [
+        LanguageAgentPolicy(model, PromptMap(mode=mode), Decoding(max_tokens=64), name=f"this model, {mode}")
+        for mode in recipe.modes
+    ]
+    beside = [load_agent(name) for name in ("random", "greedy", "planner")]
+    return [evaluate(policy, name, episodes) for name in scenarios for policy in (*policies, *beside)]
+
+
+def _recipe(options: argparse.Namespace) -> Recipe:
+    recipe = Recipe.quick() if options.quick else Recipe()
+    named = {
+        name: getattr(options, name)
+        for name in ("seed", "steps", "examples", "threads", "learning_rate", "batch_size")
+        if getattr(options, name) is not None
+    }
+    for name in ("games", "modes"):
+        if getattr(options, name):
+            named[name] = tuple(getattr(options, name))
+    return replace(recipe, **named)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m agents.tiny", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
+    parser.add_argument("--quick", action="store_true", help="0.2M parameters, Frozen Lake only, about a minute")
+    parser.add_argument("--seed", type=int, help="of data, weights and batches (default 0)")
+    parser.add_argument("--games", nargs="+", metavar="GAME", help="frozen-lake, snake, or single scenarios")
+    parser.add_argument("--modes", nargs="+", metavar="MODE", help="think, direct or both")
+    parser.add_argument("--steps", type=int, help="optimiser steps")
+    parser.add_argument("--examples", type=int, help="demonstrated decisions")
+    parser.add_argument("--batch-size", type=int, help="examples per step")
+    parser.add_argument("--learning-rate", type=float, help="the highest")
+    parser.add_argument("--threads", type=int, help="of PyTorch (default 1)")
+    parser.add_argument("--episodes", type=int, default=500, help="evaluation episodes (default 500; 0 for none)")
+    parser.add_argument("--force", action="store_true", help="overwrite a model in DIR")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Demonstrations as training data: episodes of the noisy demonstrator on training seeds, as prompts and responses."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.prompt import PromptMap, as_text
+from agents.tiny.demonstrator import Demonstrator, Style
+from agents.turn import TurnRequest
+from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
+from textgames.tsmg import TSMG
+
+
+class Example(NamedTuple):
+    """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many."""
+
+    before: str
+    observation: str
+    after: str
+    response: str
+
+    @property
+    def prompt(self) -> str:
+        """The whole prompt."""
+        return self.before + self.observation + self.after
+
+
+def scenarios_of(games: Sequence[str]) -> dict[str, float]:
+    """The scenarios to demonstrate and their shares of the examples.
+
+    Args:
+        games: ``"frozen-lake"`` or ``"snake"``: the game's training scenario for one half, its variants for the other;
+            with ``-training`` after it the training scenario alone; or the name of a variant.
+
+    Raises:
+        ValueError: another name.
+    """
+    shares: dict[str, float] = {}
+    for game in games:
+        alone = game.removesuffix("-training")
+        if alone not in SCENARIOS or (alone != game and not SCENARIOS[alone].training):
+            known = ", ".join((*SCENARIOS, *(f"{name}-training" for name in SCENARIOS if SCENARIOS[name].training)))
+            raise ValueError(f"no game or scenario {game!r}; there are {known}")
+        variants = [] if alone != game else [name for name in SCENARIOS if name.startswith(f"{game}-")]
+        weights = {alone: float(max(1, len(variants)))} | dict.fromkeys(variants, 1.0)
+        for name, weight in weights.items():
+            shares[name] = shares.get(name, 0.0) + weight / sum(weights.values()) / len(games)
+    return shares
+
+
+def demonstrations(
+    scenario: Scenario, count: int, style: Style, rng: np.random.Generator, *, modes: Sequence[str] = ("think",)
+) -> list[Example]:
+    """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``.
+
+    The layouts are those of the environment's training seeds; transitions and choices come from ``rng``.
+    """
+    game = scenario.game()
+    demonstrator = Demonstrator(game, style)
+    # what a prompt says around its observation, which depends on the mode alone
+    frames = {mode: _frame(PromptMap(mode=mode), game) for mode in modes}
+    examples: list[Example] = []
+    while len(examples) < count:
+        state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
+        for _ in range(scenario.horizon):
+            actions = {}
+            for player in game.players:
+                if not game.is_playing(state, player):
+                    continue
+                observation = game.observe(state, player)
+                told = demonstrator(state, observation, rng)
+                actions[player] = told.action
+                mode = modes[int(rng.integers(len(modes)))]
+                before, after = frames[mode]
+                response = told.think if mode == "think" else told.direct
+                examples.append(Example(before, observation, after, response))
+            joint = {player: actions.get(player, game.actions[0]) for player in game.players}
+            state, _, over = game.transition(state, joint, rng)
+            if over:
+                break
+    return examples[:count]
+
+
+def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[str, str]:
+    """The text before and after the observation in a game's prompts, for players that are told the same."""
+    player = game.players[0]
+    here = "<observation>"
+    prompt = as_text(prompt_map(TurnRequest(here, game.instructions(player), game.actions, player=player)))
+    before, _, after = prompt.partition(here)
+    return before, after

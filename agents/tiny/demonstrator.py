@@ -1,0 +1,162 @@
+"""The noisy demonstrator: plays a game in a mixture of styles and says true things about the board while it does.
+
+What it writes is what the tiny base model imitates. Each decision is taken in one of three styles:
+
+* *sensible*: Frozen Lake: a move that the exact solver takes to reach the goal soonest; Snake: the first step of a
+  shortest way to food that pays, around snakes and away from enemy heads;
+* *hasty*: a move that brings the goal (or the nearest food that pays) nearer, whatever lies there;
+* *random*: any move.
+
+The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
+what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
+Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
+that a small model learns one by one, and hardly learns at once.
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.tiny.statements import DIRECTIONS, Sight, directions_of
+from textgames.frozen_lake import FrozenLake
+from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.snake import Snake
+from textgames.tsmg import TSMG
+
+_HORIZON = (
+    24  # Frozen Lake: values for 1 to so many steps are added up, so that reaching the goal sooner counts for more
+)
+
+
+class Style(NamedTuple):
+    """Shares of the demonstrator's styles; the rest of 1 is random.
+
+    Raises:
+        ValueError: by :meth:`checked`.
+    """
+
+    sensible: float = 0.25
+    hasty: float = 0.25
+
+    def checked(self) -> "Style":
+        """Itself, if the shares are shares."""
+        if min(self.sensible, self.hasty) < 0 or self.sensible + self.hasty > 1:
+            raise ValueError(f"sensible and hasty are shares of 1 together, got {self.sensible} and {self.hasty}")
+        return self
+
+
+class Demonstration(NamedTuple):
+    """One decision: the action and the two forms of response that name it."""
+
+    action: str
+    think: str
+    direct: str
+
+
+class Demonstrator:
+    """Demonstrates one game.
+
+    Args:
+        game: Frozen Lake or Snake, with any settings.
+        style: how noisy it is.
+
+    Raises:
+        ValueError: another game, or shares that aren't.
+    """
+
+    def __init__(self, game: TSMG[Any], style: Style) -> None:
+        self.game, self.style = game, style.checked()
+        if isinstance(game, FrozenLake):
+            self._solver = FrozenLakeSolver(game)
+            self._values: dict[Any, list[str]] = {}
+        elif not isinstance(game, Snake):
+            raise ValueError(f"there are demonstrations of Frozen Lake and Snake, not of {type(game).__name__}")
+
+    def __call__(self, state: Any, observation: str, rng: np.random.Generator) -> Demonstration:
+        """Choose and explain one action of the player who reads ``observation``."""
+        sight = Sight.of(observation)
+        target, towards = self._target(sight, rng)
+        chance = rng.random()
+        if chance < self.style.sensible:
+            options = self._sensible(state, sight, rng)
+        elif chance < self.style.sensible + self.style.hasty and towards:
+            options = list(towards)
+        else:
+            options = list(self.game.actions)
+        action = options[rng.integers(len(options))]
+        return Demonstration(action, _explain(sight, target, towards, action), f"<action>{action}</action>")
+
+    def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
+        """What it is after and where that lies; no directions where there is nothing to be after."""
+        if isinstance(self.game, FrozenLake):
+            return "goal", sight.nearest("goal")[0]
+        goals = [cell for cell, kind in sight.kinds.items() if kind in self._paying]
+        if not goals:
+            return "", ()
+        x, y = sight.head
+        distances = [abs(cx - x) + abs(cy - y) for cx, cy in goals]
+        nearest = [cell for cell, distance in zip(goals, distances, strict=True) if distance == min(distances)]
+        cx, cy = nearest[rng.integers(len(nearest))]
+        return f"{sight.kinds[cx, cy]} ({cx}, {cy})", directions_of(cx - x, cy - y)
+
+    @property
+    def _paying(self) -> tuple[str, ...]:
+        config = self.game.config  # type: ignore[attr-defined]  # Snake's
+        worth = {"apple": config.apple_reward, "banana": config.banana_reward, "fire": config.fire_reward}
+        return tuple(kind for kind, reward in worth.items() if reward > 0)
+
+    def _sensible(self, state: Any, sight: Sight, rng: np.random.Generator) -> list[str]:
+        if not isinstance(self.game, FrozenLake):
+            return _towards_food(sight, self._paying, rng)
+        best = self._values.get(state)
+        if best is None:
+            if len(self._values) > 100_000:
+                self._values.clear()
+            tables = [self._solver.action_values(state, steps) for steps in range(1, _HORIZON + 1)]
+            total = {action: sum(table[action] for table in tables) for action in self.game.actions}
+            best = [action for action, value in total.items() if value >= max(total.values()) - 1e-9]
+            self._values[state] = best
+        return best
+
+
+def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
+    """The think form of a response: where the target is, what is beside the player in the directions that matter."""
+    parts = []
+    if "(" in target:  # a cell to compare one's own with
+        parts.append(f"head ({sight.head[0]}, {sight.head[1]})")
+    if towards:
+        parts.append(f"{target} is {' and '.join(towards)}")
+    considered = towards if action in towards else (*towards, action)
+    parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
+    return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"
+
+
+def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:
+    """First steps of shortest ways to food that pays; without a way, the neighbours with the most room around them."""
+    avoided = {"wall", "body", "enemy"} | ({"apple", "banana", "fire"} - set(paying))
+
+    def open_cells(cell: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:
+        around = [(name, (cell[0] + dx, cell[1] + dy)) for name, (dx, dy) in DIRECTIONS.items()]
+        return [(name, near) for name, near in around if sight.kinds.get(near, "wall") not in avoided]
+
+    enemies = [cell for cell, kind in sight.kinds.items() if kind == "enemy"]
+    starts = open_cells(sight.head)
+    # a cell that an enemy's head can enter in this round is a coin toss: only if there is no other
+    calm = [s for s in starts if all(abs(s[1][0] - x) + abs(s[1][1] - y) > 1 for x, y in enemies)]
+    starts = calm or starts
+    if not starts:
+        return [name for name in DIRECTIONS if sight.beside(name) not in ("wall", "body", "enemy")] or list(DIRECTIONS)
+    rng.shuffle(starts)  # equally short ways are equally likely
+    queue = deque((name, cell) for name, cell in starts)
+    seen = {sight.head, *(cell for _, cell in starts)}
+    while queue:
+        name, cell = queue.popleft()
+        if sight.kinds[cell] in paying:
+            return [name]
+        for _, near in open_cells(cell):
+            if near not in seen:
+                seen.add(near)
+                queue.append((name, near))
+    room = {name: len(open_cells(cell)) for name, cell in starts}
+    return [name for name, cells in room.items() if cells == max(room.values())]

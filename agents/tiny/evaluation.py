@@ -1,0 +1,95 @@
+"""How a model plays, in figures for its card: success, return, invalid responses, and how true its reasoning is."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.episode import Episode, EpisodeTask
+from agents.loop.rollout import rollout
+from agents.tiny.statements import check
+from agents.turn import Policy
+from textgames.scenarios import SCENARIOS
+
+_RESAMPLES = 2000
+
+
+class Estimate(NamedTuple):
+    """A mean with its 95% interval (percentile bootstrap over episodes)."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Figures(NamedTuple):
+    """One player on one scenario.
+
+    ``truth`` is the share of true statements among all parts of the reasoning, ``nan`` for players whose reasoning has
+    no statements.
+    """
+
+    agent: str
+    scenario: str
+    episodes: int
+    success: Estimate
+    returned: Estimate
+    invalid: Estimate
+    length: Estimate
+    truth: float
+
+
+def evaluate(policy: Policy, scenario: str, episodes: int, *, first_episode: int = 0) -> Figures:
+    """Play a scenario's episodes ``first_episode ..`` with one policy for all players; figures are player 0's."""
+    chosen = SCENARIOS[scenario]
+    seeds = [chosen.seed(first_episode + k) for k in range(episodes)]
+    tasks = [EpisodeTask.of(chosen, seed) for seed in seeds]
+    played = sorted(rollout(policy, tasks, max_concurrency=128), key=lambda episode: episode.seed)
+    player = next(iter(played[0].returns))
+    steps = [episode.steps_of(player) for episode in played]
+    lengths = np.array([len(one) for one in steps], float)
+    invalid = np.array([sum(not step.valid for step in one) for one in steps], float)
+    return Figures(
+        policy.name,
+        scenario,
+        episodes,
+        _mean(np.array([episode.successes[player] for episode in played], float)),
+        _mean(np.array([episode.returns[player] for episode in played])),
+        _mean(invalid, lengths),
+        _mean(lengths),
+        _truth(played),
+    )
+
+
+def _mean(values: "np.ndarray[Any, np.dtype[np.float64]]", weights: Any = None) -> Estimate:
+    """Mean over episodes (with weights: ratio of sums) and its percentile bootstrap interval."""
+    weights = np.ones_like(values) if weights is None else weights
+    picks = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
+    means = values[picks].sum(1) / weights[picks].sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Estimate(float(values.sum() / weights.sum()), float(low), float(high))
+
+
+def _truth(episodes: Sequence[Episode]) -> float:
+    counts = [
+        check(step.turn.response, step.observation)
+        for episode in episodes
+        for step in episode.steps
+        if "<think>" in step.turn.response
+    ]
+    stated = sum(count.true + count.false for count in counts)
+    return sum(count.true for count in counts) / sum(sum(count) for count in counts) if stated else math.nan
+
+
+def seen_layouts(scenario: str, episodes: int) -> float:
+    """The share of evaluation episodes whose layout is drawn by one of the training seeds as well, by chance."""
+    from textgames.scenarios import TRAINING_SEEDS
+
+    game = SCENARIOS[scenario].game()
+    trained = {game.initial_state(np.random.default_rng(seed)) for seed in TRAINING_SEEDS}
+    drawn = [game.initial_state(np.random.default_rng(SCENARIOS[scenario].seed(k))) for k in range(episodes)]
+    return sum(state in trained for state in drawn) / episodes

@@ -1,0 +1,263 @@
+"""Train a tiny language model from scratch by imitation: next-token cross entropy on the demonstrator's responses.
+
+``recipe -> demonstrations -> tokenizer -> model``. The forward pass is the packed one of
+:mod:`agents.models.local.llama_forward`, so prompts and responses of different lengths cost no padding outside
+attention, and only the positions that predict response tokens meet the output layer.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from agents.models.local import llama_forward
+from agents.models.local.llama_forward import CausalAttention, Packing
+from agents.tiny.data import Example, demonstrations, scenarios_of
+from agents.tiny.recipe import Recipe
+from agents.tiny.tokenizer import build_tokenizer, constant_blocks
+from textgames.scenarios import SCENARIOS
+
+_WARMUP = 0.05  # share of the steps
+_WINDOW = 32  # batches that are sorted by length together
+_PART_TOKENS = 2048  # tokens whose gradient is computed at a time: small enough for a CPU's caches
+_TOKENIZER_EXAMPLES = 20_000
+_REPORTS_PER_CHECKPOINT = 4  # a checkpoint every 4% of the steps
+
+
+class Tokens(NamedTuple):
+    """One example as token ids: prompt and response, and where the response begins."""
+
+    ids: list[int]
+    prompt_length: int
+
+
+class Progress(NamedTuple):
+    """Where training is."""
+
+    step: int
+    steps: int
+    loss: float
+    seconds: float
+
+
+class Pretrained(NamedTuple):
+    """A trained model, its tokenizer, and what is known about the training.
+
+    ``losses`` has the mean cross entropy in nats per response token of every 1% of the steps; ``seconds`` counts all
+    parts of a training that was interrupted, up to their last checkpoints.
+    """
+
+    model: Any
+    tokenizer: Any
+    recipe: Recipe
+    losses: tuple[float, ...]
+    seconds: float
+
+
+def pretrain(
+    recipe: Recipe,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+) -> Pretrained:
+    """Make a tiny model. Deterministic given the recipe, on one machine, interrupted or not.
+
+    Args:
+        recipe: everything that decides the outcome.
+        on_progress: called after every 1% of the steps.
+        checkpoint: a file that keeps the state, so that the same call goes on where it was stopped. It is removed
+            at the end.
+
+    Returns:
+        The model (a ``LlamaForCausalLM`` in evaluation mode on the CPU) and its tokenizer.
+
+    Raises:
+        ValueError: the checkpoint is of another recipe, or is none.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(recipe.threads)
+    try:
+        started = time.perf_counter()
+        examples = demonstrate(recipe)
+        tokenizer = make_tokenizer(examples)
+        data = tokenize(examples, tokenizer)
+        model = make_model(recipe, tokenizer)
+        losses, earlier = _train(model, data, recipe, on_progress, checkpoint)
+        return Pretrained(model.eval(), tokenizer, recipe, losses, earlier + time.perf_counter() - started)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def demonstrate(recipe: Recipe) -> list[Example]:
+    """The recipe's demonstrations, scenario by scenario."""
+    examples: list[Example] = []
+    for index, (name, share) in enumerate(scenarios_of(recipe.games).items()):
+        count = max(1, round(share * recipe.examples))
+        rng = np.random.default_rng([recipe.seed, 1, index])
+        examples += demonstrations(SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes)
+    return examples
+
+
+def make_tokenizer(examples: Sequence[Example]) -> Any:
+    """The tokenizer for these examples, from an even sample of them."""
+    sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
+    blocks = constant_blocks((example.before, example.observation, example.after) for example in sample)
+    return build_tokenizer(blocks, [example.response for example in sample])
+
+
+def tokenize(examples: Sequence[Example], tokenizer: Any) -> list[Tokens]:
+    """Prompts and responses as ids, each response with the end-of-sequence token after it."""
+    data = []
+    for begin in range(0, len(examples), 4096):
+        part = examples[begin : begin + 4096]
+        prompts = tokenizer([example.prompt for example in part])["input_ids"]
+        responses = tokenizer([example.response for example in part])["input_ids"]
+        for prompt, response in zip(prompts, responses, strict=True):
+            data.append(Tokens([*prompt, *response, tokenizer.eos_token_id], len(prompt)))
+    return data
+
+
+def make_model(recipe: Recipe, tokenizer: Any) -> Any:
+    """The untrained model: Llama, tied embeddings, weights from the recipe's seed."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=math.ceil(len(tokenizer) / 8) * 8,
+        hidden_size=recipe.hidden_size,
+        intermediate_size=recipe.intermediate_size,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.kv_heads,
+        max_position_embeddings=recipe.context_length,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=1 / math.sqrt(recipe.hidden_size),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return LlamaForCausalLM(config)
+
+
+def imitation_loss(model: Any, batch: Sequence[Tokens]) -> Tensor:
+    """Sum of the cross entropy in nats over the batch's response tokens; a scalar."""
+    weights = llama_forward.read_weights(model)
+    packing = Packing([len(example.ids) for example in batch], torch.device("cpu"))
+    ids = torch.tensor([token for example in batch for token in example.ids])
+    hidden = llama_forward.hidden_states(weights, ids, packing.positions, CausalAttention(packing))
+    # position t predicts token t + 1: from the prompt's last token to the one before the end
+    prompt_lengths = torch.tensor([example.prompt_length for example in batch])[packing.row]
+    predicts = (packing.column >= prompt_lengths - 1) & (packing.column < packing.lengths[packing.row] - 1)
+    where = predicts.nonzero()[:, 0]
+    return F.cross_entropy(llama_forward.logits(weights, hidden[where]), ids[where + 1], reduction="sum")
+
+
+def _parts(batch: Sequence[Tokens]) -> Iterator[list[Tokens]]:
+    """A batch in parts of about :data:`_PART_TOKENS` tokens, similar lengths together."""
+    part: list[Tokens] = []
+    size = 0
+    for example in sorted(batch, key=lambda example: len(example.ids)):
+        if part and size + len(example.ids) > _PART_TOKENS:
+            yield part
+            part, size = [], 0
+        part.append(example)
+        size += len(example.ids)
+    yield part
+
+
+def _batches(data: Sequence[Tokens], recipe: Recipe) -> Iterator[list[Tokens]]:
+    """Endless shuffled batches; neighbours in length come together, so that attention's padding stays small."""
+    rng = np.random.default_rng([recipe.seed, 2])
+    size = recipe.batch_size
+    while True:
+        order = rng.permutation(len(data))
+        for begin in range(0, len(order), _WINDOW * size):
+            window = sorted(order[begin : begin + _WINDOW * size], key=lambda index: len(data[index].ids))
+            starts = range(0, len(window), size)
+            for start in rng.permutation(len(starts)):
+                yield [data[index] for index in window[starts[start] : starts[start] + size]]
+
+
+def _train(
+    model: Any,
+    data: Sequence[Tokens],
+    recipe: Recipe,
+    on_progress: Callable[[Progress], None] | None,
+    checkpoint: Path | None,
+) -> tuple[tuple[float, ...], float]:
+    """Train in place; the losses, and the seconds that earlier parts of this training took."""
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    others = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.steps))
+    trained = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    done, losses, earlier = _restore(checkpoint, recipe, trained)
+    model.train()
+    report_every = max(1, recipe.steps // 100)
+    started, recent = time.perf_counter(), 0.0
+    for step, batch in enumerate(islice(_batches(data, recipe), done, recipe.steps), done + 1):
+        predicted = sum(len(example.ids) - example.prompt_length for example in batch)
+        for part in _parts(batch):
+            loss = imitation_loss(model, part) / predicted
+            loss.backward()  # type: ignore[no-untyped-call]
+            recent += loss.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        schedule.step()
+        if step % report_every == 0:
+            losses.append(recent / report_every)
+            recent = 0.0
+            seconds = earlier + time.perf_counter() - started
+            if checkpoint is not None and step % (_REPORTS_PER_CHECKPOINT * report_every) == 0:
+                _keep(checkpoint, recipe, trained, step, losses, seconds)
+            if on_progress is not None:
+                on_progress(Progress(step, recipe.steps, losses[-1], seconds))
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    return tuple(losses), earlier
+
+
+def _keep(
+    file: Path, recipe: Recipe, trained: dict[str, Any], step: int, losses: Sequence[float], seconds: float
+) -> None:
+    """Write the state in one step: a crash leaves the old file or the new one."""
+    state = {name: part.state_dict() for name, part in trained.items()}
+    state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": list(losses), "seconds": seconds}
+    draft = file.with_name(f".{file.name}")
+    torch.save(state, draft)
+    draft.replace(file)
+
+
+def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tuple[int, list[float], float]:
+    """Steps, losses and seconds up to the checkpoint, whose state the parts take on; nothing without one."""
+    if file is None or not file.exists():
+        return 0, [], 0.0
+    try:
+        state = torch.load(file, weights_only=True)
+        made_by = state["recipe"]
+    except Exception as error:  # torch.load raises whatever its unpickler meets
+        raise ValueError(f"{file} is no checkpoint of a tiny model ({error}); delete it to begin anew") from error
+    if made_by != json.dumps(recipe.as_data):
+        raise ValueError(f"{file} is a checkpoint of another recipe, {made_by}; delete it to begin anew")
+    for name, part in trained.items():
+        part.load_state_dict(state[name])
+    return state["step"], state["losses"], state["seconds"]
+
+
+def _rate(step: int, steps: int) -> float:
+    """Learning rate as a share of the highest: linear warm-up, then half a cosine down to 0."""
+    warmup = max(1, round(_WARMUP * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))

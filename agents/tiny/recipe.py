@@ -1,0 +1,95 @@
+"""The settings of a tiny language model, in one frozen record."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agents.tiny.demonstrator import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a tiny model is made. The defaults make a base model of 0.4 million parameters that reads both games.
+
+    Attributes:
+        games: what it learns to read: ``"frozen-lake"`` and ``"snake"``, each with its variants, or single scenarios.
+        modes: response modes to learn: ``"think"``, ``"direct"``.
+        examples: decisions that are demonstrated, over all scenarios.
+        style: how noisy the demonstrator is.
+        steps: optimiser steps.
+        batch_size: examples per step.
+        learning_rate: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine.
+        weight_decay: of AdamW, on matrices.
+        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``, ``kv_heads``: the rest of
+            its shape.
+        context_length: positions that it has.
+        seed: of data, weights and batches.
+        threads: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
+
+    Raises:
+        ValueError: a number that can't be; the message names the field.
+    """
+
+    games: tuple[str, ...] = ("frozen-lake", "snake")
+    modes: tuple[str, ...] = ("think", "direct")
+    examples: int = 120_000
+    style: Style = field(default_factory=Style)
+    steps: int = 1_250
+    batch_size: int = 96
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.05
+    hidden_size: int = 96
+    intermediate_size: int = 256
+    layers: int = 4
+    heads: int = 3
+    kv_heads: int = 1
+    context_length: int = 2048
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("examples", "steps", "batch_size", "threads"),
+            *("hidden_size", "intermediate_size", "layers", "heads", "kv_heads"),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is a whole number of at least 1, got {value!r}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is above 0, got {self.learning_rate!r}")
+        if self.hidden_size % (2 * self.heads):
+            raise ValueError(
+                f"hidden_size must be a multiple of twice the heads, got hidden_size={self.hidden_size} "
+                f"and heads={self.heads}"
+            )
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads divides heads, got heads={self.heads} and kv_heads={self.kv_heads}")
+        if not self.modes or set(self.modes) - {"think", "direct"}:
+            raise ValueError(f"modes are think and direct, got {self.modes!r}")
+        if not self.games:
+            raise ValueError("games is empty; name frozen-lake, snake or both")
+        self.style.checked()
+
+    @classmethod
+    def quick(cls, **changes: Any) -> "Recipe":
+        """A model of 0.2 million parameters that plays the Frozen Lake training scenario; about a minute on one core.
+
+        ``changes`` override its fields.
+        """
+        settings: dict[str, Any] = {
+            "games": ("frozen-lake-training",),
+            "modes": ("think",),
+            "examples": 40_000,
+            "steps": 800,
+            "batch_size": 64,
+            "learning_rate": 5e-3,
+            "hidden_size": 64,
+            "intermediate_size": 160,
+            "layers": 4,
+            "heads": 2,
+        }
+        return cls(**(settings | changes))
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """All fields as plain data."""
+        return asdict(self) | {"style": self.style._asdict()}

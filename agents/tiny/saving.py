@@ -1,0 +1,123 @@
+"""Writing a tiny model to disk: weights, tokenizer, recipe, and a card that says what it is and isn't."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from agents.tiny.data import scenarios_of
+from agents.tiny.evaluation import Figures
+from agents.tiny.imitation import Pretrained
+from agents.tiny.tokenizer import save_tokenizer
+
+RECIPE_FILE = "recipe.json"
+
+_LIMITS = """\
+- It knows only the wording of the package's default prompts (in the response modes above, no system message, no
+  history) for the scenarios named above: whole blocks of it are single tokens. Other wordings, axes on the grid, or
+  observations without coordinates or grid are encoded without loss but mean nothing to it.
+- It was trained on the moves of a player that errs on purpose. It is a starting point for reinforcement learning, not
+  a strong player.
+- Its reasoning is a report on the position in a fixed form; see the share of true statements above.
+- It speaks no other language and knows nothing else.
+"""
+
+
+def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), *, command: str = "") -> Path:
+    """Save a model in Hugging Face format with its recipe and a model card.
+
+    Args:
+        made: from :func:`agents.tiny.pretrain`.
+        folder: made if it isn't there; files in it are overwritten.
+        figures: results for the card.
+        command: what made it, for the card.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    made.model.save_pretrained(folder)
+    save_tokenizer(made.tokenizer, folder)
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
+    recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}
+    (folder / RECIPE_FILE).write_text(json.dumps(recipe, indent=1) + "\n")
+    (folder / "README.md").write_text(card(made, figures, command))
+    return folder
+
+
+def card(made: Pretrained, figures: Sequence[Figures], command: str) -> str:
+    """The model card, Markdown."""
+    recipe = made.recipe
+    parameters = sum(p.numel() for p in made.model.parameters())
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
+    style = recipe.style
+    settings = "\n".join(f"- {name}: {value}" for name, value in recipe.as_data.items())
+    return f"""---
+license: mit
+library_name: transformers
+pipeline_tag: text-generation
+---
+
+# A tiny language model that plays text games
+
+{parameters:,} parameters (Llama, {recipe.layers} layers of width {recipe.hidden_size}, tied embeddings), a vocabulary
+of {len(made.tokenizer)} tokens, trained from scratch with textbench. It reads the same prompts as any other model and
+answers in the same form.
+
+## Data
+
+{recipe.examples:,} decisions of a noisy demonstrator ({shares}), on layouts of the training seeds 0 to 9,999.
+Each decision is sensible ({style.sensible:.0%}: exact solver on Frozen Lake, shortest safe way to food in Snake),
+hasty ({style.hasty:.0%}: straight towards the target, whatever lies there) or random (the rest); the reasoning that it
+writes is always true. Response modes: {" and ".join(recipe.modes)}.
+
+## Training
+
+Next-token cross entropy on the response tokens, AdamW, learning rate {recipe.learning_rate:g} with a cosine to 0.
+Loss (nats per response token) of the last 1% of the steps: {made.losses[-1]:.4f}. {made.seconds:.0f} seconds on
+{recipe.threads} thread(s). Deterministic given the settings on one machine.
+
+{settings}
+
+Made from commit {_commit()} with torch {version("torch")}, transformers {version("transformers")},
+tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{command}`" if command else ""}.
+
+## Results
+
+{_table(figures)}
+
+## Limits
+
+{_LIMITS}"""
+
+
+def _table(figures: Sequence[Figures]) -> str:
+    if not figures:
+        return "Not evaluated."
+    lines = [
+        "Mean and 95% bootstrap interval over episodes; player 0's where there are several players.",
+        "",
+        "| scenario | agent | episodes | success | return | invalid | length | true statements |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in figures:
+        truth = "-" if one.truth != one.truth else f"{one.truth:.1%}"
+        lines.append(
+            f"| {one.scenario} | {one.agent} | {one.episodes} | {one.success} | {one.returned} | {one.invalid} "
+            f"| {one.length} | {truth} |"
+        )
+    return "\n".join(lines)
+
+
+def _commit() -> str:
+    """The commit of the source tree, with a note if it is changed; ``unknown`` outside of one."""
+    here = Path(__file__).parent
+    try:
+        told = [
+            subprocess.run(["git", *command], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain", "--", "."])
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return told[0] + (" (with changes)" if told[1] else "")

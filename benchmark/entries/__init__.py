@@ -1,0 +1,1 @@
+"""Leaderboard entries: making one of a run, and checking one by replay."""

@@ -1,0 +1,128 @@
+"""Leaderboard entries: one agent's episodes on the scenarios, self-contained, so that anybody can replay them.
+
+``run folder -> submit -> leaderboards/NAME/{manifest.json, episodes.jsonl}``. An entry has the form of a run folder:
+the agent's card, the versions, the settings, the seeds, and every response; lines are in the order of (scenario,
+agents, seed).
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmark.errors import StorageError, UsageError, unknown_name
+from benchmark.runs.folder import ENTRY_KIND, EPISODES_NAME, MANIFEST_NAME, Manifest, RunFolder, write_atomically
+from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
+from benchmark.runs.record import Key, parse_line, to_line
+from benchmark.runs.redaction import Redactor
+
+MIN_EPISODES = 50
+"""Of every scenario, from its first seed on."""
+
+
+def submit(
+    source: Path,
+    out: Path,
+    agent: str | None = None,
+    author: str = "",
+    note: str = "",
+    redactor: Redactor | None = None,
+) -> Path:
+    """Make a leaderboard entry of a run.
+
+    Args:
+        source: the run folder.
+        out: where entries are; the entry becomes a folder in it.
+        agent: whose; may be left out where the run has one agent.
+        author: who submits it.
+        note: a line for the reader.
+        redactor: what must not get in.
+
+    Returns:
+        The entry's folder.
+
+    Raises:
+        UsageError: no such agent, or the run isn't complete enough; says what is missing and the command for it.
+        StorageError: the folder can't be written.
+    """
+    folder = RunFolder.open(source)
+    name = _choose_agent(folder, agent)
+    plan = Plan.from_manifest(folder.manifest)
+    _check_complete(folder, plan, name)
+    manifest = _entry_manifest(folder.manifest, plan, name, author, note)
+    entry = out / folder_name(name)
+    redactor = redactor or Redactor()
+    try:
+        entry.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't make {entry}: {error.strerror}") from None
+    _copy_records(folder, name, entry / EPISODES_NAME, redactor)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(entry / MANIFEST_NAME, redactor.scrub(text))
+    return entry
+
+
+def folder_name(agent: str) -> str:
+    """The agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
+    return re.sub(r"[^\w.+@-]+", "-", agent).strip("-.") or "agent"
+
+
+def _choose_agent(folder: RunFolder, agent: str | None) -> str:
+    names = [card["name"] for card in folder.manifest["agents"]]
+    if agent is None:
+        if len(names) == 1:
+            return str(names[0])
+        raise UsageError(f"an entry is of one agent, this run has {len(names)}: choose with --agent {'|'.join(names)}")
+    if agent not in names:
+        raise unknown_name("agent in this run", agent, names)
+    return agent
+
+
+def _check_complete(folder: RunFolder, plan: Plan, agent: str) -> None:
+    """An entry must have every episode of the paper's scenarios, scored."""
+    index = folder.index()
+    for scenario in PAPER_SCENARIOS:
+        matchup = Matchup(scenario, (agent,))
+        seeds = plan.seeds.get(matchup, ())
+        first = plan.scenarios[scenario].first_seed if scenario in plan.scenarios else 0
+        if len(seeds) < MIN_EPISODES or list(seeds) != list(range(first, first + len(seeds))):
+            raise UsageError(
+                f"an entry needs the first {MIN_EPISODES} episodes or more of {scenario!r}, this run has "
+                f"{len(seeds)} of {agent!r}; play them: textbench run --agent {agent}"
+            )
+    for matchup, seeds in plan.seeds.items():
+        if agent in matchup.agents:
+            for seed in seeds:
+                _, scored = index.get(Key(*matchup, seed), (0, False))
+                if not scored:
+                    raise UsageError(
+                        f"{Key(*matchup, seed)} isn't scored, so there can be no entry; "
+                        f"play it: textbench resume {folder.path}"
+                    )
+
+
+def _entry_manifest(manifest: Manifest, plan: Plan, agent: str, author: str, note: str) -> Manifest:
+    seeds = {matchup: plan.seeds[matchup] for matchup in plan.seeds if agent in matchup.agents}
+    scenarios = {matchup.scenario: plan.scenarios[matchup.scenario] for matchup in seeds}
+    entry: dict[str, Any] = {**manifest, "kind": ENTRY_KIND, "agent": agent, "author": author, "note": note}
+    entry.pop("operation", None)
+    entry["agents"] = [card for card in manifest["agents"] if card["name"] == agent]
+    entry["prices"] = {name: price for name, price in manifest.get("prices", {}).items() if name == agent}
+    entry |= Plan(scenarios, seeds).to_json()
+    return entry
+
+
+def _copy_records(folder: RunFolder, agent: str, file: Path, redactor: Redactor) -> None:
+    """Write the agent's records in order; one at a time in memory."""
+    order = sorted((key, offset) for key, (offset, _) in folder.index().items() if agent in key.agents)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with folder.episodes_path.open("rb") as source, draft.open("wb") as target:
+            for _, offset in order:
+                source.seek(offset)
+                target.write(redactor.scrub(to_line(parse_line(source.readline())).decode()).encode())
+        draft.replace(file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StorageError(f"can't write {file}: {error.strerror}") from None

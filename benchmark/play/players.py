@@ -1,0 +1,150 @@
+"""The agents of a run: from what ``--agent`` says to a policy, and to the card that describes it in results.
+
+``"NAME=SPEC" -> AgentSpec -> load_agent -> policy -> card``.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any, NamedTuple
+
+from agents.models.base import LanguageModel
+from agents.turn import Policy
+from benchmark.errors import UsageError
+from benchmark.play.options import RunOptions
+from benchmark.runs.provenance import data_digest
+
+_NAMED = re.compile(r"^(?P<name>[\w.+@-]+)=(?P<spec>.+)$", re.DOTALL)
+
+
+class AgentSpec(NamedTuple):
+    """One ``--agent``.
+
+    Attributes:
+        name: what results call it: what stands before ``=``, else the spec itself.
+        spec: what :func:`agents.load_agent` takes.
+    """
+
+    name: str
+    spec: str
+
+    @classmethod
+    def parse(cls, text: str) -> "AgentSpec":
+        """``"base=hf:./checkpoint"`` or ``"planner"``."""
+        match = _NAMED.match(text)
+        return cls(match["name"], match["spec"]) if match else cls(text, text)
+
+
+class Players:
+    """The agents of one run.
+
+    Args:
+        specs: in the order of the command line.
+        options: the run's options; those about models and servers go to the agents that have one.
+
+    Raises:
+        UsageError: two agents of one name.
+    """
+
+    def __init__(self, specs: Sequence[AgentSpec], options: RunOptions) -> None:
+        self.specs = {spec.name: spec for spec in specs}
+        if len(self.specs) < len(specs):
+            twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
+            raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
+        self._options = options
+        self._kept: dict[str, Policy] = {}
+
+    def check(self) -> list[dict[str, Any]]:
+        """Make every agent once, so that what is missing is said before the first episode, and describe them.
+
+        Raises:
+            UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
+        """
+        cards = []
+        for name in self.specs:
+            policy = self.load(name)
+            cards.append(card_of(self.specs[name], policy))
+            in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
+            if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
+                self._kept[name] = policy  # not every large model at once
+        return cards
+
+    def load(self, name: str) -> Policy:
+        """The policy of an agent.
+
+        Raises:
+            UsageError: as :meth:`check`.
+        """
+        kept = self._kept.pop(name, None)
+        return kept if kept is not None else load_policy(self.specs[name].spec, self._options)
+
+
+def load_policy(spec: str, options: RunOptions) -> Policy:
+    """Make the policy of a spec with a run's options.
+
+    Raises:
+        UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
+    """
+    from agents.load import load_agent
+
+    try:
+        return load_agent(spec, **model_options(options))
+    except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
+        sentence = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
+
+
+def model_options(options: RunOptions) -> dict[str, Any]:
+    """The options that models take, those that somebody set."""
+    names = ("base_url", "temperature", "top_p", "max_tokens", "mode", "history", "prompts", "cache")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return {**given, "timeout": options.timeout, "max_retries": options.max_retries}
+
+
+def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
+    """What results say about an agent: ``name spec kind settings``."""
+    model = getattr(policy, "model", None)
+    if model is None:
+        settings = _plain(getattr(policy, "settings", {}))
+    else:
+        settings = {"model": getattr(model, "name", type(model).__name__)}
+        settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}
+        settings |= _plain(getattr(policy, "decoding", {}))
+    prompt_map = getattr(policy, "prompt_map", None)
+    if prompt_map is not None:
+        plain = _plain(prompt_map.settings)
+        settings |= {"mode": plain.get("mode"), "history_turns": plain.get("history_turns")}
+        settings |= {"prompt_map": plain, "prompt_map_digest": data_digest(plain)}
+    kind = "scripted" if model is None else spec.spec.partition(":")[0]
+    return {"name": spec.name, "spec": spec.spec, "kind": kind, "settings": settings}
+
+
+def _plain(data: Any) -> dict[str, Any]:
+    """Settings as JSON holds them, so that a card equals itself after a round trip through a file."""
+    if is_dataclass(data) and not isinstance(data, type):
+        data = asdict(data)
+    return {key: _plain_value(value) for key, value in dict(data).items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain_value(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def default_agents() -> list[str]:
+    """Who plays when nobody is named: the scripted players and the embedded models."""
+    return ["random", "greedy", "planner", *embedded_models()]
+
+
+def embedded_models() -> list[str]:
+    """The specs of the models that ship with the package and can run here."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        return []
+    from agents.load import embedded_agents
+
+    return list(embedded_agents())

@@ -1,0 +1,237 @@
+"""What a person sees while a run plays: done and total, mean so far, errors, time left, tokens and money. On stderr."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from benchmark.runs.plan import Matchup
+from benchmark.score.prices import Price
+from benchmark.score.scores import cost
+
+LINE_SECONDS = 15.0
+"""How often a progress line is printed where the terminal can't be redrawn."""
+
+
+@dataclass
+class Tally:
+    """One matchup so far.
+
+    Attributes:
+        total: episodes that it has.
+        before: how many of them were on disk when this process started.
+        done: scored episodes now.
+        errors: unscored episodes of this process.
+        score: sum of the first player's returns over this process's scored episodes.
+        scored: how many these are.
+    """
+
+    total: int = 0
+    before: int = 0
+    done: int = 0
+    errors: int = 0
+    score: float = 0.0
+    scored: int = 0
+
+
+class Meter:
+    """Counts what a run does, for its display and for its limits.
+
+    Attributes:
+        tallies: per matchup.
+        tokens: ``{agent: [prompt tokens, completion tokens]}`` that were paid for, by earlier processes too.
+        responses: responses so far.
+    """
+
+    def __init__(
+        self,
+        totals: Mapping[Matchup, int],
+        done: Mapping[Matchup, int],
+        prices: Mapping[str, Price],
+        tokens: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        self.tallies = {
+            matchup: Tally(total, done.get(matchup, 0), done.get(matchup, 0)) for matchup, total in totals.items()
+        }
+        self.tokens = {agent: list(counted) for agent, counted in (tokens or {}).items()}
+        self.responses = 0
+        self._prices = prices
+        self._started = time.monotonic()
+
+    def count_tokens(self, agent: str, prompt: int, completion: int) -> None:
+        """One response was paid for."""
+        counted = self.tokens.setdefault(agent, [0, 0])
+        counted[0] += prompt
+        counted[1] += completion
+
+    def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
+        """One episode is on disk."""
+        tally = self.tallies[matchup]
+        if error is None:
+            tally.done += 1
+            tally.score += score
+            tally.scored += 1
+        else:
+            tally.errors += 1
+
+    @property
+    def spent(self) -> float:
+        """US dollars so far, of the agents whose price is known."""
+        return sum(cost(tokens, self._prices.get(agent)) or 0.0 for agent, tokens in self.tokens.items())
+
+    @property
+    def priced(self) -> bool:
+        """Whether any price is known."""
+        return bool(self._prices)
+
+    @property
+    def finished(self) -> int:
+        """Episodes that this process has played."""
+        return sum(tally.scored + tally.errors for tally in self.tallies.values())
+
+    @property
+    def left(self) -> int:
+        """Episodes that are still to be played."""
+        return sum(tally.total - tally.done - tally.errors for tally in self.tallies.values())
+
+    @property
+    def seconds(self) -> float:
+        """Since the start of this process's playing."""
+        return time.monotonic() - self._started
+
+    def seconds_left(self) -> float | None:
+        """An estimate from the pace of this process; ``None`` before its first episode."""
+        return self.seconds / self.finished * self.left if self.finished else None
+
+
+class Display(Protocol):
+    """Somewhere that progress is shown; a context manager around the run."""
+
+    def __enter__(self) -> "Display": ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def update(self) -> None:
+        """The meter has counted another episode."""
+
+
+class Silent:
+    """Shows nothing (``--quiet``)."""
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def update(self) -> None:
+        """Nothing."""
+
+
+class Lines:
+    """One line now and then, for logs and pipes."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._next = time.monotonic() + LINE_SECONDS
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        print(summary_line(self._meter), file=sys.stderr)
+
+    def update(self) -> None:
+        """Print a line when the last one is old."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINE_SECONDS
+            print(summary_line(self._meter), file=sys.stderr, flush=True)
+
+
+class LiveTable:
+    """A table that redraws itself a few times a second, for terminals."""
+
+    def __init__(self, meter: Meter, console: Console) -> None:
+        self._meter = meter
+        self._console = console
+        # rich's own thread draws; playing never waits for the terminal
+        self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "LiveTable":
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._live.__exit__(None, None, None)
+        self._console.print(Text(summary_line(self._meter), style="dim"))
+
+    def update(self) -> None:
+        """Nothing: the table is drawn by the clock."""
+
+    def _draw(self) -> Group:
+        table = Table(box=None, pad_edge=False)
+        for title, justify in (("scenario", "left"), ("agent", "left"), ("", "left"), ("episodes", "right")):
+            table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        table.add_column("mean", justify="right")
+        table.add_column("errors", justify="right")
+        for matchup, tally in self._shown():
+            mean = f"{tally.score / tally.scored:+.3f}" if tally.scored else ""
+            errors = Text(str(tally.errors), style="red") if tally.errors else Text("")
+            bar = ProgressBar(total=max(tally.total, 1), completed=tally.done + tally.errors, width=20)
+            counts = f"{tally.done + tally.errors}/{tally.total}"
+            table.add_row(matchup.scenario, " v ".join(matchup.agents), bar, counts, mean, errors)
+        return Group(table, Text(summary_line(self._meter)))
+
+    def _shown(self) -> Sequence[tuple[Matchup, Tally]]:
+        """The rows that fit: when there are too many, the finished ones go first."""
+        rows = list(self._meter.tallies.items())
+        room = max(3, self._console.size.height - 4)
+        if len(rows) > room:
+            open_rows = [row for row in rows if row[1].done + row[1].errors < row[1].total]
+            rows = (open_rows or rows)[:room]
+        return rows
+
+
+def summary_line(meter: Meter) -> str:
+    """Everything in one line."""
+    total = sum(tally.total for tally in meter.tallies.values())
+    done = sum(tally.done for tally in meter.tallies.values())
+    errors = sum(tally.errors for tally in meter.tallies.values())
+    parts = [f"{done}/{total} episodes"]
+    if errors:
+        parts.append(f"{errors} unscored")
+    tokens = [sum(counted[i] for counted in meter.tokens.values()) for i in (0, 1)]
+    if any(tokens):
+        parts.append(f"{tokens[0]:,} + {tokens[1]:,} tokens")
+        if meter.priced:
+            parts.append(f"{meter.spent:.4f} USD")
+    parts.append(f"{duration(meter.seconds)} elapsed")
+    left = meter.seconds_left()
+    if left is not None and meter.left:
+        parts.append(f"about {duration(left)} left")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """``4.2 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def choose_display(meter: Meter, quiet: bool) -> Display:
+    """The display that suits stderr: a live table in a terminal, lines elsewhere, nothing when asked to be quiet."""
+    if quiet:
+        return Silent()
+    console = Console(stderr=True)
+    return LiveTable(meter, console) if console.is_terminal else Lines(meter)

@@ -1,0 +1,198 @@
+"""Playing what is left of a plan into its run folder.
+
+``missing seeds -> tasks -> rollout -> episode -> record -> disk``. The loop itself is
+:func:`agents.loop.rollout.rollout`; here every episode is written before the next one starts, and the run's limits
+(time, money, patience) are kept.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.rollout import rollout
+from agents.turn import Policy
+from benchmark.errors import StorageError
+from benchmark.play.progress import Display, Meter
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Matchup, Plan
+from benchmark.runs.record import Key, error_reason, to_record
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may use.
+
+    Attributes:
+        max_concurrency: episodes in flight.
+        run_timeout: seconds for this process's playing, or ``None``.
+        max_cost: US dollars for the run, earlier processes included, or ``None``.
+    """
+
+    max_concurrency: int = 64
+    run_timeout: float | None = None
+    max_cost: float | None = None
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
+    """A limit was reached; the message says which."""
+
+
+def play_plan(
+    plan: Plan,
+    folder: RunFolder,
+    load_policy: Callable[[str], Policy],
+    limits: Limits,
+    meter: Meter,
+    display: Display,
+) -> str | None:
+    """Play every episode of the plan that the folder has no scored record of.
+
+    Args:
+        plan: what is to be played.
+        folder: where it goes, open for writing.
+        load_policy: makes the policy of an agent's name; called when the agent's turn comes.
+        limits: when to stop.
+        meter: counts.
+        display: shows what the meter counts.
+
+    Returns:
+        ``None`` when everything was played, else why not. Unscored episodes count as played.
+
+    Raises:
+        StorageError: the disk refused; what was finished before is kept.
+    """
+    deadline = None if limits.run_timeout is None else monotonic() + limits.run_timeout
+    missing = missing_seeds(plan, folder)
+    policies: dict[str, Policy] = {}
+    try:
+        for team, matchups in plan.teams().items():
+            if not any(missing[matchup] for matchup in matchups):
+                continue
+            for name in [name for name in policies if name not in team]:
+                del policies[name]  # one model in memory at a time
+            for name in team:
+                policies.setdefault(name, load_policy(name))
+            _TeamRun(plan, folder, team, [policies[name] for name in team], limits, meter, display, deadline).play(
+                {matchup: missing[matchup] for matchup in matchups}
+            )
+    except Stopped as stop:
+        return str(stop)
+    return None
+
+
+def missing_seeds(plan: Plan, folder: RunFolder) -> dict[Matchup, list[int]]:
+    """The planned seeds that have no scored record, in the order in which they are played."""
+    scored = {key for key, (_, is_scored) in folder.index().items() if is_scored}
+    return {
+        matchup: [seed for seed in seeds if Key(*matchup, seed) not in scored] for matchup, seeds in plan.seeds.items()
+    }
+
+
+class _TeamRun:
+    """All matchups of one table of agents, in one rollout."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        team: Sequence[str],
+        policies: Sequence[Policy],
+        limits: Limits,
+        meter: Meter,
+        display: Display,
+        deadline: float | None,
+    ) -> None:
+        self._plan, self._folder, self._team, self._policies = plan, folder, team, policies
+        self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
+        self._started = self._finished = 0
+        self._spent_before = meter.spent
+        self._failures: Counter[str] = Counter()
+        self._any_scored = False
+
+    def play(self, seeds: Mapping[Matchup, Sequence[int]]) -> None:
+        """Play the seeds of every matchup.
+
+        Raises:
+            Stopped: a limit was reached.
+            StorageError: the disk refused.
+        """
+        players = next(iter(self._plan.scenarios[matchup.scenario].game().players for matchup in seeds))
+        self._seat = dict(zip(players, self._team, strict=True))
+        episodes = rollout(
+            dict(zip(players, self._policies, strict=True)),
+            self._tasks(seeds),
+            max_concurrency=self._limits.max_concurrency,
+            timeout=None if self._deadline is None else max(0.001, self._deadline - monotonic()),
+            on_step=self._on_step,
+        )
+        try:
+            for episode in episodes:
+                self._keep(episode)
+        except TimeoutError:
+            raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
+        finally:
+            close = getattr(episodes, "close", None)
+            if close is not None:
+                close()
+        if self._started < sum(len(left) for left in seeds.values()):
+            raise Stopped(self._budget_message())
+
+    def _tasks(self, seeds: Mapping[Matchup, Sequence[int]]) -> Iterator[EpisodeTask]:
+        """The tasks, as long as there is money for another episode."""
+        for matchup, left in seeds.items():
+            scenario = self._plan.scenarios[matchup.scenario]
+            for seed in left:
+                if not self._affordable():
+                    return
+                self._started += 1
+                yield EpisodeTask.of(scenario, seed)
+
+    def _affordable(self) -> bool:
+        """Whether the money reaches for what is in flight and one more, going by the finished episodes' mean cost."""
+        if self._limits.max_cost is None:
+            return True
+        in_flight = self._started - self._finished
+        each = (self._meter.spent - self._spent_before) / self._finished if self._finished else 0.0
+        return self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
+
+    def _on_step(self, task: EpisodeTask, step: Step) -> None:
+        usage = step.turn.usage
+        self._meter.responses += 1
+        if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
+            self._meter.count_tokens(self._seat[step.player], usage.prompt_tokens, usage.completion_tokens)
+        if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
+            raise Stopped(self._budget_message())
+
+    def _budget_message(self) -> str:
+        return (
+            f"the money is used up: {self._meter.spent:.4f} USD spent of --max-cost {self._limits.max_cost:g}; "
+            "go on with a larger --max-cost"
+        )
+
+    def _keep(self, episode: Episode) -> None:
+        """Write an episode, then count it."""
+        self._finished += 1
+        record = to_record(episode)
+        # In results an agent has the name that the user gave it; two agents can share a model's name.
+        record["agents"] = dict(zip(record["agents"], self._team, strict=True))
+        try:
+            self._folder.append(record)
+        except ValueError as error:
+            raise StorageError(f"{episode.scenario} seed {episode.seed} can't be written: {error}") from None
+        matchup = Matchup(episode.scenario, tuple(self._team))
+        self._meter.count_episode(matchup, next(iter(episode.returns.values())), episode.error)
+        self._display.update()
+        self._watch_failures(episode.error)
+
+    def _watch_failures(self, error: str | None) -> None:
+        """Stop when nothing works at all (a wrong key, a server that is down) instead of failing every episode."""
+        if error is None:
+            self._any_scored = True
+            return
+        self._failures[error_reason(error)] += 1
+        patience = max(20, 2 * self._limits.max_concurrency)
+        if not self._any_scored and self._failures.total() >= patience:
+            reason = self._failures.most_common(1)[0][0]
+            raise Stopped(f"the first {patience} episodes of {', '.join(self._team)} all failed: {reason}")

@@ -1,0 +1,286 @@
+"""One process's work on a run folder: open it, play what is missing, say what came of it.
+
+``options -> plan, players, manifest -> folder -> play -> leaderboard -> exit code``. ``run`` and ``resume`` are both
+this.
+"""
+
+import json
+import secrets
+import shlex
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmark.errors import BenchmarkError, StorageError, UsageError
+from benchmark.interrupt import sigterm_interrupts
+from benchmark.play.manifest import check_same_settings, finish_session, new_manifest, start_session
+from benchmark.play.options import COUNTING, OPERATING, RunOptions
+from benchmark.play.players import AgentSpec, Players
+from benchmark.play.progress import Meter, choose_display
+from benchmark.play.runner import Limits, play_plan
+from benchmark.runs.folder import MANIFEST_NAME, Manifest, RunFolder, read_manifest, write_atomically
+from benchmark.runs.plan import Matchup, Plan
+from benchmark.runs.record import key_of
+from benchmark.runs.redaction import Redactor
+from benchmark.score.prices import Price, price_of, read_prices
+from benchmark.score.references import References
+from benchmark.score.results import read_results
+from benchmark.show.document_of import results_document
+from benchmark.show.terminal_tables import overall_sheet, print_sheets, rating_sheets, score_sheets, stdout_console
+
+COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+PROMPTS_NAME = "prompts.toml"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the user wants to see.
+
+    Attributes:
+        json: one JSON document on stdout instead of tables.
+        quiet: nothing on stderr but errors.
+    """
+
+    json: bool = False
+    quiet: bool = False
+
+    def say(self, message: str) -> None:
+        """A line for the person, on stderr."""
+        if not self.quiet:
+            print(message, file=sys.stderr, flush=True)
+
+
+def new_run_path() -> Path:
+    """``runs/20260131-235959-1a2b3c``: sorts by time, and two runs of one second don't meet."""
+    return Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> RunFolder:
+    """A new run folder, or the old one of ``--out`` when it was made with the same settings.
+
+    Raises:
+        UsageError: the folder is somebody else's, or was made with other settings (named).
+        StorageError: it can't be written, or is in use.
+    """
+    path = Path(options.out) if options.out else new_run_path()
+    if not (path / MANIFEST_NAME).exists():
+        folder = RunFolder.create(path, manifest, redactor)
+        if options.prompts is not None:  # the user's file may change or move; a resume needs the one that was used
+            write_atomically(path / PROMPTS_NAME, Path(options.prompts).read_text(encoding="utf-8"))
+        return folder
+    folder = RunFolder.open_for_writing(path, redactor)
+    try:
+        check_same_settings(path, folder.manifest, as_stored(manifest, redactor))
+        folder.manifest["prices"] |= manifest["prices"]
+    except UsageError:
+        folder.close()
+        raise
+    return folder
+
+
+def agent_prices(
+    cards: list[dict[str, Any]], options: RunOptions, before: Mapping[str, Price] | None = None
+) -> dict[str, Price]:
+    """``{agent: price}`` from the price file.
+
+    Args:
+        cards: the agents'.
+        options: with the price file and the limit.
+        before: prices that the run has had so far; the file's go before them.
+
+    Raises:
+        UsageError: the file is wrong, or the money is limited and an agent with a model has no price.
+    """
+    table = read_prices(options.prices) if options.prices else {}
+    prices = dict(before or {})
+    for card in cards:
+        model = card["settings"].get("model")
+        price = price_of(table, (card["name"], card["spec"], model))
+        if price is not None:
+            prices[card["name"]] = price
+        elif options.max_cost is not None and card["kind"] == "openai" and card["name"] not in prices:
+            raise UsageError(
+                f"--max-cost needs a price for {card['name']!r}; give --prices FILE with "
+                f'[prices."{model}"] input = ... output = ... (USD per million tokens)'
+            )
+    return prices
+
+
+def play_session(
+    folder: RunFolder,
+    plan: Plan,
+    players: Players,
+    options: RunOptions,
+    output: Output,
+    redactor: Redactor,
+) -> int:
+    """Play what the folder lacks, print the results, and return the exit code."""
+    meter = _meter(plan, folder)
+    limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
+    reason: str | None = None
+    start_session(folder.manifest)
+    folder.write_manifest()
+    try:
+        with sigterm_interrupts(), choose_display(meter, output.quiet) as display:
+            reason = play_plan(plan, folder, players.load, limits, meter, display)
+    except KeyboardInterrupt:
+        _close(folder, "interrupted")
+        _say_how_to_go_on(folder, "interrupted", meter)
+        return INTERRUPTED
+    except StorageError as error:
+        _close(folder, str(error))
+        _say_how_to_go_on(folder, str(error), meter)
+        return INCOMPLETE
+    except BenchmarkError:
+        _close(folder, "failed")
+        raise
+    except Exception as error:  # noqa: BLE001 - a player's own code: its author needs the traceback, its user the rest
+        print(redactor.scrub(traceback.format_exc()), file=sys.stderr)
+        _close(folder, "failed")
+        _say_how_to_go_on(folder, redactor.scrub(f"a player failed: {type(error).__name__}: {error}"), meter)
+        return INCOMPLETE
+    reason = None if reason is None else redactor.scrub(reason)
+    _close(folder, reason or "finished")
+    complete = show_run(folder.path, output, reason)
+    if reason is not None:
+        _say_how_to_go_on(folder, reason, meter)
+    return COMPLETE if complete and reason is None else INCOMPLETE
+
+
+def show_run(path: Path, output: Output, reason: str | None = None) -> bool:
+    """Print a run's leaderboard; returns whether everything was played and scored."""
+    results = read_results([path])
+    references = References(results, output.say)
+    document = results_document(results, max_episodes=0, references=references)
+    if output.json:
+        short = {key: value for key, value in document.items() if key not in ("texts", "episodes", "comparisons")}
+        print(json.dumps({"run": str(path), "complete": results.complete, "stopped": reason, **short}, indent=1))
+        return results.complete
+    print_leaderboard(document)
+    output.say(
+        f"episodes and settings are in {path}; step through them with: textbench replay {shlex.quote(str(path))}"
+    )
+    unscored = sum(cell.unscored for cell in results.cells.values())
+    if unscored and reason is None:
+        output.say(f"{unscored} episodes are unscored; play them again with: {resume_command(path)}")
+    return results.complete
+
+
+def print_leaderboard(document: Mapping[str, Any]) -> None:
+    """The tables of a document, on stdout."""
+    sheets = score_sheets(document["scores"]) + rating_sheets(document["ratings"])
+    if len(document["scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
+        sheets.append(overall_sheet(document["overall"]))
+    print_sheets(sheets, stdout_console())
+
+
+def resume_command(path: Path) -> str:
+    """The command that goes on."""
+    return f"textbench resume {shlex.quote(str(path))}"
+
+
+def _meter(plan: Plan, folder: RunFolder) -> Meter:
+    """The meter, with what is on disk already counted in."""
+    done: dict[Matchup, int] = {}
+    tokens: dict[str, list[int]] = {}
+    scored = {key for key, (_, is_scored) in folder.index().items() if is_scored}
+    for matchup, seeds in plan.seeds.items():
+        done[matchup] = sum((matchup.scenario, matchup.agents, seed) in scored for seed in seeds)
+    for _, record in folder.numbered_records():
+        agents = record["agents"]
+        cached = record["measured"].get("cached_tokens", (0, 0))
+        first = key_of(record).agents[0]
+        for step in record["steps"]:
+            counted = tokens.setdefault(agents[step["player"]], [0, 0])
+            for i in (0, 1):
+                counted[i] += step.get("tokens", (0, 0))[i]
+        if any(cached):
+            tokens[first] = [tokens[first][i] - cached[i] for i in (0, 1)]
+    totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
+    return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
+
+
+def _close(folder: RunFolder, outcome: str) -> None:
+    """Note the outcome; a full disk must not hide why the run ended."""
+    finish_session(folder.manifest, outcome)
+    try:
+        folder.write_manifest()
+    except StorageError:
+        pass
+    finally:
+        folder.close()
+
+
+def _say_how_to_go_on(folder: RunFolder, why: str, meter: Meter) -> None:
+    total = sum(tally.total for tally in meter.tallies.values())
+    done = sum(tally.done for tally in meter.tallies.values())
+    print(f"textbench: {why}; {done} of {total} episodes are kept. Go on with:", file=sys.stderr)
+    print(f"  {resume_command(folder.path)}", file=sys.stderr, flush=True)
+
+
+def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redactor) -> RunFolder:
+    """Check every agent, then open the folder.
+
+    Raises:
+        UsageError, StorageError: whatever stands in the way, before the first episode.
+    """
+    cards = players.check()
+    prices = agent_prices(cards, options)
+    return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
+
+
+def resume_session(path: Path, given: RunOptions, base_url: str | None, output: Output) -> int:
+    """Play what a run folder lacks, with the settings of its manifest.
+
+    Args:
+        path: the run folder.
+        given: the options that may change; those that nobody set stay as they were.
+        base_url: the server's address again, where it holds credentials (a manifest never does).
+        output: what the user wants to see.
+
+    Raises:
+        UsageError: it isn't a run folder, or what would be played isn't any more what was asked for (named).
+        StorageError: it is in use or can't be written.
+    """
+    manifest = read_manifest(path)
+    options = resumed_options(path, manifest, given, base_url)
+    redactor = Redactor.from_environment([options.base_url or ""])
+    players = Players([AgentSpec.parse(text) for text in options.agents], options)
+    plan = Plan.from_manifest(manifest)
+    with RunFolder.open_for_writing(path, redactor) as folder:
+        cards = players.check()
+        prices = agent_prices(cards, options, manifest.get("prices"))
+        check_same_settings(path, manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
+        folder.manifest["prices"] = prices
+        return play_session(folder, plan, players, options, output, redactor)
+
+
+def resumed_options(path: Path, manifest: Manifest, given: RunOptions, base_url: str | None) -> RunOptions:
+    """The options of a manifest, with those that may change replaced by what is given.
+
+    Raises:
+        UsageError: the manifest's settings aren't those of this version.
+    """
+    settings = dict(manifest["settings"])
+    unknown = [name for name in settings if name not in COUNTING] + [n for n in COUNTING if n not in settings]
+    if unknown:
+        raise UsageError(f"{path} was made by another version of textbench: the setting {unknown[0]!r}")
+    settings["agents"], settings["scenarios"] = tuple(settings["agents"]), tuple(settings["scenarios"])
+    if base_url is not None:
+        settings["base_url"] = base_url
+    if settings["prompts"] is not None:
+        settings["prompts"] = str(path / PROMPTS_NAME)
+    operation = {name: value for name, value in manifest["operation"].items() if name in OPERATING}
+    operation["prices"] = None  # the manifest has what was in the file
+    operation |= {name: getattr(given, name) for name in given.given}
+    return RunOptions(**settings, **operation)
+
+
+def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
+    """The manifest as it comes back from its file: tuples as lists, and without secrets."""
+    stored: Manifest = json.loads(redactor.scrub(json.dumps(manifest, default=str)))
+    return stored

@@ -1,0 +1,301 @@
+"""A run folder on disk: ``manifest.json`` (what was asked for, with which versions) and ``episodes.jsonl``.
+
+Durability: :meth:`RunFolder.append` hands every finished episode to the operating system in one write before it
+returns, so that it survives a killed process (``kill -9``, out of memory) whatever happens next. To survive a power
+cut as well, a file must be synced to the device, which takes milliseconds; that is done at most every
+:data:`SYNC_SECONDS` and at the end, so that fast scripted agents aren't slowed down a hundredfold. A power cut can
+therefore cost the last seconds of episodes; ``textbench resume`` plays those again.
+
+An interrupted write can only leave the last line unfinished. Readers skip such a line, and opening the folder for
+writing cuts it off.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.runs.locking import LOCK_NAME, FolderLock
+from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
+from benchmark.runs.redaction import Redactor
+
+MANIFEST_NAME = "manifest.json"
+EPISODES_NAME = "episodes.jsonl"
+RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
+MANIFEST_VERSION = 1
+
+SYNC_SECONDS = 2.0
+"""The most that a power cut can cost."""
+
+Manifest = dict[str, Any]
+
+
+class RunFolder:
+    """The records of one run, for reading; :meth:`create` and :meth:`open_for_writing` also lock it and append.
+
+    Attributes:
+        path: the folder.
+        manifest: its manifest, as parsed.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, redactor: Redactor | None = None) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._redactor = redactor or Redactor()
+        self._lock: FolderLock | None = None
+        self._file: int | None = None
+        self._synced_at = time.monotonic()
+
+    # ---------------------------------------------------------------- opening
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest, redactor: Redactor) -> "RunFolder":
+        """Make a new run folder, locked and open for appending.
+
+        Raises:
+            UsageError: the folder already holds something.
+            StorageError: it can't be made or written.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"can't make the run folder {path}: {error.strerror}") from None
+        folder = cls(path, manifest, redactor)
+        folder._lock = FolderLock(path)
+        strangers = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK_NAME)
+        if strangers:
+            folder.close()
+            raise UsageError(f"{path} isn't empty (it holds {strangers[0]!r}) and isn't a run; choose another --out")
+        folder.write_manifest()
+        folder._open_file()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """An existing run folder or leaderboard entry, for reading.
+
+        Raises:
+            UsageError: it isn't one; says what is missing or what is wrong with it.
+        """
+        return cls(path, read_manifest(path))
+
+    @classmethod
+    def open_for_writing(cls, path: Path, redactor: Redactor) -> "RunFolder":
+        """An existing run folder, locked, its unfinished last line cut off, to go on appending.
+
+        Raises:
+            UsageError: it isn't a run folder, or holds lines that aren't episode records.
+            StorageError: it is in use, or can't be written.
+        """
+        manifest = read_manifest(path)
+        if manifest["kind"] != RUN_KIND:
+            raise UsageError(f"{path} is a leaderboard entry, not a run; only runs can be resumed")
+        folder = cls(path, manifest, redactor)
+        folder._lock = FolderLock(path)
+        try:
+            folder._open_file()
+            folder._cut_unfinished_line()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def episodes_path(self) -> Path:
+        """Where the records are."""
+        return self.path / EPISODES_NAME
+
+    def index(self) -> dict[Key, tuple[int, bool]]:
+        """``{key: (byte offset, whether it was scored)}`` of every episode's record, chosen as in :meth:`records`."""
+        index: dict[Key, tuple[int, bool]] = {}
+        for offset, _, record in self._lines():
+            key = key_of(record)
+            if not index.get(key, (0, False))[1]:
+                index[key] = offset, record["error"] is None
+        return index
+
+    def records(self) -> Iterator[Record]:
+        """One record of every episode: the scored one, as they were written, then the last one of those without.
+
+        An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
+        the scored records one is in memory at a time.
+
+        Raises:
+            UsageError: a line isn't an episode record; names the line.
+        """
+        scored: set[Key] = set()
+        unscored: dict[Key, Record] = {}
+        for _, _, record in self._lines():
+            key = key_of(record)
+            if record["error"] is not None:
+                unscored[key] = record
+            elif key not in scored:
+                scored.add(key)
+                yield record
+        yield from (record for key, record in unscored.items() if key not in scored)
+
+    def numbered_records(self) -> Iterator[tuple[int, Record]]:
+        """Every record with its line number from 1, superseded ones included."""
+        yield from ((number, record) for _, number, record in self._lines())
+
+    def _lines(self) -> Iterator[tuple[int, int, Record]]:
+        """(byte offset, line number from 1, record) of every finished line."""
+        offset = 0
+        try:
+            with self.episodes_path.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if not line.endswith(b"\n"):
+                        return
+                    try:
+                        yield offset, number, parse_line(line)
+                    except ValueError as error:
+                        raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}") from None
+                    offset += len(line)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
+
+    # ---------------------------------------------------------------- writing
+
+    def append(self, record: Record) -> None:
+        """Write one finished episode; when this returns it survives the process.
+
+        Raises:
+            StorageError: the disk is full or the file can't be written. What was written before is unharmed.
+        """
+        line = self._redactor.scrub(to_line(record).decode()).encode()
+        assert self._file is not None, "the folder is open for reading only"
+        before = os.fstat(self._file).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+            if time.monotonic() - self._synced_at > SYNC_SECONDS:
+                self.sync()
+        except OSError as error:
+            os.ftruncate(self._file, before)
+            raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
+
+    def sync(self) -> None:
+        """Have the operating system put everything onto the device."""
+        assert self._file is not None, "the folder is open for reading only"
+        os.fsync(self._file)
+        self._synced_at = time.monotonic()
+
+    def write_manifest(self) -> None:
+        """Replace the manifest as a whole; a reader sees the old one or the new one."""
+        text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str) + "\n"
+        write_atomically(self.path / MANIFEST_NAME, self._redactor.scrub(text))
+
+    def close(self) -> None:
+        """Sync, close and unlock."""
+        if self._file is not None:
+            try:
+                self.sync()
+            except OSError:
+                pass  # a full disk has been reported by the write that met it
+            finally:
+                os.close(self._file)
+                self._file = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _open_file(self) -> None:
+        try:
+            self._file = os.open(self.episodes_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            self.close()
+            raise StorageError(f"can't write {self.episodes_path}: {error.strerror}") from None
+
+    def _cut_unfinished_line(self) -> None:
+        """Remove what a killed process left behind the last newline."""
+        assert self._file is not None
+        size = end = os.fstat(self._file).st_size
+        block = 1 << 16
+        while end > 0:
+            start = max(0, end - block)
+            newline = os.pread(self._file, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            os.ftruncate(self._file, end)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a run folder or an entry.
+
+    Raises:
+        UsageError: there is none, or it isn't one of ours; in one sentence.
+    """
+    file = path / MANIFEST_NAME
+    if not path.exists():
+        raise UsageError(f"there is no {path}")
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}") from None
+    except OSError as error:
+        raise UsageError(f"can't read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{file} isn't a manifest: not JSON ({error})") from None
+    if not isinstance(manifest, dict) or manifest.get("kind") not in (RUN_KIND, ENTRY_KIND):
+        raise UsageError(f"{file} isn't a textbench manifest: its kind isn't {RUN_KIND!r} or {ENTRY_KIND!r}")
+    if manifest.get("schema_version") != MANIFEST_VERSION:
+        version = manifest.get("schema_version")
+        raise UsageError(f"{file} has schema_version {version!r}; this version of textbench reads {MANIFEST_VERSION}")
+    wrong = _shape_problem(manifest)
+    if wrong:
+        raise UsageError(f"{file} isn't a textbench manifest: {wrong}")
+    return manifest
+
+
+_SHAPE = {"textbench": dict, "settings": dict, "scenarios": dict, "agents": list, "matchups": list}
+_CARD = {"name": str, "spec": str, "kind": str, "settings": dict}
+
+
+def _shape_problem(manifest: Manifest) -> str | None:
+    """What makes a manifest unreadable, so that nobody else has to look."""
+    for name, kind in _SHAPE.items():
+        if name not in manifest:
+            return f"{name!r} is missing"
+        if not isinstance(manifest[name], kind):
+            return f"{name!r} is {type(manifest[name]).__name__}, not {kind.__name__}"
+    for card in manifest["agents"]:
+        if not isinstance(card, dict) or any(not isinstance(card.get(name), kind) for name, kind in _CARD.items()):
+            return f"an agent's card must have {', '.join(_CARD)}, got {card!r}"
+    if "version" not in manifest["textbench"]:
+        return "textbench.version is missing"
+    return None
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of one.
+
+    Raises:
+        StorageError: the disk is full or the folder can't be written.
+    """
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StorageError(f"can't write {file}: {error.strerror}") from None

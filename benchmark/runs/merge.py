@@ -1,0 +1,111 @@
+"""Merging the runs of several machines into one, episode by episode.
+
+An episode is known by its scenario, its agents and its seed. Where several runs have the same one, a scored record goes
+before an unscored one, and then the earlier run before the later; conflicting plays (a sampled model's) are counted.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmark.errors import UsageError
+from benchmark.runs.folder import RUN_KIND, Manifest, RunFolder
+from benchmark.runs.plan import Matchup, Plan
+from benchmark.runs.record import Key, canonical_line, key_of
+from benchmark.runs.redaction import Redactor
+
+
+class MergeReport(NamedTuple):
+    """What a merge found.
+
+    Attributes:
+        episodes: written.
+        duplicates: episodes that more than one run had.
+        conflicts: duplicates that were played differently; the first run's was kept.
+        missing: planned episodes that nobody has played.
+    """
+
+    episodes: int
+    duplicates: int
+    conflicts: int
+    missing: int
+
+
+def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport:
+    """Write a new run folder with the episodes of all sources.
+
+    Raises:
+        UsageError: the sources don't belong together (other versions, scenarios, or another agent of the same name).
+        StorageError: ``out`` can't be written.
+    """
+    folders = [RunFolder.open(path) for path in sources]
+    manifest = _merged_manifest(folders)
+    indices = [folder.index() for folder in folders]
+    owner: dict[Key, int] = {}
+    for number, index in enumerate(indices):
+        for key, (_, scored) in index.items():
+            if key not in owner or (scored and not indices[owner[key]][key][1]):
+                owner[key] = number
+    several = {key for key in owner if sum(key in index for index in indices) > 1}
+    plan = Plan.from_manifest(manifest)
+    with RunFolder.create(out, manifest, redactor) as target:
+        conflicts = _copy(folders, owner, several, target)
+    missing = sum(key not in owner for key in plan.episodes())
+    return MergeReport(len(owner), len(several), conflicts, missing)
+
+
+def _copy(folders: Sequence[RunFolder], owner: dict[Key, int], several: set[Key], target: RunFolder) -> int:
+    """Write every episode of its owner; returns how many duplicates differ."""
+    digests: dict[Key, set[bytes]] = {}
+    for number, folder in enumerate(folders):
+        for record in folder.records():
+            key = key_of(record)
+            if key in several and record["error"] is None:
+                digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
+            if owner[key] == number:
+                target.append(record)
+    return sum(len(found) > 1 for found in digests.values())
+
+
+def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
+    """One manifest for all: the union of agents, scenarios and seeds."""
+    first = folders[0].manifest
+    agents: dict[str, Any] = {}
+    scenarios: dict[str, Any] = {}
+    seeds: dict[Matchup, set[int]] = {}
+    for folder in folders:
+        manifest = folder.manifest
+        if manifest["textbench"]["version"] != first["textbench"]["version"]:
+            raise UsageError(
+                f"{folder.path} was made with textbench {manifest['textbench']['version']}, {folders[0].path} with "
+                f"{first['textbench']['version']}: they can't be one run; show them side by side: textbench leaderboard"
+            )
+        for card in manifest["agents"]:
+            if agents.setdefault(card["name"], card) != card:
+                raise UsageError(f"{folder.path} has another agent named {card['name']!r} than the runs before it")
+        for name, definition in manifest["scenarios"].items():
+            if scenarios.setdefault(name, definition) != definition:
+                raise UsageError(f"{folder.path} means something else by scenario {name!r} than the runs before it")
+        for matchup, found in Plan.from_manifest(manifest).seeds.items():
+            seeds.setdefault(matchup, set()).update(found)
+    plan = Plan.from_manifest({"kind": RUN_KIND, "scenarios": scenarios, "matchups": []})
+    plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
+    sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
+    settings = {**first["settings"], "agents": _union(folders, "agents"), "scenarios": _union(folders, "scenarios")}
+    prices = {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()}
+    return {
+        **first,
+        "kind": RUN_KIND,
+        "settings": settings,
+        "operation": first.get("operation", {}),
+        "agents": list(agents.values()),
+        "prices": prices,
+        "merged_from": [folder.path.resolve().name for folder in folders],
+        **plan.to_json(),
+        "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
+    }
+
+
+def _union(folders: Sequence[RunFolder], name: str) -> list[str]:
+    return list(dict.fromkeys(item for folder in folders for item in folder.manifest["settings"].get(name, [])))

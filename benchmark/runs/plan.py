@@ -1,0 +1,247 @@
+"""What a run plays: which agents sit where, in which scenarios, on which seeds.
+
+``agents x scenarios x seeds -> matchups -> tasks``. A matchup is a scenario and one agent per seat. In a scenario for
+one player every agent is a matchup; in one for several, the agents play a round robin in every order of seats (one
+agent alone plays itself).
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmark.errors import UsageError, unknown_name
+from benchmark.runs.folder import RUN_KIND
+from benchmark.runs.record import Key
+from textgames.scenarios import SCENARIOS, Scenario
+
+PAPER_SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+"""The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
+
+MAX_SEEDS = 10_000_000
+"""The most seeds of one matchup: a manifest from elsewhere must not fill the memory."""
+
+
+class Matchup(NamedTuple):
+    """One scenario with one agent per seat, in the order of the game's players."""
+
+    scenario: str
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run is to play.
+
+    Attributes:
+        scenarios: by name, in the order of the tables.
+        seeds: ``{matchup: its seeds}``, in the order in which they are played.
+    """
+
+    scenarios: Mapping[str, Scenario]
+    seeds: Mapping[Matchup, Sequence[int]]
+
+    @classmethod
+    def of(
+        cls, agents: Sequence[str], scenarios: Mapping[str, Scenario], episodes: int, seed_offset: int = 0
+    ) -> "Plan":
+        """Every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on."""
+        seeds: dict[Matchup, range] = {}
+        single = {name: scenario for name, scenario in scenarios.items() if num_players(scenario) == 1}
+        for agent in agents:  # all of an agent's own scenarios together: one model in memory, one batch
+            for name, scenario in single.items():
+                seeds[Matchup(name, (agent,))] = _seeds(scenario, episodes, seed_offset)
+        for name in [name for name in scenarios if name not in single]:
+            seats = num_players(scenarios[name])
+            tables = permutations(agents, seats) if len(agents) >= seats else product(agents, repeat=seats)
+            for table in tables:
+                seeds[Matchup(name, table)] = _seeds(scenarios[name], episodes, seed_offset)
+        return cls(scenarios, seeds)
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
+        """The plan that a manifest holds.
+
+        Raises:
+            UsageError: it isn't one.
+        """
+        own = manifest.get("kind") == RUN_KIND
+        scenarios = {name: scenario_from_json(name, data, imports=own) for name, data in manifest["scenarios"].items()}
+        try:
+            seeds = {
+                Matchup(row["scenario"], tuple(row["agents"])): expand_ranges(row["seeds"])
+                for row in manifest["matchups"]
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"the manifest's matchups can't be read: {error!r}") from None
+        for matchup in seeds:
+            if matchup.scenario not in scenarios:
+                raise UsageError(f"the manifest has matchups of {matchup.scenario!r} and no definition of it")
+        return cls(scenarios, seeds)
+
+    def to_json(self) -> dict[str, Any]:
+        """``scenarios`` and ``matchups`` as a manifest holds them."""
+        return {
+            "scenarios": {name: scenario_to_json(scenario) for name, scenario in self.scenarios.items()},
+            "matchups": [
+                {"scenario": matchup.scenario, "agents": list(matchup.agents), "seeds": to_ranges(seeds)}
+                for matchup, seeds in self.seeds.items()
+            ],
+        }
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Everyone who plays, in the order of first appearance."""
+        return tuple(dict.fromkeys(agent for matchup in self.seeds for agent in matchup.agents))
+
+    @property
+    def total(self) -> int:
+        """How many episodes there are."""
+        return sum(len(seeds) for seeds in self.seeds.values())
+
+    def episodes(self) -> Iterator[Key]:
+        """The key of every episode, in the order in which they are played."""
+        for matchup, seeds in self.seeds.items():
+            for seed in seeds:
+                yield Key(matchup.scenario, matchup.agents, seed)
+
+    def teams(self) -> dict[tuple[str, ...], list[Matchup]]:
+        """The matchups of every table of agents: what one rollout with one set of policies can play."""
+        teams: dict[tuple[str, ...], list[Matchup]] = {}
+        for matchup in self.seeds:
+            teams.setdefault(matchup.agents, []).append(matchup)
+        return teams
+
+
+def num_players(scenario: Scenario) -> int:
+    """How many agents sit at the table."""
+    return len(scenario.game().players)
+
+
+def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARIOS) -> dict[str, Scenario]:
+    """Scenarios by name, in the order of the table, then other games.
+
+    Args:
+        names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
+            own, with the settings that it was registered with.
+        known: the table.
+
+    Raises:
+        UsageError: a name that doesn't exist, with the one that may have been meant.
+    """
+    wanted: set[str] = set()
+    others: dict[str, Scenario] = {}
+    for name in names:
+        if name == "all":
+            wanted |= known.keys()
+        elif name == "paper":
+            wanted |= set(PAPER_SCENARIOS)
+        elif name in known:
+            wanted.add(name)
+        elif ":" in name:
+            others[name] = _scenario_of_game(name)
+        else:
+            raise unknown_name("scenario", name, [*known, "all", "paper"])
+    return {name: scenario for name, scenario in known.items() if name in wanted} | others
+
+
+FIRST_SEED_OF_OTHERS = 100_000
+"""Episode 0 of games that aren't in the table: beyond the training seeds and every scenario's."""
+
+
+def _scenario_of_game(env_id: str) -> Scenario:
+    """A registered game as a scenario."""
+    import_registration(env_id)
+    from textgames.registry import settings_of
+
+    try:
+        horizon = settings_of(env_id).get("max_steps")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if horizon is None:
+        raise UsageError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
+    return Scenario(env_id, env_id, {}, horizon, FIRST_SEED_OF_OTHERS)
+
+
+def import_registration(env_id: str) -> None:
+    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too, as ``python -m`` would.
+
+    Raises:
+        UsageError: there is no such module.
+    """
+    module, separator, _ = env_id.rpartition(":")
+    if not separator or module in sys.modules:
+        return
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the game {env_id!r} can't be imported: {error}") from None
+    finally:
+        sys.path.pop(0)
+
+
+def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
+    """A scenario's whole definition, so that a folder can be read where the table has changed."""
+    return {
+        "env_id": scenario.env_id,
+        "kwargs": dict(scenario.kwargs),
+        "horizon": scenario.horizon,
+        "first_seed": scenario.first_seed,
+        "training": scenario.training,
+    }
+
+
+def scenario_from_json(name: str, data: Any, *, imports: bool = False) -> Scenario:
+    """The scenario of a manifest's definition.
+
+    Args:
+        name: its name.
+        data: the definition, as :func:`scenario_to_json` made it.
+        imports: whether it may name a module that registers its game.
+
+    Raises:
+        UsageError: the definition isn't one.
+    """
+    try:
+        scenario = Scenario(
+            name, data["env_id"], dict(data["kwargs"]), int(data["horizon"]), int(data["first_seed"]), data["training"]
+        )
+        if imports:
+            import_registration(scenario.env_id)
+        elif ":" in scenario.env_id:
+            raise ValueError("an entry can't bring its own game")  # reading a stranger's file must not import modules
+        return scenario
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"the manifest's definition of scenario {name!r} can't be read: {error!r}") from None
+
+
+def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
+    """Seeds as ``[[first, last], ...]``, ends included."""
+    ranges: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if ranges and ranges[-1][1] == seed - 1:
+            ranges[-1][1] = seed
+        else:
+            ranges.append([seed, seed])
+    return ranges
+
+
+def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The seeds of ``[[first, last], ...]``.
+
+    Raises:
+        ValueError: not that, or more seeds than anybody plays.
+    """
+    if any(type(end) is not int for pair in ranges for end in pair) or sum(b - a for a, b in ranges) > MAX_SEEDS:
+        raise ValueError(f"seeds must be a list of [first, last], got {ranges!r}")
+    if len(ranges) == 1:
+        return range(ranges[0][0], ranges[0][1] + 1)
+    return [seed for first, last in ranges for seed in range(first, last + 1)]
+
+
+def _seeds(scenario: Scenario, episodes: int, offset: int) -> range:
+    return range(scenario.first_seed + offset, scenario.first_seed + offset + episodes)

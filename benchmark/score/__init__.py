@@ -1,0 +1,1 @@
+"""From episode records to numbers: columns, references, intervals, scores, comparisons, ratings."""

@@ -1,0 +1,243 @@
+"""The shape of everything that tables and pages show: one JSON-able document, :class:`ViewDocument`.
+
+The page (``benchmark.show.page``) knows nothing of run folders, environments or statistics; it draws this document,
+which ``benchmark.show.document_of`` builds. The document is deterministic: the same sources give the same bytes (no
+clock, no host name), so a page can be compared with the committed one. Every number in it is finite; an unknown one is
+``None``.
+
+Untrusted text (responses, error messages, names) is in here as it was written: whoever draws it must escape it.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+SCHEMA_VERSION = 1
+
+
+class Estimate(TypedDict):
+    """A number with its 95% bootstrap interval. ``low``/``high`` are ``None`` where there are fewer than 2 episodes."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class SourceView(TypedDict):
+    """A run folder or a leaderboard entry that the document was made from."""
+
+    name: str
+    kind: Literal["run", "entry"]
+    textbench_version: str
+    commit: str | None
+    dirty: bool | None
+    started: str
+    """ISO 8601, UTC; from the manifest."""
+    finished: str | None
+    complete: bool
+    """Every planned episode was played, without errors."""
+
+
+class PromptPiece(TypedDict):
+    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation."""
+
+    text: NotRequired[str]
+    slot: NotRequired[Literal["observation"]]
+
+
+class PromptMessageView(TypedDict):
+    """One chat message of a prompt; its content is the pieces joined without separator."""
+
+    role: Literal["system", "user", "assistant"]
+    pieces: list[PromptPiece]
+
+
+class AgentView(TypedDict):
+    """One row of the leaderboard. ``name`` is unique in the document and is what everything else refers to."""
+
+    name: str
+    spec: str
+    """As ``--agent`` takes it (``"openai:MODEL"``); no key and no credentials are ever in it."""
+    kind: str
+    """``"scripted"`` for players without a model, else the spec's scheme: ``"openai"``, ``"hf"``, ``"tiny"``, ..."""
+    source: int
+    """Index into ``sources``."""
+    settings: dict[str, Any]
+    """Model and decoding settings as in the manifest (temperature, max_tokens, mode, ...); may be empty."""
+    prompts: dict[str, list[PromptMessageView]]
+    """``{scenario: messages}``: what the model is sent, with a slot for the observation. Empty for scripted players."""
+
+
+class ScenarioView(TypedDict):
+    """One scenario: a column group or tab of the leaderboard."""
+
+    name: str
+    env_id: str
+    kwargs: dict[str, Any]
+    horizon: int
+    first_seed: int
+    training: bool
+    num_players: int
+    actions: list[str]
+    instructions: str
+    palette: dict[str, tuple[int, int, int]]
+    """``{board character: (r, g, b)}`` for drawing boards; may be empty."""
+    legend: dict[str, str]
+    """``{board character: what it is}``, for example ``{"P": "player"}``; may be empty."""
+    optimal_source: str
+    """What stands for "optimal" in the normalised score: ``"exact (value iteration)"`` or ``"planner (search)"``."""
+
+
+class ReferenceView(TypedDict):
+    """The two ends of the normalised score's scale, on the same seeds as the agent's episodes."""
+
+    random: float | None
+    random_source: str
+    optimal: float | None
+    optimal_source: str
+
+
+class ScoreView(TypedDict):
+    """One agent in one scenario. Estimates are ``None`` when no episode was scored."""
+
+    agent: str
+    scenario: str
+    episodes: int
+    """Scored episodes."""
+    planned: int
+    unscored: int
+    """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
+    errors: dict[str, int]
+    """``{reason: episodes}`` of the unscored ones."""
+    rank: int | None
+    """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes)."""
+    mean_return: Estimate | None
+    normalized: Estimate | None
+    """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
+    success_rate: Estimate | None
+    """Share of episodes, 0..1."""
+    invalid_rate: Estimate | None
+    """Share of responses that named no legal action, 0..1."""
+    invalid_reasons: dict[str, int]
+    """``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``."""
+    length: Estimate | None
+    """Rounds per episode."""
+    tokens: Estimate | None
+    """Prompt + completion tokens per episode."""
+    cost: float | None
+    """US dollars over all episodes; ``None`` without a price for the model."""
+    seconds: float | None
+    """Mean seconds per episode. Depends on the machine and the load; doesn't count."""
+    reference: ReferenceView
+
+
+class OverallView(TypedDict):
+    """One agent over all scenarios of the document that have one player."""
+
+    agent: str
+    rank: int | None
+    """From 1, by ``normalized``; ``None`` unless the agent is ranked in every scenario."""
+    normalized: Estimate | None
+    """Mean of the normalised scores over scenarios, each weighing the same."""
+    scenarios: int
+    """How many scenarios it is ranked in."""
+
+
+class ComparisonView(TypedDict):
+    """Two agents on the same seeds of one scenario. Positive means that ``a`` got the higher returns."""
+
+    scenario: str
+    a: str
+    b: str
+    pairs: int
+    """Seeds that both played and scored."""
+    difference: Estimate
+    """Mean of ``return_a - return_b`` over seeds."""
+    p_value: float
+    """Paired permutation test, two-sided."""
+    p_holm: float
+    """The same after Holm's correction over the scenarios of this pair of agents."""
+    episodes_needed: int | None
+    """Episodes to detect the observed difference with power 0.8 at level 0.05; ``None`` when the difference is 0."""
+
+
+class RatingView(TypedDict):
+    """Head-to-head strength in a two-player scenario (Bradley-Terry, in Elo points, mean 0)."""
+
+    scenario: str
+    agent: str
+    rating: Estimate
+    games: int
+    wins: int
+    losses: int
+    draws: int
+
+
+class StepColumns(TypedDict):
+    """The steps of one episode as columns of equal length, in the order played.
+
+    With two players there is one entry per player and round; ``round`` tells which belong together. Columns that hold
+    text hold an index into the document's ``texts`` (equal texts are stored once); -1 means that there is none.
+    """
+
+    round: list[int]
+    player: list[str]
+    board: list[int]
+    """The board *before* the action: rows joined by newlines, one character a cell; -1 for games without a board."""
+    observation: list[int]
+    """What the player read before it acted."""
+    prompt: list[int]
+    """The whole prompt where the agent's ``prompts`` pieces don't reproduce it (history is on); else -1."""
+    response: list[int]
+    action: list[str]
+    """The executed action's name."""
+    valid: list[bool]
+    unreadable: list[str | None]
+    """The reason why a response was invalid."""
+    reward: list[float]
+    finish_reason: list[str]
+    tokens: list[int]
+    """Prompt + completion tokens."""
+
+
+class EpisodeView(TypedDict):
+    """One episode. ``id`` is unique; episodes with equal ``scenario`` and ``seed`` start from the same state."""
+
+    id: int
+    scenario: str
+    seed: int
+    agents: dict[str, str]
+    """``{player: agent name}``; one item in the single-player scenarios."""
+    returns: dict[str, float]
+    successes: dict[str, bool]
+    terminated: bool
+    truncated: bool
+    error: str | None
+    final_board: int
+    """The board after the last action (index into ``texts``, or -1)."""
+    final_observation: int
+    """The last observation, that nobody answered; of the first player (index into ``texts``, or -1)."""
+    steps: StepColumns
+
+
+class ViewDocument(TypedDict):
+    """The whole document. Lists are in the order in which a page shows them by default."""
+
+    schema_version: int
+    title: str
+    textbench_version: str
+    sources: list[SourceView]
+    agents: list[AgentView]
+    """Best first."""
+    scenarios: list[ScenarioView]
+    scores: list[ScoreView]
+    """One for every agent and scenario with at least one planned episode."""
+    overall: list[OverallView]
+    """Best first; agents without a rank last."""
+    comparisons: list[ComparisonView]
+    """Every pair of agents once per scenario, ``a`` before ``b`` in ``agents``."""
+    ratings: list[RatingView]
+    texts: list[str]
+    """The string table of the episodes."""
+    episodes: list[EpisodeView]
+    episodes_total: int
+    """Episodes in the sources; more than ``len(episodes)`` where the page would get too large. The ones kept are the
+    first seeds of every scenario, the same seeds for all agents, so that they can be shown side by side."""

@@ -1,0 +1,241 @@
+"""The results of runs and entries as columns of numbers, read one record at a time.
+
+A hundred thousand episodes are some hundred megabytes of JSON lines and some ten megabytes of columns; only the columns
+are ever in memory.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.errors import UsageError
+from benchmark.runs.folder import MANIFEST_NAME, Manifest, RunFolder
+from benchmark.runs.plan import Plan
+from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
+from benchmark.score.ratings import Game
+from textgames.scenarios import Scenario
+
+COLUMNS = (
+    "seed",
+    "score",
+    "success",
+    "invalid",
+    "responses",
+    "length",
+    "prompt_tokens",
+    "completion_tokens",
+    "seconds",
+)
+
+
+@dataclass
+class Cell:
+    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several).
+
+    Attributes:
+        planned: episodes that were to be played.
+        columns: ``{name: values}`` for the names in :data:`COLUMNS`.
+        errors: reasons of the unscored episodes.
+        reasons: reasons of the invalid responses.
+        paid_tokens: prompt and completion tokens that weren't answered from the cache, unscored episodes included.
+    """
+
+    planned: int = 0
+    columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
+    errors: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
+
+    @property
+    def episodes(self) -> int:
+        """Scored episodes (times seats)."""
+        return len(self.columns["seed"])
+
+    @property
+    def unscored(self) -> int:
+        """Episodes that ended in an error."""
+        return self.errors.total()
+
+    @property
+    def complete(self) -> bool:
+        """Everything that was planned was played and scored: the cell can be ranked."""
+        return self.episodes == self.planned > 0 and not self.errors
+
+    def table(self) -> dict[str, NDArray[np.float64]]:
+        """The columns as arrays, rows in the order of the seeds."""
+        arrays = {name: np.array(values) for name, values in self.columns.items()}
+        order = np.argsort(arrays["seed"], kind="stable")
+        return {name: values[order] for name, values in arrays.items()}
+
+
+@dataclass
+class Results:
+    """What several sources hold together.
+
+    Attributes:
+        sources: ``(path, manifest)`` of each.
+        source_complete: whether everything that each was to hold was played and scored.
+        names: ``{name in the source: name here}`` of each source.
+        scenarios: by name, in the order of first appearance.
+        agents: ``{name: its card in the manifest}``.
+        agent_source: ``{name: index into sources}``.
+        cells: ``{(agent, scenario): Cell}``.
+        games: ``{scenario: games}`` of the scenarios for two players.
+        played: episodes read, unscored ones included.
+        rated: the games that are in ``games``: two agents' entries both hold the games that they played together.
+    """
+
+    sources: list[tuple[Path, Manifest]] = field(default_factory=list)
+    source_complete: list[bool] = field(default_factory=list)
+    names: list[dict[str, str]] = field(default_factory=list)
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    agent_source: dict[str, int] = field(default_factory=dict)
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    games: dict[str, list[Game]] = field(default_factory=dict)
+    played: int = 0
+    rated: set[Key] = field(default_factory=set)
+
+    @property
+    def complete(self) -> bool:
+        """Every cell is."""
+        return all(cell.complete for cell in self.cells.values())
+
+    @property
+    def prices(self) -> dict[str, dict[str, float]]:
+        """``{agent: {"input": USD per million tokens, "output": ...}}`` where a source states them."""
+        prices: dict[str, dict[str, float]] = {}
+        for name, index in self.agent_source.items():
+            manifest = self.sources[index][1]
+            stated = manifest.get("prices", {}).get(self.agents[name]["name"])
+            if stated:
+                prices[name] = stated
+        return prices
+
+
+def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
+    """Run folders and entries; a folder of folders stands for all runs and entries right inside it.
+
+    Raises:
+        UsageError: a path that isn't any of these.
+    """
+    found: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        inside = sorted(child.parent for child in path.glob(f"*/{MANIFEST_NAME}")) if path.is_dir() else []
+        found += inside if inside and not (path / MANIFEST_NAME).exists() else [path]
+    return found
+
+
+def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Results:
+    """Read run folders and entries into columns.
+
+    An agent's name that a source before has taken gets the folder's name in front.
+
+    Args:
+        paths: as :func:`expand_sources` takes them.
+        agents: the names to keep; all when empty.
+
+    Raises:
+        UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or
+            no episode at all.
+    """
+    results = Results()
+    for path in expand_sources(paths):
+        folder = RunFolder.open(path)
+        _add_source(results, folder, frozenset(agents))
+    if not results.cells:
+        raise UsageError(f"no episodes to show in {', '.join(str(path) for path in paths) or 'nothing'}")
+    return results
+
+
+def _rename_clashes(results: Results, path: Path, manifest: Manifest) -> dict[str, str]:
+    """``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
+    renamed = {}
+    for card in manifest["agents"]:
+        name = card["name"] if card["name"] not in results.agents else f"{path.resolve().name}/{card['name']}"
+        while name in results.agents:
+            name += "'"  # the same folder name in two places
+        renamed[card["name"]] = name
+    return renamed
+
+
+def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> None:
+    plan = Plan.from_manifest(folder.manifest)
+    renamed = _rename_clashes(results, folder.path, folder.manifest)
+    source = len(results.sources)
+    results.sources.append((folder.path, folder.manifest))
+    wanted = {name for name in renamed if not keep or name in keep or renamed[name] in keep}
+    for card in folder.manifest["agents"]:
+        if card["name"] in wanted:
+            results.agents[renamed[card["name"]]] = card
+            results.agent_source[renamed[card["name"]]] = source
+    for name, scenario in plan.scenarios.items():
+        known = results.scenarios.setdefault(name, scenario)
+        if known._replace(training=False) != scenario._replace(training=False):
+            raise UsageError(f"{folder.path} means something else by scenario {name!r} than the sources before it")
+    for matchup, seeds in plan.seeds.items():
+        for agent in matchup.agents:
+            if agent in wanted:
+                cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
+                cell.planned += len(seeds)
+    results.names.append({name: renamed[name] for name in renamed if name in wanted})
+    scored = _add_records(results, folder.records(), renamed, wanted)
+    results.source_complete.append(scored >= plan.total)
+
+
+def _add_records(results: Results, records: Iterable[Record], renamed: Mapping[str, str], wanted: set[str]) -> int:
+    """Add a source's records, and return how many were scored."""
+    scored = 0
+    for record in records:
+        results.played += 1
+        scored += record["error"] is None
+        _add_game(results, record, renamed)
+        for player, agent in record["agents"].items():
+            if agent in wanted:
+                cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
+                add_to_cell(cell, record, player)
+    return scored
+
+
+def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> None:
+    """A head-to-head game counts for the ratings: the higher return wins."""
+    if len(record["agents"]) != 2 or record["error"] is not None or key_of(record) in results.rated:
+        return
+    results.rated.add(key_of(record))
+    (first, a), (second, b) = record["agents"].items()
+    margin = record["returns"][first] - record["returns"][second]
+    result = 0.5 if margin == 0 else float(margin > 0)
+    results.games.setdefault(record["scenario"], []).append(Game(renamed.get(a, a), renamed.get(b, b), result))
+
+
+def add_to_cell(cell: Cell, record: Record, player: str) -> None:
+    """Add one player's part of an episode to its agent's cell."""
+    steps = [step for step in record["steps"] if step["player"] == player]
+    tokens = [sum(step["tokens"][i] for step in steps if "tokens" in step) for i in (0, 1)]
+    cached = record[MEASURED].get("cached_tokens", (0, 0)) if len(record["agents"]) == 1 else (0, 0)
+    for i in (0, 1):
+        cell.paid_tokens[i] += tokens[i] - cached[i]
+    if record["error"] is not None:
+        cell.errors[error_reason(record["error"])] += 1
+        return
+    invalid = [step["unreadable"] for step in steps if not step["valid"]]
+    cell.reasons.update(invalid)
+    row = (
+        record["seed"],
+        record["returns"][player],
+        record["successes"][player],
+        len(invalid),
+        len(steps),
+        len(steps),
+        *tokens,
+        record[MEASURED].get("seconds", 0.0),
+    )
+    for name, value in zip(COLUMNS, row, strict=True):
+        cell.columns[name].append(value)

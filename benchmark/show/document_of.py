@@ -1,0 +1,149 @@
+"""Everything that a leaderboard page shows, as one JSON-able document: :func:`view_document`.
+
+The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark.runs.folder import ENTRY_KIND
+from benchmark.runs.provenance import code_version
+from benchmark.score.comparison import compare
+from benchmark.score.document import (
+    SCHEMA_VERSION,
+    AgentView,
+    ComparisonView,
+    EpisodeView,
+    Estimate,
+    OverallView,
+    PromptMessageView,
+    PromptPiece,
+    RatingView,
+    ReferenceView,
+    ScenarioView,
+    ScoreView,
+    SourceView,
+    StepColumns,
+    ViewDocument,
+)
+from benchmark.score.references import References
+from benchmark.score.results import Results, read_results
+from benchmark.score.scores import overall_rows, rating_rows, score_rows
+from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
+from textgames.scenarios import Scenario
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "AgentView",
+    "ComparisonView",
+    "EpisodeView",
+    "Estimate",
+    "OverallView",
+    "PromptMessageView",
+    "PromptPiece",
+    "RatingView",
+    "ReferenceView",
+    "ScenarioView",
+    "ScoreView",
+    "SourceView",
+    "StepColumns",
+    "ViewDocument",
+    "view_document",
+]
+
+
+def view_document(
+    sources: Sequence[str | Path], *, title: str = "textbench leaderboard", max_episodes: int = 5000
+) -> ViewDocument:
+    """Read run folders and leaderboard entries and return what a page shows of them.
+
+    Args:
+        sources: run folders (``runs/...``), entries, or folders of them (``leaderboards``); agents that several of
+            them share by name get the source's name in front.
+        title: the page's heading.
+        max_episodes: at most this many episodes are kept with their steps; scores are over all of them.
+
+    Raises:
+        benchmark.errors.UsageError: a path isn't a run folder or an entry, or holds no episode; in one sentence.
+    """
+    return results_document(read_results(sources), title=title, max_episodes=max_episodes)
+
+
+def results_document(
+    results: Results,
+    *,
+    title: str = "textbench leaderboard",
+    max_episodes: int = 5000,
+    references: References | None = None,
+) -> ViewDocument:
+    """The document of results that have been read; ``max_episodes=0`` leaves all episodes out, and the comparisons."""
+    references = references or References(results)
+    overall = overall_rows(results, references)
+    agents = [row["agent"] for row in overall]
+    texts = TextTable()
+    episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
+    scores = score_rows(results, references)
+    return ViewDocument(
+        schema_version=SCHEMA_VERSION,
+        title=title,
+        textbench_version=code_version()["version"],
+        sources=[_source_view(results, index) for index in range(len(results.sources))],
+        agents=[_agent_view(results, name) for name in agents],
+        scenarios=[_scenario_view(scenario, scores) for scenario in results.scenarios.values()],
+        scores=scores,
+        overall=overall,
+        comparisons=compare(results, agents) if max_episodes else [],
+        ratings=rating_rows(results),
+        texts=texts.texts,
+        episodes=episodes,
+        episodes_total=results.played,
+    )
+
+
+def _source_view(results: Results, index: int) -> SourceView:
+    path, manifest = results.sources[index]
+    sessions = manifest.get("sessions") or [{}]
+    code = manifest["textbench"]
+    return SourceView(
+        name=path.resolve().name,
+        kind="entry" if manifest["kind"] == ENTRY_KIND else "run",
+        textbench_version=str(code.get("version", "unknown")),
+        commit=code.get("commit"),
+        dirty=code.get("dirty"),
+        started=sessions[0].get("started") or "",
+        finished=sessions[-1].get("finished"),
+        complete=results.source_complete[index],
+    )
+
+
+def _agent_view(results: Results, name: str) -> AgentView:
+    card = results.agents[name]
+    prompt_map = prompt_map_of(card)
+    scenarios = {s.name: s for s in results.scenarios.values() if (name, s.name) in results.cells}
+    return AgentView(
+        name=name,
+        spec=card["spec"],
+        kind=card["kind"],
+        source=results.agent_source[name],
+        settings={key: value for key, value in card["settings"].items() if key != "prompt_map"},
+        prompts={key: prompt_pieces(prompt_map, scenario) for key, scenario in scenarios.items()} if prompt_map else {},
+    )
+
+
+def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioView:
+    game = scenario.game()
+    sources = [row["reference"]["optimal_source"] for row in scores if row["scenario"] == scenario.name]
+    return ScenarioView(
+        name=scenario.name,
+        env_id=scenario.env_id,
+        kwargs=dict(scenario.kwargs),
+        horizon=scenario.horizon,
+        first_seed=scenario.first_seed,
+        training=scenario.training,
+        num_players=len(game.players),
+        actions=list(game.actions),
+        instructions=game.instructions(game.players[0]),
+        palette=dict(game.palette),
+        legend=dict(getattr(game, "legend", {})),
+        optimal_source=next((source for source in sources if source), ""),
+    )

@@ -1,0 +1,188 @@
+"""The episodes of a page: every step with its board, observation and prompt, rebuilt by replaying the record.
+
+A run folder holds responses only. Everything else that a reader wants to see follows from the seed and the responses.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agents.prompt import PromptMap, PromptTexts
+from agents.turn import TurnRequest
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import Record, observations_digest
+from benchmark.runs.replay import Replay, ReplayError, replay
+from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
+from benchmark.score.results import Results
+from textgames.scenarios import Scenario
+
+NONE = -1
+_SLOT = "\x00observation\x00"
+
+
+class TextTable:
+    """Equal texts stored once; boards and observations repeat a lot.
+
+    Attributes:
+        texts: the table.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str | None) -> int:
+        """The text's index; -1 for none."""
+        if text is None:
+            return NONE
+        if text not in self._places:
+            self._places[text] = len(self.texts)
+            self.texts.append(text)
+        return self._places[text]
+
+
+def episode_views(results: Results, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
+    """The first episodes of every scenario, the same seeds for all agents, so that they can be shown side by side."""
+    shown = _shown_seeds(results, max_episodes)
+    seen = set()
+    number = 0
+    for (path, manifest), names in zip(results.sources, results.names, strict=True):
+        prompt_maps = {names[card["name"]]: prompt_map_of(card) for card in manifest["agents"] if card["name"] in names}
+        for record in RunFolder(path, manifest).records():
+            agents = {player: names.get(name, name) for player, name in record["agents"].items()}
+            key = (record["scenario"], tuple(agents.values()), record["seed"])
+            everyone_listed = all(name in results.agents for name in agents.values())
+            if record["seed"] in shown[record["scenario"]] and everyone_listed and key not in seen:
+                seen.add(key)
+                scenario = results.scenarios[record["scenario"]]
+                yield _episode_view(number, record, agents, scenario, prompt_maps, texts)
+                number += 1
+
+
+def _shown_seeds(results: Results, max_episodes: int) -> dict[str, set[int]]:
+    """Which seeds of every scenario fit."""
+    tables = dict.fromkeys(results.scenarios, 0)
+    seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
+    for (_, scenario), cell in results.cells.items():
+        tables[scenario] += 1
+        seeds[scenario].update(map(int, cell.columns["seed"]))
+    for _, manifest in results.sources:
+        for row in manifest["matchups"]:
+            tables[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
+    each = max(1, max_episodes // max(1, sum(tables.values())))
+    return {name: set(sorted(found)[:each]) for name, found in seeds.items()}
+
+
+def _episode_view(
+    number: int,
+    record: Record,
+    agents: dict[str, str],
+    scenario: Scenario,
+    prompt_maps: Mapping[str, PromptMap | None],
+    texts: TextTable,
+) -> EpisodeView:
+    replayed = _replay_if_equal(record, scenario)
+    steps = record["steps"]
+    played = None if replayed is None else replayed.steps
+    first = next(iter(agents))
+    return EpisodeView(
+        id=number,
+        scenario=record["scenario"],
+        seed=record["seed"],
+        agents=agents,
+        returns=record["returns"],
+        successes=record["successes"],
+        terminated=record["terminated"],
+        truncated=record["truncated"],
+        error=record["error"],
+        final_board=texts.place(replayed.end.board or None) if replayed else NONE,
+        final_observation=texts.place(replayed.end.observations.get(first)) if replayed else NONE,
+        steps=StepColumns(
+            round=[step["round"] for step in steps],
+            player=[step["player"] for step in steps],
+            board=[texts.place(step.board or None) for step in played] if played else [NONE] * len(steps),
+            observation=[texts.place(step.observation) for step in played] if played else [NONE] * len(steps),
+            prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else [NONE] * len(steps),
+            response=[texts.place(step["response"]) for step in steps],
+            action=[step["action"] for step in steps],
+            valid=[step["valid"] for step in steps],
+            unreadable=[step.get("unreadable") for step in steps],
+            reward=[step["reward"] for step in steps],
+            finish_reason=[step.get("finish_reason", "stop") for step in steps],
+            tokens=[sum(step.get("tokens", ())) for step in steps],
+        ),
+    )
+
+
+def _replay_if_equal(record: Record, scenario: Scenario) -> Replay | None:
+    """The replay; ``None`` when the rules or the texts aren't any more what the player saw."""
+    try:
+        replayed = replay(record, scenario)
+    except ReplayError:
+        return None
+    if observations_digest(step.observation for step in replayed.steps) != record["observations_digest"]:
+        return None
+    return replayed
+
+
+# ---------------------------------------------------------------- prompts
+
+
+def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
+    """The prompt map that an agent's card describes; ``None`` for players without a model."""
+    settings = card["settings"].get("prompt_map")
+    if not settings:
+        return None
+    return PromptMap(settings["mode"], settings["history_turns"], PromptTexts(**settings["texts"]))
+
+
+def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:
+    """The prompt of a first step, with a slot where the observation goes."""
+    game = scenario.game()
+    player = game.players[0]
+    request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, scenario.horizon)
+    messages = []
+    for message in prompt_map(request):
+        pieces: list[PromptPiece] = []
+        for index, text in enumerate(message.content.split(_SLOT)):
+            if index:
+                pieces.append(PromptPiece(slot="observation"))
+            if text:
+                pieces.append(PromptPiece(text=text))
+        messages.append(PromptMessageView(role=message.role, pieces=pieces))
+    return messages
+
+
+def fill_pieces(messages: list[PromptMessageView], observation: str) -> str:
+    """What the page makes of the pieces: the contents joined by blank lines."""
+    return "\n\n".join("".join(piece.get("text", observation) for piece in message["pieces"]) for message in messages)
+
+
+def _prompts(
+    replayed: Replay,
+    agents: Mapping[str, str],
+    scenario: Scenario,
+    prompt_maps: Mapping[str, PromptMap | None],
+    texts: TextTable,
+) -> list[int]:
+    """Per step the whole prompt where the pieces don't give it, else -1."""
+    game = scenario.game()
+    history: dict[str, list[tuple[str, str]]] = {player: [] for player in agents}
+    places = []
+    for step in replayed.steps:
+        prompt_map = prompt_maps.get(agents[step.player])
+        place = NONE
+        if prompt_map is not None:
+            request = TurnRequest(
+                observation=step.observation,
+                instructions=game.instructions(step.player),
+                legal_actions=step.legal_actions,
+                history=tuple(history[step.player]),
+                player=step.player,
+                steps_left=scenario.horizon - step.round,
+            )
+            whole = "\n\n".join(message.content for message in prompt_map(request))
+            if whole != fill_pieces(prompt_pieces(prompt_map, scenario), step.observation):
+                place = texts.place(whole)
+        history[step.player].append((step.observation, step.response))
+        places.append(place)
+    return places

@@ -1,0 +1,221 @@
+"""Results for other programs: CSV and Parquet, one row per episode and player, or one per step; plots as SVG or PNG."""
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import MEASURED, Record
+from benchmark.score.document import ScoreView
+from benchmark.score.results import Results
+
+EPISODE_FIELDS: dict[str, type] = {
+    "source": str,
+    "scenario": str,
+    "agent": str,
+    "player": str,
+    "opponents": str,
+    "seed": int,
+    "return": float,
+    "success": bool,
+    "terminated": bool,
+    "truncated": bool,
+    "error": str,
+    "length": int,
+    "invalid": int,
+    "prompt_tokens": int,
+    "completion_tokens": int,
+    "seconds": float,
+}
+STEP_FIELDS: dict[str, type] = {
+    "source": str,
+    "scenario": str,
+    "agent": str,
+    "player": str,
+    "seed": int,
+    "round": int,
+    "response": str,
+    "action": str,
+    "valid": bool,
+    "unreadable": str,
+    "reward": float,
+    "finish_reason": str,
+    "prompt_tokens": int,
+    "completion_tokens": int,
+}
+_BATCH = 10_000
+
+Row = dict[str, Any]
+
+
+def episode_rows(results: Results) -> Iterator[Row]:
+    """One row per episode and player, in the order of the sources; read one at a time."""
+    for source, record, names in _records(results):
+        for player, agent in record["agents"].items():
+            steps = [step for step in record["steps"] if step["player"] == player]
+            yield {
+                "source": source,
+                "scenario": record["scenario"],
+                "agent": names.get(agent, agent),
+                "player": player,
+                "opponents": " ".join(names.get(o, o) for p, o in record["agents"].items() if p != player),
+                "seed": record["seed"],
+                "return": record["returns"][player] if record["error"] is None else None,
+                "success": record["successes"][player] if record["error"] is None else None,
+                "terminated": record["terminated"],
+                "truncated": record["truncated"],
+                "error": record["error"],
+                "length": len(steps),
+                "invalid": sum(not step["valid"] for step in steps),
+                "prompt_tokens": sum(step.get("tokens", (0, 0))[0] for step in steps),
+                "completion_tokens": sum(step.get("tokens", (0, 0))[1] for step in steps),
+                "seconds": record[MEASURED].get("seconds"),
+            }
+
+
+def step_rows(results: Results) -> Iterator[Row]:
+    """One row per step of every episode, responses included."""
+    for source, record, names in _records(results):
+        for step in record["steps"]:
+            agent = record["agents"][step["player"]]
+            prompt, completion = step.get("tokens", (0, 0))
+            yield {
+                "source": source,
+                "scenario": record["scenario"],
+                "agent": names.get(agent, agent),
+                "seed": record["seed"],
+                "finish_reason": step.get("finish_reason", "stop"),
+                "unreadable": step.get("unreadable"),
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
+                **{name: step[name] for name in ("player", "round", "response", "action", "valid", "reward")},
+            }
+
+
+def _records(results: Results) -> Iterator[tuple[str, Record, Mapping[str, str]]]:
+    for (path, manifest), names in zip(results.sources, results.names, strict=True):
+        for record in RunFolder(path, manifest).records():
+            if set(record["agents"].values()) & set(names):
+                yield path.resolve().name, record, names
+
+
+def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
+    """Write rows as CSV (UTF-8, RFC 4180) to a file, or to stdout for ``"-"``; returns how many."""
+    count = 0
+    with _output(file) as stream:
+        writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: _csv_value(row[name]) for name in fields})
+            count += 1
+    return count
+
+
+def _csv_value(value: Any) -> Any:
+    """Lone surrogates, which UTF-8 can't hold, as ``\\udc00``; truth values as JSON has them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+@contextmanager
+def _output(file: str) -> Iterator[IO[str]]:
+    if file == "-":
+        yield sys.stdout
+        return
+    try:
+        with open(file, "w", encoding="utf-8", newline="") as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
+
+
+def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
+    """Write rows as Parquet, ten thousand at a time; returns how many.
+
+    Raises:
+        UsageError: pyarrow isn't installed; says how to install it.
+        StorageError: the file can't be written.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UsageError('Parquet needs pyarrow: pip install "textbench[plots]"') from None
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    schema = pa.schema([(name, types[kind]) for name, kind in fields.items()])
+    count = 0
+    try:
+        with pq.ParquetWriter(file, schema) as writer:
+            while batch := list(islice(rows, _BATCH)):
+                columns = {name: [_parquet_value(row[name]) for row in batch] for name in fields}
+                writer.write_table(pa.table(columns, schema=schema))
+                count += len(batch)
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    return count
+
+
+def _parquet_value(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized") -> None:
+    """Draw the scores with their intervals, one panel per scenario, as SVG, PNG or PDF by the file's ending.
+
+    Args:
+        rows: the leaderboard's rows.
+        file: where to.
+        measure: a row's estimate: ``normalized``, ``mean_return``, ``success_rate``, ``invalid_rate`` or ``length``.
+
+    Raises:
+        UsageError: matplotlib isn't installed, or the ending isn't a picture's.
+        StorageError: the file can't be written.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError('plots need matplotlib: pip install "textbench[plots]"') from None
+    if Path(file).suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {file!r}")
+    scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
+    agents = list(dict.fromkeys(row["agent"] for row in rows))
+    figure = Figure(figsize=(3.2 * len(scenarios) + 1.5, 0.4 * len(agents) + 1.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(scenarios), sharey=True, squeeze=False)[0]
+    for panel, scenario in zip(panels, scenarios, strict=True):
+        group = {row["agent"]: row for row in rows if row["scenario"] == scenario}
+        _draw_panel(panel, [(agents.index(a), row[measure]) for a, row in group.items()])  # type: ignore[literal-required]
+        panel.set_title(scenario)
+        panel.set_xlabel(measure.replace("_", " "))
+    panels[0].set_yticks(range(len(agents)), [_plain_label(agent) for agent in agents])
+    panels[0].invert_yaxis()
+    try:
+        # without a date and with fixed ids the same results give the same file
+        figure.savefig(file, dpi=150, metadata={"Date": None} if file.lower().endswith((".svg", ".pdf")) else None)
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
+
+
+def _plain_label(name: str) -> str:
+    """A name that matplotlib doesn't take for mathematics."""
+    return name.replace("$", r"\$")
+
+
+def _draw_panel(panel: Any, estimates: Sequence[tuple[int, Any]]) -> None:
+    """Points with interval bars; agents without a value stay empty."""
+    for place, estimate in estimates:
+        if estimate is None:
+            continue
+        value = estimate["value"]
+        low = value if estimate["low"] is None else estimate["low"]
+        high = value if estimate["high"] is None else estimate["high"]
+        panel.errorbar([value], [place], xerr=[[max(0.0, value - low)], [max(0.0, high - value)]], fmt="o", capsize=3)
+    panel.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    panel.grid(axis="x", color="0.93")

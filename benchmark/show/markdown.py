@@ -1,0 +1,49 @@
+"""The committed leaderboard: the Markdown page that is built from the entries, and from nothing else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmark.score.results import read_results
+from benchmark.show.document_of import results_document
+from benchmark.show.terminal_tables import Sheet, overall_sheet, rating_sheets, score_sheets, to_markdown
+
+README_NAME = "README.md"
+
+_INTRODUCTION = """\
+Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
+Each entry holds every response of every episode, and `textbench validate leaderboards` plays them all again.
+
+To add an agent: `textbench run --agent SPEC`, then `textbench submit RUN --agent SPEC`, and build this page again.
+"""
+
+_LEGEND = """\
+Values are means over episodes with 95% bootstrap intervals. A normalised score is 0 for random play and 1 for
+optimal play on the same episodes.
+"""
+
+
+def leaderboard_markdown(document: Mapping[str, Any]) -> str:
+    """The tables of a document as one Markdown page; the same sources give the same bytes."""
+    sheets: list[Sheet] = []
+    if any(row["normalized"] for row in document["overall"]):
+        sheets.append(overall_sheet(document["overall"]))
+    sheets += score_sheets(document["scores"]) + rating_sheets(document["ratings"])
+    parts = [f"# {document['title']}\n"]
+    if all(source["kind"] == "entry" for source in document["sources"]):
+        parts.append(_INTRODUCTION)
+    parts += ["".join(map(_source_line, document["sources"])), _LEGEND, to_markdown(sheets)]
+    return "\n".join(parts)
+
+
+def _source_line(source: Mapping[str, Any]) -> str:
+    """Where results come from: ``- `planner`: textbench 0.1.0, commit 0123456789ab``."""
+    line = f"- `{source['name']}`: textbench {source['textbench_version']}"
+    if source["commit"]:
+        line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")
+    return line + "\n"
+
+
+def build_readme(folder: Path) -> str:
+    """The page of a folder of entries."""
+    return leaderboard_markdown(results_document(read_results([folder]), max_episodes=0))

@@ -1,0 +1,8 @@
+"""The leaderboard page: one static file, drawn from a document of ``benchmark.show.document_of``.
+
+``document (every number) -> tables (rows to read) + pack (episodes to replay) -> page (the file) -> server``.
+"""
+
+from benchmark.show.page.page import render_page, write_page
+
+__all__ = ["render_page", "write_page"]

@@ -1,0 +1,563 @@
+"""The local model player against transformers' own forward and generate, on small random models."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.models.base import Decoding, LanguageModel
+from agents.models.local import llama_forward
+from agents.models.local.decoder import GenericDecoder, LeanDecoder, common_prefix, fingerprint
+from agents.models.local.linear import linear
+from agents.models.local.sampler import StopCheck, choose, nucleus, uniforms
+from agents.models.local.transformers import TransformersModel
+from agents.turn import Message, Prompt
+
+transformers = pytest.importorskip("transformers")
+
+TEXT = [f"You are at ({x}, {y}). <think>go {way}</think><action>{way}</action>" for x in range(9) for y, way in
+        enumerate(("left", "right", "up", "down"))]  # fmt: skip
+SHAPE = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 160,
+}
+
+
+def make_tokenizer(*, pad: bool = True, chat: bool = False) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<eos>", "<pad>", "<user>", "<bot>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    made = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>" if pad else None
+    )
+    if chat:
+        made.chat_template = (
+            "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+            "{% if add_generation_prompt %}<bot>{% endif %}"
+        )
+    return made
+
+
+def make_model(kind: str, tokenizer: Any, *, seed: int = 0) -> Any:
+    """A random model whose logits are far enough from uniform that mistakes show."""
+    size = len(tokenizer)
+    eos = tokenizer.eos_token_id
+    common = {"vocab_size": size, "eos_token_id": eos, "bos_token_id": None, "pad_token_id": tokenizer.pad_token_id}
+    makers: dict[str, Callable[[], Any]] = {
+        "llama": lambda: transformers.LlamaConfig(**common, **SHAPE, initializer_range=0.3),
+        "tied": lambda: transformers.LlamaConfig(**common, **SHAPE, tie_word_embeddings=True, initializer_range=0.3),
+        "qwen2": lambda: transformers.Qwen2Config(**common, **SHAPE, initializer_range=0.3),
+        "qwen3": lambda: transformers.Qwen3Config(**common, **SHAPE, head_dim=16, initializer_range=0.3),
+        "llama3-rope": lambda: transformers.LlamaConfig(
+            **common, **SHAPE, initializer_range=0.3,
+            rope_scaling={"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "low_freq_factor": 1.0,
+                          "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+        ),
+        "gpt2": lambda: transformers.GPT2Config(
+            **common, n_embd=32, n_layer=2, n_head=4, n_positions=160, initializer_range=0.3
+        ),
+        "sliding": lambda: transformers.MistralConfig(**common, **SHAPE, sliding_window=8, initializer_range=0.3),
+    }  # fmt: skip
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(makers[kind]())
+    with torch.no_grad():  # biases start at zero; then a forgotten one would not show
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.normal_(0, 0.3)
+    return model.eval()
+
+
+LEAN = ["llama", "tied", "qwen2", "qwen3", "llama3-rope"]
+GENERIC = ["gpt2", "sliding"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return make_tokenizer()
+
+
+def prompts_of(*texts: str) -> list[Prompt]:
+    return [(Message("user", text),) for text in texts]
+
+
+PROMPTS = prompts_of(TEXT[0], TEXT[1], "You are", "x" * 40, TEXT[1], TEXT[7] + TEXT[9])
+
+
+def next_logits(model: Any, ids: Sequence[int]) -> torch.Tensor:
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([list(ids)])).logits[0, -1]
+
+
+# ------------------------------------------------------------------ the lean forward pass
+
+
+@pytest.mark.parametrize("kind", LEAN)
+def test_packed_forward_and_its_gradient_equal_the_models_own(kind: str, tokenizer: Any) -> None:
+    model = make_model(kind, tokenizer)
+    sequences = [tuple(tokenizer(text)["input_ids"]) for text in (TEXT[0], "left", TEXT[5] * 2)]
+    generator = torch.Generator().manual_seed(3)
+    weigh = [torch.randn(len(ids), len(tokenizer), generator=generator) for ids in sequences]
+
+    hidden, packing = llama_forward.packed_hidden_states(model, sequences)
+    ours = llama_forward.logits(llama_forward.read_weights(model), hidden)
+    (ours * torch.cat(weigh)).sum().backward()
+    our_gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    theirs = torch.cat([model(input_ids=torch.tensor([ids])).logits[0] for ids in sequences])
+    (theirs * torch.cat(weigh)).sum().backward()
+
+    assert packing.lengths.tolist() == [len(ids) for ids in sequences]
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    for name, parameter in model.named_parameters():
+        scale = parameter.grad.abs().max()
+        torch.testing.assert_close(our_gradients[name] / scale, parameter.grad / scale, rtol=0, atol=2e-5, msg=name)
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_weights_are_read_fused_or_as_they_are(fuse: bool, tokenizer: Any) -> None:
+    model = make_model("qwen2", tokenizer)
+    weights = llama_forward.read_weights(model, fuse=fuse)
+    assert [len(layer.qkv) for layer in weights.layers] == [1 if fuse else 3] * 2
+    ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
+    attend = llama_forward.CausalAttention(llama_forward.Packing([len(ids)], ids.device))
+    hidden = llama_forward.hidden_states(weights, ids, torch.arange(len(ids)), attend)
+    torch.testing.assert_close(
+        llama_forward.logits(weights, hidden[-1:])[0], next_logits(model, ids.tolist()), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_what_the_lean_forward_does_not_cover_is_said(tokenizer: Any) -> None:
+    assert "GPT2LMHeadModel" in str(llama_forward.why_not(make_model("gpt2", tokenizer)))
+    assert "sliding" in str(llama_forward.why_not(make_model("sliding", tokenizer)))
+    model = make_model("llama", tokenizer)
+    assert llama_forward.why_not(model) is None
+    model.model.layers[0].mlp.up_proj = torch.nn.Sequential(model.model.layers[0].mlp.up_proj)
+    assert "Sequential" in str(llama_forward.why_not(model))
+    with pytest.raises(ValueError, match="Sequential"):
+        llama_forward.read_weights(model)
+
+
+# peft asks transformers for a property under its old name
+OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
+
+
+@OLD_NAME
+def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
+    peft = pytest.importorskip("peft")
+    base = make_model("llama", tokenizer)
+    plain = next_logits(base, range(20))
+    model = peft.get_peft_model(base, peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj", "down_proj"])).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.5)
+    wanted = next_logits(model, range(20))
+    assert (wanted - plain).abs().max() > 0.1  # the adapter does something
+    player = TransformersModel(model, tokenizer)
+    assert isinstance(player.decoder, LeanDecoder)
+    with torch.no_grad():
+        got = player.decoder.start([tuple(range(20))], [0])[0]
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+        with model.disable_adapter():  # noticed although no parameter changed
+            torch.testing.assert_close(player.decoder.start([tuple(range(20))], [0])[0], plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_products_and_their_gradients_are_those_of_pytorch(biased: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight, upstream = (torch.randn(*shape, generator=generator) for shape in ((7, 33), (20, 33), (7, 20)))
+    bias = torch.randn(20, generator=generator) if biased else None
+    leaves = [leaf.requires_grad_() for leaf in (x, weight, bias) if leaf is not None]
+    ours = torch.autograd.grad((linear(x, weight, bias) * upstream).sum(), leaves)
+    theirs = torch.autograd.grad((torch.nn.functional.linear(x, weight, bias) * upstream).sum(), leaves)
+    for got, wanted in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+    half = linear(x.detach().bfloat16(), weight.detach().bfloat16(), None)  # other types go PyTorch's way
+    assert half.dtype == torch.bfloat16
+    assert linear(x[:0].detach(), weight.detach(), bias).shape == (0, 20)
+
+
+# ------------------------------------------------------------------ decoders
+
+
+@pytest.mark.parametrize("kind", LEAN + GENERIC)
+def test_decoders_give_the_models_own_logits_at_every_step(kind: str, tokenizer: Any) -> None:
+    model = make_model(kind, tokenizer)
+    decoder = TransformersModel(model, tokenizer).decoder
+    assert type(decoder) is (GenericDecoder if kind in GENERIC else LeanDecoder)
+    rng = np.random.default_rng(0)
+    shared = rng.integers(len(tokenizer), size=6).tolist()
+    for shared_tokens in (shared, []):
+        prompts = [tuple(shared_tokens + rng.integers(len(tokenizer), size=n).tolist()) for n in (5, 1, 17, 9)]
+        rows = [2, 0, 1, 2, 3, 0]
+        grown = [list(prompts[row]) for row in rows]
+        with torch.no_grad():
+            logits = decoder.start(prompts, rows)
+            for step in range(40):
+                if step % 13 == 0:
+                    wanted = torch.stack([next_logits(model, ids) for ids in grown])
+                    torch.testing.assert_close(logits, wanted, rtol=1e-3, atol=1e-3)
+                if step == 20:  # rows leave, the others in another order
+                    decoder.keep(torch.tensor([4, 1, 0]))
+                    grown = [grown[4], grown[1], grown[0]]
+                tokens = rng.integers(len(tokenizer), size=len(grown))
+                for ids, token in zip(grown, tokens.tolist(), strict=True):
+                    ids.append(token)
+                logits = decoder.step(torch.from_numpy(tokens))
+
+
+def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> None:
+    decoder = LeanDecoder(make_model("llama", tokenizer))
+    instructions = tuple(range(50))
+    with torch.no_grad():
+        decoder.start([(*instructions, 1, 2), (*instructions, 3)], [0, 1, 1, 0, 0])
+        assert decoder.prefill_tokens == 50 + 2 + 1
+        decoder.start([(*instructions, 4), (*instructions, 5, 5, 5)], [0, 1])
+        assert decoder.prefill_tokens == 53 + 1 + 3  # the shared tokens were kept
+        decoder.start([(*instructions[:20], 9)], [0])
+        assert decoder.prefill_tokens == 57 + 1
+
+
+@pytest.mark.parametrize("change", ["optimizer", "load", "data"])
+def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change: str, tokenizer: Any) -> None:
+    model = make_model("llama", tokenizer)
+    decoder = LeanDecoder(model)
+    prompt = tuple(range(30))
+    with torch.no_grad():
+        decoder.start([prompt], [0])
+        before = fingerprint(model)
+        decoder.start([prompt], [0])
+        assert fingerprint(model) == before
+    if change == "optimizer":
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(input_ids=torch.tensor([prompt])).logits.square().mean().backward()
+        optimizer.step()
+    elif change == "load":
+        model.load_state_dict(make_model("llama", tokenizer, seed=1).state_dict())
+    else:
+        model.model.layers[0].self_attn.k_proj.weight.data.mul_(1.5)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            decoder.start([prompt], [0])[0], next_logits(model, prompt), rtol=1e-4, atol=1e-4
+        )  # fmt: skip
+
+
+def test_common_prefix() -> None:
+    assert common_prefix([(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)]) == 2
+    assert common_prefix([(1, 2)]) == 2
+    assert common_prefix([(), (1,)]) == 0
+
+
+# ------------------------------------------------------------------ drawing tokens
+
+
+def test_tokens_are_drawn_with_their_probabilities() -> None:
+    logits = torch.tensor([[1.0, 0.0, -1.0, 2.0, -30.0]])
+    count = 20_000
+    uniform = (torch.arange(count, dtype=torch.float64) + 0.5) / count  # a grid: frequencies are exact to 1 / count
+    for temperature in (0.5, 1.25):
+        tokens, logprobs = choose(logits.expand(count, -1), Decoding(temperature=temperature), uniform)
+        wanted = (logits[0] / temperature).softmax(-1)
+        got = torch.bincount(tokens, minlength=5) / count
+        torch.testing.assert_close(got, wanted, rtol=0, atol=2 / count)
+        torch.testing.assert_close(logprobs, wanted.log()[tokens])
+
+
+def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_renormalises() -> None:
+    probabilities = torch.tensor([[0.1, 0.5, 0.15, 0.25]])
+    kept = nucleus(probabilities.log(), 0.7).exp()
+    torch.testing.assert_close(kept, torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
+    torch.testing.assert_close(nucleus(probabilities.log(), 0.01).exp(), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
+    tokens, logprobs = choose(
+        probabilities.log(), Decoding(temperature=1.0, top_p=0.7), torch.tensor([0.9999]).double()
+    )
+    assert tokens.item() == 3
+    assert logprobs.item() == pytest.approx(np.log(1 / 3), abs=1e-6)
+
+
+def test_greedy_takes_the_most_probable_and_reports_the_models_log_probability() -> None:
+    logits = torch.tensor([[0.0, 3.0, 1.0]])
+    tokens, logprobs = choose(logits, Decoding(temperature=0), torch.zeros(1).double())
+    assert tokens.item() == 1
+    assert logprobs.item() == pytest.approx(logits.log_softmax(-1)[0, 1].item())
+
+
+def test_a_rows_numbers_come_from_its_own_seed() -> None:
+    table = uniforms([(1, 2), (3,), (1, 2)], 5)
+    assert (table[0] == table[2]).all()
+    assert (table[0] != table[1]).all()
+    assert (uniforms([(1, 2)], 9)[0, :5] == table[0]).all()  # a longer limit doesn't change what came before
+
+
+# ------------------------------------------------------------------ when a response ends
+
+
+def stop_check(tokenizer: Any, stop: tuple[str, ...] = ("</action>",)) -> StopCheck:
+    return StopCheck(
+        tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))),
+        lambda ids: tokenizer.decode(list(ids), skip_special_tokens=False),
+        lambda text: tokenizer(text)["input_ids"],
+        [tokenizer.eos_token_id],
+        stop,
+    )
+
+
+def first_end(check: StopCheck, ids: Sequence[int]) -> int | None:
+    table = np.array([ids], np.int64)
+    return next((n for n in range(1, len(ids) + 1) if check.ended(table, np.array([0]), n)[0]), None)
+
+
+def test_a_stop_string_is_found_however_it_is_split(tokenizer: Any) -> None:
+    check = stop_check(tokenizer)
+    text = "a > b <action>up</action"
+    for pieces in (["</action>"], list("</action>"), ["</", "act", "ion>"]):
+        ids = list(tokenizer(text.removesuffix("</action"))["input_ids"])
+        ids += [token for piece in pieces for token in tokenizer(piece)["input_ids"]]
+        assert first_end(check, ids) == len(ids)
+    assert first_end(check, tokenizer(text)["input_ids"]) is None
+    assert first_end(check, [5, tokenizer.eos_token_id]) == 2
+
+
+def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept() -> None:
+    pieces = ["<eos>", "</action", ">!\n", "x"]
+    text = {1: "</action", 2: ">!\n", 3: "x", 0: "<eos>"}
+    check = StopCheck(pieces, lambda ids: "".join(text[i] for i in ids), lambda _: [1, 2], [0], ("</action>",))
+    assert first_end(check, [3, 1, 2]) == 3
+    assert check.trim("x</action>!\n") == "x</action>"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text("</>aciton x", min_size=1, max_size=7), min_size=1, max_size=12),
+    st.sampled_from(["</action>", "a", "aa", "tion", "<a<a>"]),
+)
+def test_the_table_of_tokens_never_hides_a_stop_string(pieces: list[str], stop: str) -> None:
+    """Whatever the pieces: a row ends at the first token after which its text has the stop string."""
+    check = StopCheck(pieces, lambda ids: "".join(pieces[i] for i in ids), lambda _: [], [], (stop,), plain=True)
+    text = ["".join(pieces[: n + 1]) for n in range(len(pieces))]
+    wanted = next((n + 1 for n, so_far in enumerate(text) if stop in so_far), None)
+    assert first_end(check, range(len(pieces))) == wanted
+
+
+def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) -> None:
+    check = stop_check(tokenizer)
+    assert 0 < check.may_end.sum() < len(tokenizer) / 4
+    assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
+    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._check(("</action>",))
+    assert exact.may_end.sum() < check.may_end.sum()
+    assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
+    # the pieces of other alphabets aren't plain text: then every token is looked at
+    assert stop_check(tokenizer, ("Ende é",)).may_end.all()
+    assert first_end(stop_check(tokenizer, ("né",)), tokenizer("xxné")["input_ids"]) is not None
+
+
+# ------------------------------------------------------------------ the player
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2"])
+@pytest.mark.parametrize("pad", [True, False])
+def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
+    tokenizer = make_tokenizer(pad=pad)
+    model = TransformersModel(make_model(kind, tokenizer), tokenizer)
+    assert isinstance(model, LanguageModel)
+    decoding = Decoding(temperature=1.25, max_tokens=24)
+    completions = model.generate(PROMPTS, decoding, [(k,) for k in range(len(PROMPTS))])
+    for prompt, got in zip(PROMPTS, completions, strict=True):
+        assert got.token_ids
+        assert got.prompt_ids == tuple(tokenizer(prompt[0].content)["input_ids"])
+        with torch.no_grad():
+            logits = model.model(input_ids=torch.tensor([[*got.prompt_ids, *got.token_ids]])).logits[0]
+        logprobs = (logits[len(got.prompt_ids) - 1 : -1] / 1.25).log_softmax(-1)
+        wanted = logprobs.gather(1, torch.tensor(got.token_ids)[:, None])[:, 0]
+        torch.testing.assert_close(torch.tensor(got.logprobs), wanted, rtol=1e-3, atol=1e-3)
+        assert got.usage == (len(got.prompt_ids), len(got.token_ids), False)
+        assert (got.finish_reason == "length") == (len(got.token_ids) == 24 and not got.text.endswith("</action>"))
+
+
+@pytest.mark.parametrize("kind", ["tied", "gpt2"])
+def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind: str, tokenizer: Any) -> None:
+    model = make_model(kind, tokenizer)
+    decoding = Decoding(temperature=1.0, max_tokens=30)
+    seeds = [(7, k) for k in range(len(PROMPTS))]
+    together = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
+    alone = [
+        TransformersModel(model, tokenizer).generate([p], decoding, [s])[0] for p, s in zip(PROMPTS, seeds, strict=True)
+    ]
+    backwards = TransformersModel(model, tokenizer).generate(PROMPTS[::-1], decoding, seeds[::-1])[::-1]
+    chunked = TransformersModel(model, tokenizer, max_batch_tokens=100).generate(PROMPTS, decoding, seeds)
+    for others in (alone, backwards, chunked):
+        assert [c.token_ids for c in others] == [c.token_ids for c in together]
+    assert together[1].token_ids != together[4].token_ids  # one prompt, two seeds
+
+
+def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
+    model = make_model("llama", tokenizer)
+    ours = TransformersModel(model, tokenizer).generate(
+        PROMPTS, Decoding(temperature=0, max_tokens=20, stop=()), [()] * len(PROMPTS)
+    )
+    for prompt, completion in zip(PROMPTS, ours, strict=True):
+        ids = torch.tensor([tokenizer(prompt[0].content)["input_ids"]])
+        theirs = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False)
+        assert list(completion.token_ids or ()) == theirs[0, ids.shape[1] :].tolist()
+
+
+def test_batches_are_split_by_tokens(tokenizer: Any) -> None:
+    model = TransformersModel(make_model("llama", tokenizer), tokenizer, max_batch_tokens=100)
+    prompts = [(1,) * n for n in (10, 30, 10, 90, 5)]
+    limits = [10] * 5
+    batches = model._batches(prompts, limits)
+    assert sorted(row for batch in batches for row in batch) == list(range(5))
+    assert [4, 0, 2] in batches  # 3 rows of at most 20 tokens
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(len(prompts[r]) + limits[r] for r in batch) <= 100
+
+
+def test_chat_templates_and_blank_lines() -> None:
+    prompt = (Message("system", "rules"), Message("user", "go"))
+    chat = make_tokenizer(chat=True)
+    model = TransformersModel(make_model("llama", chat), chat)
+    assert model.render(prompt) == "<system>rules<user>go<bot>"
+    assert model.encode([prompt])[0][-1] == chat.convert_tokens_to_ids("<bot>")
+    plain = make_tokenizer()
+    assert TransformersModel(make_model("llama", plain), plain).render(prompt) == "rules\n\ngo"
+
+
+def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer: Any) -> None:
+    model = make_model("llama", tokenizer)
+    with torch.no_grad():  # every hidden state points at the end-of-sequence token
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[tokenizer.eos_token_id] = 0.0
+    player = TransformersModel(model, tokenizer)
+    completions = player.generate(
+        [PROMPTS[0]] * 64, Decoding(temperature=1.0, max_tokens=400), [(k,) for k in range(64)]
+    )
+    ended = [c for c in completions if c.finish_reason == "stop"]
+    assert ended  # logits are all equal, so about a third of the rows draw the end in time
+    for completion in completions:
+        ids = completion.token_ids or ()
+        assert (ids[-1] == tokenizer.eos_token_id) == (completion.finish_reason == "stop")
+        assert completion.text == tokenizer.decode(list(ids)).removesuffix("<eos>")
+
+
+def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> None:
+    model = TransformersModel(make_model("llama", tokenizer), tokenizer, name="small")
+    ids = [(5,) * 150, (5,) * 3]
+    rows = model.generate_ids(ids, Decoding(temperature=0, max_tokens=30, stop=()), [(), ()])
+    assert len(rows[0].ids) <= 10
+    with pytest.raises(ValueError, match="160 tokens and small can read 160"):
+        model.generate_ids([(5,) * 160], Decoding(), [()])
+    with pytest.raises(ValueError, match="prompt is empty"):
+        model.generate(prompts_of(""), Decoding(), [()])
+    config = transformers.LlamaConfig(**SHAPE, vocab_size=64, bos_token_id=None, eos_token_id=None)
+    stranger = TransformersModel(transformers.LlamaForCausalLM(config), tokenizer)
+    with pytest.raises(ValueError, match="isn't the tokenizer that the model was trained with"):
+        stranger.generate(PROMPTS[:1], Decoding(), [()])
+    with pytest.raises(ValueError, match="one seed per prompt"):
+        model.generate(PROMPTS, Decoding(), [()])
+    assert model.generate([], Decoding(), []) == []
+
+
+def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer: Any) -> None:
+    model = make_model("gpt2", tokenizer).train()
+    player = TransformersModel(model, tokenizer)
+    decoding = Decoding(temperature=1.0, max_tokens=12)
+    first, second = (player.generate(PROMPTS[:2], decoding, [(1,), (2,)]) for _ in range(2))
+    assert [c.token_ids for c in first] == [c.token_ids for c in second]
+    assert model.training
+
+
+# ------------------------------------------------------------------ loading
+
+
+def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> None:
+    model = make_model("llama", tokenizer)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = TransformersModel.from_pretrained(tmp_path)
+    assert loaded.name == str(tmp_path)
+    decoding, seeds = Decoding(max_tokens=10), [(1,), (2,)]
+    ours = TransformersModel(model, tokenizer).generate(PROMPTS[:2], decoding, seeds)
+    assert [c.token_ids for c in loaded.generate(PROMPTS[:2], decoding, seeds)] == [c.token_ids for c in ours]
+    assert loaded.settings["class"] == "LlamaForCausalLM"
+    assert loaded.settings["forward"] == "lean"
+    assert loaded.settings["dtype"] == "float32"
+    half = TransformersModel.from_pretrained(tmp_path, dtype="bfloat16")
+    assert next(half.model.parameters()).dtype == torch.bfloat16
+    assert all(c.token_ids for c in half.generate(PROMPTS[:2], decoding, seeds))
+
+
+@OLD_NAME
+def test_an_adapters_folder_loads_with_its_base(tmp_path: Path, tokenizer: Any) -> None:
+    peft = pytest.importorskip("peft")
+    base = make_model("llama", tokenizer)
+    base.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    adapted = peft.get_peft_model(
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "base"),
+        peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False),
+    )
+    adapted.save_pretrained(tmp_path / "adapter")
+    loaded = TransformersModel.from_pretrained(tmp_path / "adapter")
+    torch.testing.assert_close(next_logits(loaded.model, range(9)), next_logits(adapted.eval(), range(9)))
+
+
+def test_loading_errors_say_what_is_wrong(tmp_path: Path, tokenizer: Any) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no folder '\./nowhere'"):
+        TransformersModel.from_pretrained("./nowhere")
+    with pytest.raises(ValueError, match=r"no config\.json"):
+        TransformersModel.from_pretrained(tmp_path)
+    model = make_model("llama", tokenizer)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="no tokenizer"):
+        TransformersModel.from_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="dtype is auto, float32"):
+        TransformersModel.from_pretrained(tmp_path, dtype="int8")
+    with pytest.raises(ValueError, match="device is auto, cpu"):
+        TransformersModel.from_pretrained(tmp_path, device="toaster")
+    with pytest.raises(ValueError, match="no tokenizer"):
+        TransformersModel(model, None)
+    with pytest.raises(ValueError, match="not a causal language model"):
+        TransformersModel(model.model.layers[0], tokenizer)
+
+
+def test_an_encoder_is_not_a_causal_language_model(tmp_path: Path, tokenizer: Any) -> None:
+    config = transformers.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="not a causal language model: its type is 't5'"):
+        TransformersModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> None:
+    model = make_model(kind, tokenizer)
+    decoding, seeds = Decoding(temperature=1.0, max_tokens=20), [(k,) for k in range(len(PROMPTS))]
+    on_cpu = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
+    on_gpu = TransformersModel(model.cuda(), tokenizer).generate(PROMPTS, decoding, seeds)
+    equal = [a.token_ids == b.token_ids for a, b in zip(on_cpu, on_gpu, strict=True)]
+    assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary

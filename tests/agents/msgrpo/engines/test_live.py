@@ -1,0 +1,155 @@
+"""Rollouts sampled elsewhere: an engine in another process that is sent new weights, adapters merged."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+import torch
+
+from agents.models.base import Completion, Decoding
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.engines.live import CopyEngine, RolloutEngine, merged_weights
+from agents.msgrpo.learner.prepare import prepare_model
+from agents.turn import Message, Prompt
+
+CONFIG = MSGRPOConfig(
+    groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    minibatches=1, learning_rate=1e-2, eval_every=0, samples_every=0,
+)  # fmt: skip
+
+
+def serve(pipe: Connection, tokenizer: Any, config: Any) -> None:
+    """The other process: its own model, which begins with random weights of its own."""
+    from transformers import LlamaForCausalLM
+
+    from agents.models.local.transformers import TransformersModel
+
+    torch.set_num_threads(1)
+    torch.manual_seed(99)
+    model = LlamaForCausalLM(config).eval()
+    sampler = TransformersModel(model, tokenizer)
+    parameters = dict(model.named_parameters())
+    while True:
+        kind, *values = pipe.recv()
+        if kind == "stop":
+            return
+        if kind == "weight":
+            name, tensor = values
+            with torch.no_grad():
+                parameters[name].copy_(torch.tensor(tensor))
+        else:
+            completions = sampler.generate(*values)
+            pipe.send([replace(c, logprobs=None) if kind == "silent" else c for c in completions])
+
+
+class OtherProcess:
+    """A stand-in for an engine such as vLLM's: everything goes through a pipe, nothing is shared."""
+
+    name = "other-process"
+
+    def __init__(self, tokenizer: Any, config: Any, *, silent: bool = False) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, tokenizer, config), daemon=True)
+        self.process.start()
+        self.kind, self.updates = "silent" if silent else "generate", 0
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        self.pipe.send((self.kind, prompts, decoding, seeds))
+        completions: list[Completion] = self.pipe.recv()
+        return completions
+
+    def update_weights(self, weights: Iterator[tuple[str, torch.Tensor]]) -> None:
+        for name, tensor in weights:
+            self.pipe.send(("weight", name, tensor.numpy()))
+        self.updates += 1
+
+    def close(self) -> None:
+        self.pipe.send(("stop",))
+        self.process.join(10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lora", [0, 2])
+def test_an_engine_in_another_process_samples_with_the_learners_weights(
+    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str, lora: int
+) -> None:
+    model = make_llama(len(tokenizer))
+    engine = OtherProcess(tokenizer, model.config, silent=lora > 0)
+    assert isinstance(engine, RolloutEngine)
+    try:
+        config = replace(CONFIG, prompt_file=prompt_file, lora_rank=lora)
+        trainer = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, engine=engine, quiet=True)
+        history = trainer.train()
+        live = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
+        assert engine.updates == 1 + sum(not h["skipped"] for h in history)
+        for mine, theirs in zip(history, live, strict=True):
+            assert mine["return"] == theirs["return"]
+            assert mine["response_tokens"] == theirs["response_tokens"]
+            if not lora and not mine["skipped"]:
+                assert mine["mismatch_max"] < 1e-4  # compared with what the learner recomputes
+        assert any(not h["skipped"] for h in history)
+    finally:
+        engine.close()
+
+
+def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+    config = replace(CONFIG, lora_rank=2, lora_targets=("q_proj", "down_proj"))
+    model: Any = prepare_model(make_llama(len(tokenizer)), tokenizer, config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_()
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    engine = CopyEngine(model, tokenizer, torch.float32)
+    engine.update_weights(merged_weights(model))
+    assert all(torch.equal(before[name], p) for name, p in model.named_parameters())
+    (got,) = engine.generate([(Message("user", "left"),)], Decoding(temperature=1.0, max_tokens=3), [(0,)])
+    ids = torch.tensor([[*got.prompt_ids, *got.token_ids]])  # type: ignore[misc]
+    wanted = torch.log_softmax(model(ids).logits[0], -1)
+    for t, (token, logp) in enumerate(zip(got.token_ids, got.logprobs, strict=True)):  # type: ignore[arg-type]
+        assert wanted[len(got.prompt_ids) - 1 + t, token].item() == pytest.approx(logp, abs=1e-4)  # type: ignore[arg-type]
+
+
+def test_an_engine_without_token_ids_is_refused(
+    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str
+) -> None:
+    class TextOnly:
+        name = "text"
+
+        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
+            return [Completion("left" if seed[0] % 2 else "right") for seed in seeds]
+
+        def update_weights(self, weights: Any) -> None:
+            for _ in weights:
+                pass
+
+    trainer = MSGRPOTrainer(
+        make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
+        engine=TextOnly(), quiet=True,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="no token ids"):
+        trainer.iterate()
+
+
+def test_a_failing_engine_stops_the_iteration(tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str) -> None:
+    class Down:
+        name = "down"
+
+        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
+            return [Completion("", error="connection refused") for _ in prompts]
+
+        def update_weights(self, weights: Any) -> None:
+            list(weights)
+
+    trainer = MSGRPOTrainer(
+        make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
+        engine=Down(), quiet=True,
+    )  # fmt: skip
+    with pytest.raises(RuntimeError, match="connection refused"):
+        trainer.iterate()

@@ -1,0 +1,148 @@
+"""The loss against plain Python loops in float64, for every normaliser and every term, on random ragged batches."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError
+from agents.msgrpo.learner.loss import policy_loss
+
+
+def ragged(seed: int, rows: int = 5, longest: int = 6) -> dict[str, Any]:
+    """Random rows of different lengths; two rows may be of one episode, and some masks have holes."""
+    rng = random.Random(seed)
+    batch: dict[str, Any] = {name: [] for name in ("logp", "old", "ref", "entropy", "advantage", "episode")}
+    for _ in range(rows):
+        n = rng.randint(1, longest)
+        batch["logp"].append([-rng.random() * 3 for _ in range(n)])
+        batch["old"].append([x + rng.gauss(0, 0.3) for x in batch["logp"][-1]])
+        batch["ref"].append([x + rng.gauss(0, 0.3) for x in batch["logp"][-1]])
+        batch["entropy"].append([rng.random() for _ in range(n)])
+        batch["advantage"].append(rng.gauss(0, 1))
+        batch["episode"].append(rng.randint(0, 2))
+    return batch
+
+
+def plain_loss(
+    batch: dict[str, Any], normalizer: str, low: float, high: float, beta: float, kl: str, c: float
+) -> float:
+    """The formula, token by token."""
+    total, tokens = 0.0, 0
+    for row, logps in enumerate(batch["logp"]):
+        for t, logp in enumerate(logps):
+            ratio, a = math.exp(logp - batch["old"][row][t]), batch["advantage"][row]
+            clipped = min(max(ratio, 1 - low), 1 + high)
+            total += -min(ratio * a, clipped * a)
+            log_r = batch["ref"][row][t] - logp
+            total += beta * (math.exp(log_r) - 1 - log_r if kl == "k3" else log_r**2 / 2)
+            total -= c * batch["entropy"][row][t]
+            tokens += 1
+    z = {"token": tokens, "step": len(batch["logp"]), "episode": len(set(batch["episode"]))}[normalizer]
+    return total / z
+
+
+def plain_gradient(batch: dict[str, Any], *options: Any) -> list[list[float]]:
+    """By central differences of the plain loss."""
+    h, gradient = 1e-6, []
+    for row, logps in enumerate(batch["logp"]):
+        gradient.append([])
+        for t, logp in enumerate(list(logps)):
+            sides = []
+            for shift in (h, -h):
+                batch["logp"][row][t] = logp + shift
+                sides.append(plain_loss(batch, *options))
+            batch["logp"][row][t] = logp
+            gradient[-1].append((sides[0] - sides[1]) / (2 * h))
+    return gradient
+
+
+def padded(rows: list[list[float]], *, left: bool = False, fill: float = math.nan) -> torch.Tensor:
+    longest = max(map(len, rows)) + 1
+    table = torch.full((len(rows), longest), fill, dtype=torch.float64)
+    for i, row in enumerate(rows):
+        place = slice(longest - len(row), longest) if left else slice(0, len(row))
+        table[i, place] = torch.tensor(row, dtype=torch.float64)
+    return table
+
+
+def tensors(batch: dict[str, Any], *, left: bool = False) -> dict[str, Any]:
+    """Padded with NaN: nothing of the padding may get into the result."""
+    logp = padded(batch["logp"], left=left)
+    return {
+        "logprobs": logp.clone().requires_grad_(True),
+        "old_logprobs": padded(batch["old"], left=left),
+        "ref_logprobs": padded(batch["ref"], left=left),
+        "entropy": padded(batch["entropy"], left=left),
+        "mask": ~torch.isnan(logp),
+        "advantages": torch.tensor(batch["advantage"], dtype=torch.float64),
+        "episode_ids": batch["episode"],
+    }
+
+
+@pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
+@pytest.mark.parametrize("kl", ["k2", "k3"])
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_and_gradient_equal_plain_loops(normalizer: str, kl: str, seed: int) -> None:
+    batch = ragged(seed)
+    inputs = tensors(batch, left=seed % 2 == 1)
+    result = policy_loss(
+        **inputs, clip_low=0.2, clip_high=0.28, kl_coefficient=0.3, kl_estimator=kl, entropy_coefficient=0.05,
+        loss_normalizer=normalizer,
+    )  # fmt: skip
+    options = (normalizer, 0.2, 0.28, 0.3, kl, 0.05)
+    assert result.loss.item() == pytest.approx(plain_loss(batch, *options), rel=1e-12)
+    result.loss.backward()
+    got = inputs["logprobs"].grad[inputs["mask"]]
+    want = torch.tensor([g for row in plain_gradient(batch, *options) for g in row], dtype=torch.float64)
+    assert torch.allclose(got, want, atol=1e-8)
+    assert result.sums["tokens"] == len(want)
+
+
+def test_padding_side_and_row_order_do_not_matter() -> None:
+    batch = ragged(7, rows=8)
+    order = [3, 0, 7, 5, 1, 2, 6, 4]
+    shuffled = {name: [values[i] for i in order] for name, values in batch.items()}
+    options: dict[str, Any] = {"kl_coefficient": 0.1, "entropy_coefficient": 0.01, "loss_normalizer": "episode"}
+    right = policy_loss(**tensors(batch), **options).loss.item()
+    assert policy_loss(**tensors(batch, left=True), **options).loss.item() == pytest.approx(right, rel=1e-14)
+    assert policy_loss(**tensors(shuffled), **options).loss.item() == pytest.approx(right, rel=1e-12)
+
+
+def test_clipping_is_one_sided() -> None:
+    """The minimum keeps the gradient where the clip would raise the objective, as PPO's does."""
+    ratios = torch.tensor([1.5, 1.5, 0.5, 0.5], dtype=torch.float64)
+    logp = ratios.log().requires_grad_(True)
+    result = policy_loss(logp, torch.zeros(4, dtype=torch.float64), torch.tensor([1.0, -1.0, 1.0, -1.0]))
+    result.loss.backward()
+    assert logp.grad is not None
+    assert (logp.grad != 0).tolist() == [False, True, True, False]
+    assert (result.sums["clipped_high"], result.sums["clipped_low"]) == (1, 1)
+
+
+def test_on_policy_gradient_is_the_policy_gradient() -> None:
+    """At ratio 1 the gradient of the surrogate is -A / Z at every token."""
+    logp = torch.tensor([-1.0, -2.0, -3.0], requires_grad=True)
+    policy_loss(logp, logp.detach(), torch.tensor([2.0, 2.0, -1.0])).loss.backward()
+    assert logp.grad is not None
+    assert torch.allclose(logp.grad, torch.tensor([-2 / 3, -2 / 3, 1 / 3]))
+
+
+def test_refusals() -> None:
+    x = torch.zeros(2, 3)
+    with pytest.raises(ValueError, match="one shape"):
+        policy_loss(x, torch.zeros(2, 2), torch.zeros(2))
+    with pytest.raises(ValueError, match="no response token"):
+        policy_loss(x, x, torch.zeros(2), torch.zeros(2, 3))
+    with pytest.raises(ValueError, match=r"kl_coefficient = 0\.1 needs"):
+        policy_loss(x, x, torch.zeros(2), kl_coefficient=0.1)
+    with pytest.raises(ValueError, match=r"entropy_coefficient = 0\.1 needs"):
+        policy_loss(x, x, torch.zeros(2), entropy_coefficient=0.1)
+    with pytest.raises(ValueError, match="one episode id"):
+        policy_loss(x, x, torch.zeros(2), loss_normalizer="episode")
+    with pytest.raises(ConfigError, match="loss_normalizer = 'words'"):
+        policy_loss(x, x, torch.zeros(2), loss_normalizer="words")
+    with pytest.raises(ConfigError, match="kl_estimator = 'k1'"):
+        policy_loss(x, x, torch.zeros(2), kl_estimator="k1")

@@ -1,0 +1,260 @@
+"""One optimiser step against an independent, plain reference in float64; micro-batches, order and normalisers."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.learner.distributed import SingleProcess
+from agents.msgrpo.learner.packing import TokenRow
+from agents.msgrpo.learner.prepare import checkpoint_layers, make_reference
+from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.update import (
+    DivergenceError,
+    Learner,
+    TrainingRow,
+    learning_rate,
+    make_optimizer,
+    minibatches,
+)
+
+V = 23
+BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0)
+
+
+def ragged_rows(seed: int, episodes: int = 4) -> list[TrainingRow]:
+    """Episodes of different numbers of steps, steps of different lengths, prompts that repeat."""
+    rng = np.random.default_rng(seed)
+    start = tuple(rng.integers(0, V, 6).tolist())
+    rows = []
+    for draw in range(episodes):
+        for step in range(int(rng.integers(1, 4))):
+            prompt = (*start[: int(rng.integers(3, 7))], *rng.integers(0, V, step).tolist())
+            response = tuple(rng.integers(0, V, int(rng.integers(1, 5))).tolist())
+            logprobs = tuple(rng.normal(-3, 0.2, len(response)).tolist())
+            rows.append(
+                TrainingRow(TokenRow(prompt, response), logprobs, float([1.5, -0.5, 0.7, -1.2][draw]), draw, step)
+            )
+    return rows
+
+
+def in_float64(model: Any) -> Any:
+    """The model in float64 throughout: Llama's own normalisation layer goes through float32 whatever its input."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if type(child).__name__ == "LlamaRMSNorm":
+                norm = torch.nn.RMSNorm(child.weight.shape, eps=child.variance_epsilon)
+                norm.weight = child.weight
+                setattr(module, name, norm)
+    return model.double()
+
+
+def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, seed: int = 0) -> Learner:
+    model = make_llama(V, seed=seed)
+    model = in_float64(model) if double else model
+    scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
+    packing = choose_ways(scorer, config.packing)
+    processes = SingleProcess()
+    reference = make_reference(scorer, config, processes)
+    if reference is not None:  # else the KL term is zero, and so is its gradient
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(1.1)
+    optimizer = processes.prepare(scorer, make_optimizer(model, config))
+    return Learner(scorer, optimizer, config, processes, packing=packing, reference=reference)
+
+
+def plain_step(
+    learner: Learner, rows: list[TrainingRow], reference: Any, config: MSGRPOConfig
+) -> tuple[float, dict[str, Any]]:
+    """Loss and gradient: one row at a time, one token at a time, full logits, no packing, no chunks."""
+    model: Any = learner.scorer.model
+    model.zero_grad()
+    total: Any = 0.0
+    for row in rows:
+        ids = torch.tensor([row.tokens.prompt + row.tokens.response])
+        log_p = torch.log_softmax(model(ids).logits[0] / config.temperature, -1)
+        ref_p = torch.log_softmax(reference(ids).logits[0].detach() / config.temperature, -1)
+        for t, token in enumerate(row.tokens.response):
+            at = len(row.tokens.prompt) - 1 + t
+            assert row.logprobs is not None
+            ratio = torch.exp(log_p[at, token] - row.logprobs[t])
+            clipped = torch.clamp(ratio, 1 - config.clip_low, 1 + config.clip_high)
+            total = total - torch.minimum(ratio * row.advantage, clipped * row.advantage)
+            log_r = ref_p[at, token] - log_p[at, token]
+            total = total + config.kl_coefficient * (torch.exp(log_r) - 1 - log_r)
+            entropy = -sum(log_p[at, v].exp() * log_p[at, v] for v in range(V))
+            total = total - config.entropy_coefficient * entropy
+    counts = {
+        "token": sum(len(row.tokens.response) for row in rows),
+        "step": len(rows),
+        "episode": len({row.draw for row in rows}),
+    }
+    loss = total / counts[config.loss_normalizer]
+    loss.backward()
+    return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def gradients(learner: Learner, rows: list[TrainingRow], seed: int = 0) -> tuple[float, dict[str, Any]]:
+    """What one step of ``update`` leaves in ``.grad``, and its loss; the weights are put back."""
+    before = {name: p.detach().clone() for name, p in learner.scorer.model.named_parameters()}
+    stats = learner.update(rows, np.random.default_rng(seed), 1e-3)
+    result = {}
+    with torch.no_grad():
+        for name, parameter in learner.scorer.model.named_parameters():
+            assert parameter.grad is not None
+            result[name] = parameter.grad.clone()
+            parameter.copy_(before[name])
+    return stats.losses[0], result
+
+
+@pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
+@pytest.mark.parametrize("packing", ["tree", "rows"])
+def test_gradient_equals_the_plain_reference(make_llama: Any, normalizer: str, packing: str) -> None:
+    """With clipping, KL and entropy active; relative error of the whole gradient below 1e-9."""
+    config = replace(BASE, loss_normalizer=normalizer, packing=packing)
+    learner, rows = make_learner(make_llama, config), ragged_rows(3)
+    want_loss, want = plain_step(learner, rows, in_float64(make_llama(V)), config)
+    got_loss, got = gradients(learner, rows)
+    assert got_loss == pytest.approx(want_loss, rel=1e-9)
+    error = math.sqrt(sum(float((got[n] - want[n]).square().sum()) for n in want))
+    assert error / math.sqrt(sum(float(w.square().sum()) for w in want.values())) < 1e-9
+
+
+@pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
+def test_micro_batch_size_and_row_order_do_not_change_the_gradient(make_llama: Any, normalizer: str) -> None:
+    rows = ragged_rows(4)
+    found = []
+    for packing, budget, order in [
+        ("rows", 1, 1), ("rows", 30, -1), ("rows", 10_000, 1), ("tree", 1, -1), ("tree", 16, 1), ("tree", 10_000, -1),
+    ]:  # fmt: skip
+        config = replace(BASE, loss_normalizer=normalizer, packing=packing, micro_batch_tokens=budget, tree_tokens=9)
+        learner = make_learner(make_llama, config)
+        counts = len(learner.pack([row.tokens for row in rows]))
+        assert (counts > 1) == (budget < 10_000)
+        found.append(gradients(learner, rows[::order])[1])
+    for other in found[1:]:
+        for name, gradient in other.items():
+            torch.testing.assert_close(gradient, found[0][name], rtol=1e-9, atol=1e-13)
+
+
+def test_an_episode_drawn_twice_counts_twice(make_llama: Any) -> None:
+    rows = [row for row in ragged_rows(5) if row.draw < 2]
+    twice = rows + [row._replace(draw=9) for row in rows if row.draw == 1]
+    config = replace(BASE, kl_coefficient=0.0, entropy_coefficient=0.0, loss_normalizer="episode")
+    learner = make_learner(make_llama, config)
+    _, both = gradients(learner, twice)
+    _, first = gradients(learner, [row for row in rows if row.draw == 0])
+    _, second = gradients(learner, [row for row in rows if row.draw == 1])
+    for name in both:
+        torch.testing.assert_close(both[name], (first[name] + 2 * second[name]) / 3, rtol=1e-9, atol=1e-13)
+
+
+def test_minibatches_are_not_contiguous_in_time() -> None:
+    """Mistake seen in the wild: first half of all episodes, then second half."""
+    rows = list(range(100))
+    parts = list(minibatches(rows, 2, np.random.default_rng(0)))
+    assert sorted(parts[0] + parts[1]) == rows
+    assert len(parts[0]) == 50
+    assert 30 < np.mean(parts[0]) < 70
+    assert 15 < sum(i < 50 for i in parts[0]) < 35
+    assert [len(p) for p in minibatches([1, 2], 5, np.random.default_rng(0))] == [1, 1]
+
+
+def test_minibatch_losses_average_to_the_whole_batch(make_llama: Any) -> None:
+    """For every normaliser a minibatch's loss estimates the whole's: with a rate of zero their mean comes close."""
+    rows = ragged_rows(6)
+    rows = rows[: len(rows) // 2 * 2]
+    for normalizer in ("step", "episode"):
+        config = replace(BASE, loss_normalizer=normalizer, minibatches=2, old_logprobs="recompute", max_grad_norm=0.0)
+        stats = make_learner(make_llama, config).update(rows, np.random.default_rng(0), 1e-12)
+        whole = make_learner(make_llama, replace(config, minibatches=1)).update(rows, np.random.default_rng(0), 1e-12)
+        assert np.mean(stats.losses) == pytest.approx(whole.losses[0], rel=1e-6)
+        assert len(stats.grad_norms) == 2
+
+
+def test_passes_and_minibatches_make_steps(make_llama: Any) -> None:
+    config = replace(BASE, update_passes=3, minibatches=2, kl_coefficient=0.0)
+    stats = make_learner(make_llama, config, double=False).update(ragged_rows(7), np.random.default_rng(0), 1e-2)
+    metrics = stats.metrics()
+    assert metrics["optimizer_steps"] == 6
+    assert metrics["kl_old"] > 0
+    assert metrics["clip_fraction"] > 0
+
+
+@pytest.mark.parametrize("mode", ["sampling", "recompute"])
+def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama: Any, mode: str) -> None:
+    config = replace(BASE, old_logprobs=mode, kl_coefficient=0.0)
+    learner, rows = make_learner(make_llama, config), ragged_rows(8)
+    exact = learner.logprobs([row.tokens for row in rows])
+    off_by = 0.25
+    rows = [row._replace(logprobs=tuple((x - off_by).tolist())) for row, x in zip(rows, exact, strict=True)]
+    metrics = learner.update(rows, np.random.default_rng(0), 1e-3).metrics()
+    assert metrics["mismatch_mean"] == pytest.approx(off_by)
+    assert metrics["mismatch_max"] == pytest.approx(off_by)
+    assert metrics["ratio"] == pytest.approx(math.exp(off_by) if mode == "sampling" else 1.0)
+
+
+def test_engines_without_logprobs_are_recomputed(make_llama: Any) -> None:
+    rows = [row._replace(logprobs=None) for row in ragged_rows(8)]
+    metrics = make_learner(make_llama, BASE).update(rows, np.random.default_rng(0), 1e-3).metrics()
+    assert metrics["ratio"] == pytest.approx(1.0)
+    assert "mismatch_mean" not in metrics
+    with pytest.raises(ValueError, match="no log-probabilities"):
+        make_learner(make_llama, replace(BASE, old_logprobs="sampling")).update(rows, np.random.default_rng(0), 1e-3)
+
+
+def test_temperature_is_on_the_learners_side_too(make_llama: Any) -> None:
+    """Mistake seen in the wild: sampling at a temperature that the learner's log-probabilities don't apply."""
+    learner = make_learner(make_llama, replace(BASE, temperature=2.0, kl_coefficient=0.0))
+    (got,) = learner.logprobs([TokenRow((1, 2), (3,))])
+    logits = learner.scorer.model(torch.tensor([[1, 2]])).logits[0, -1]
+    assert got.item() == pytest.approx(torch.log_softmax(logits / 2.0, -1)[3].item())
+
+
+def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama: Any) -> None:
+    rows = ragged_rows(9)
+    for config, bad, words in [
+        (BASE, [row._replace(advantage=math.nan) for row in rows], "nan"),
+        (replace(BASE, abort_grad_norm=1e-3), rows, "abort_grad_norm"),
+    ]:
+        learner = make_learner(make_llama, config)
+        before = [p.detach().clone() for p in learner.parameters]
+        with pytest.raises(DivergenceError, match=words):
+            learner.update(bad, np.random.default_rng(0), 1e-3)
+        assert all(torch.equal(a, b) for a, b in zip(before, learner.parameters, strict=True))
+
+
+def test_gradient_checkpointing_gives_the_same_gradient(make_llama: Any) -> None:
+    rows, found = ragged_rows(10), []
+    for checkpointing in (False, True):
+        learner = make_learner(make_llama, replace(BASE, kl_coefficient=0.0))
+        if checkpointing:
+            model: Any = learner.scorer.model
+            model.train()
+            checkpoint_layers(model)
+        found.append(gradients(learner, rows)[1])
+    for name in found[0]:
+        torch.testing.assert_close(found[1][name], found[0][name], rtol=1e-10, atol=1e-14)
+
+
+def test_schedules() -> None:
+    config = MSGRPOConfig(iterations=11, warmup=1, learning_rate=1.0)
+    assert [learning_rate(config, i) for i in (0, 1, 10)] == [1.0, 1.0, 1.0]
+    assert learning_rate(replace(config, warmup=4), 0) == 0.25
+    linear = replace(config, schedule="linear")
+    assert learning_rate(linear, 6) == pytest.approx(0.5)
+    assert learning_rate(linear, 11) == 0.0
+    assert learning_rate(replace(config, schedule="cosine"), 6) == pytest.approx(0.5)
+
+
+def test_weight_decay_is_on_matrices_only(make_llama: Any) -> None:
+    decayed, plain = make_optimizer(make_llama(V), MSGRPOConfig()).param_groups
+    assert decayed["weight_decay"] == 0.01
+    assert plain["weight_decay"] == 0.0
+    assert all(p.dim() < 2 for p in plain["params"])
+    assert len(plain["params"]) == 5

@@ -1,0 +1,84 @@
+"""``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.__main__ import main
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path, tokenizer: Any, make_llama: Any) -> str:
+    folder = tmp_path / "model"
+    make_llama(len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
+    path = tmp_path / "run.toml"
+    path.write_text(
+        f'model = "{model_folder}"\nscenarios = ["TestCorridor-v0"]\nprompt_file = "{prompt_file}"\n'
+        'response_mode = "direct"\nmax_response_tokens = 2\ngroups = 2\ngroup_size = 3\niterations = 2\n'
+        f'eval_every = 2\neval_episodes = 2\nout = "{tmp_path / "run"}"\nlearning_rate = 1e-3\ndevice = "cpu"\n'
+    )
+    return str(path)
+
+
+def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", config_file]) == 0
+    out = capsys.readouterr()
+    assert out.out.strip() == f"textbench run --agent hf:{tmp_path / 'run' / 'best'}"
+    assert "iteration 2/2" in out.err
+    assert "evaluation after 2" in out.err
+    assert main(["--resume", str(tmp_path / "run"), "--set", "iterations=3", "--quiet"]) == 0
+    assert "iterations = 3, was 2" in capsys.readouterr().err
+    assert (tmp_path / "run/last").resolve().name == "iteration-000003"
+    assert len([x for x in (tmp_path / "run/metrics.jsonl").read_text().splitlines() if "evaluation" not in x]) == 3
+    assert main(["--config", config_file]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-config", "--set", "groups=7"]) == 0
+    (tmp_path / "printed.toml").write_text(capsys.readouterr().out)
+    assert MSGRPOConfig.from_toml(tmp_path / "printed.toml") == MSGRPOConfig(groups=7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--config configs/NAME.toml"),
+        (["--config", "none.toml"], "can't read the config 'none.toml'"),
+        (["--resume", "nowhere"], "nothing to resume in 'nowhere'"),
+        (["--config", "{config}", "--set", "grups=2"], "did you mean 'groups'?"),
+        (["--config", "{config}", "--set", "model="], "model is empty"),
+        (["--config", "{config}", "--set", "model=./none"], "no folder './none'"),
+        (["--config", "{config}", "--set", "scenarios=frozen-lak"], "frozen-lake"),
+        (["--config", "{config}", "--set", "device=cuda:9"], "device"),
+        (["--config", "{config}", "--set", "max_response_tokens=4096"], "leaves no room for a prompt"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_exit_code_2(
+    arguments: list[str], words: str, config_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([argument.format(config=config_file) for argument in arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "Traceback" not in error
+
+
+def test_divergence_is_exit_code_1(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", config_file, "--quiet", "--set", "abort_grad_norm=1e-9", "--set", "seed=1"]) == 1
+    assert "was not applied" in capsys.readouterr().err
+
+
+def test_every_recipe_loads_and_names_its_games() -> None:
+    recipes = sorted((Path(__file__).parents[4] / "configs").glob("*.toml"))
+    assert len(recipes) >= 5
+    for path in recipes:
+        config = MSGRPOConfig.from_toml(path)
+        assert all((config.model, config.scenarios, config.out)), path

@@ -1,0 +1,428 @@
+"""Tiny language models: true statements, lossless tokens, a demonstrator that is as good as its style, training."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import PromptMap, TurnRequest
+from agents.prompt import as_text
+from agents.tiny.data import demonstrations, scenarios_of
+from agents.tiny.demonstrator import Demonstrator, Style
+from agents.tiny.recipe import Recipe
+from agents.tiny.statements import Sight, check, is_true
+from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
+from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
+from textgames.snake import Snake
+from textgames.snake.rules import SnakeState
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+# ------------------------------------------------------------------ statements
+
+LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 4), "player_0")
+# the player is at (0, 2): ice above and below, a hole to the right, the edge to the left; the goal is 3 right, 2 down
+
+
+@pytest.mark.parametrize(
+    ("statement", "true"),
+    [
+        ("goal is right and down", True),
+        ("goal is down and right", True),
+        ("the goal is right and down.", True),
+        ("goal is right", False),
+        ("goal is left and down", False),
+        ("right is hole", True),
+        ("right is ice", False),
+        ("left is edge", True),
+        ("left is ice", False),
+        ("up is ice", True),
+        ("down is ice", True),
+        ("down is goal", False),
+        ("apple is left", False),
+    ],
+)
+def test_statements_about_a_lake(statement: str, true: bool) -> None:
+    assert is_true(statement, LAKE) == float(true)
+
+
+# 5 x 4 board; own snake (1, 1) head, body (0, 1); enemy head (1, 3), body (2, 3); apples (3, 1) and (1, 2); fire (2, 0)
+SNAKE_GAME = Snake(width=5, height=4, num_apples=2, num_fires=1)
+SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "player_0")
+
+
+@pytest.mark.parametrize(
+    ("statement", "true"),
+    [
+        ("nearest apple is up", True),
+        ("nearest apple is right", False),  # that one is two cells away
+        ("nearest fire is right and down", True),
+        ("nearest enemy is up", True),
+        ("left is body", True),
+        ("left is free", False),
+        ("up is apple", True),
+        ("right is free", True),
+        ("down is free", True),
+        ("down is wall", False),
+        ("nearest banana is up", False),
+        ("apple (1, 2) is up", True),
+        ("apple (3, 1) is right", True),  # not the nearest one, but there it is
+        ("apple (3, 1) is left", False),
+        ("apple (3, 2) is right and up", False),  # nothing there
+        ("fire (2, 0) is down and right", True),
+        ("fire (2, 0) is right", False),
+        ("wall (2, 0) is right", False),
+        ("head (1, 1)", True),
+        ("head (1, 2)", False),
+    ],
+)
+def test_statements_about_snakes(statement: str, true: bool) -> None:
+    assert is_true(statement, SNAKE) == float(true)
+
+
+def test_a_reasoning_is_counted_part_by_part() -> None:
+    response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
+    assert check(response, LAKE) == (1, 1, 1)
+    assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
+    assert is_true(response, LAKE) == pytest.approx(1 / 3)
+    assert math.isnan(is_true("<action>up</action>", LAKE))
+    assert math.isnan(is_true("", LAKE))
+    with pytest.raises(ValueError, match="grid=True"):
+        check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_sight_agrees_with_the_state(name: str) -> None:
+    """Read from the text, the board is the game's own."""
+    game = SCENARIOS[name].game()
+    for seed in range(5):
+        state = game.initial_state(np.random.default_rng(seed))
+        sight = Sight.of(game.observe(state, "player_0"))
+        board = game.board(state)
+        assert (sight.width, sight.height) == (len(board[0]), len(board))
+        x, y = sight.head
+        assert board[sight.height - 1 - y][x] in "P1"
+        marks = {"ice": "_", "hole": "O", "goal": "G", "free": "_", "body": "T", "apple": "A", "banana": "B"}
+        for (cx, cy), kind in sight.kinds.items():
+            assert board[sight.height - 1 - cy][cx] == marks.get(kind, "2")
+
+
+# ------------------------------------------------------------------ the demonstrator
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
+    scenario = SCENARIOS[name]
+    game = scenario.game()
+    for example in demonstrations(scenario, 60, Style(), np.random.default_rng(1)):
+        truth = check(example.response, example.observation)
+        assert truth.true
+        assert (truth.false, truth.unreadable) == (0, 0)
+        action = game.interpret(example.response, None, "player_0") if name != "" else None
+        assert action in game.actions
+        assert f"<plan>{action}</plan>" in example.response
+
+
+def _play(game: Any, style: Style, episodes: int, horizon: int) -> tuple[float, float]:
+    demonstrator = Demonstrator(game, style)
+    returns, successes = [], []
+    for seed in range(episodes):
+        rng = np.random.default_rng([seed, 9])
+        state, total = game.initial_state(np.random.default_rng(seed)), 0.0
+        for _ in range(horizon):
+            action = demonstrator(state, game.observe(state, "player_0"), rng).action
+            state, rewards, over = game.transition(state, {"player_0": action}, rng)
+            total += rewards["player_0"]
+            if over:
+                break
+        returns.append(total)
+        successes.append(game.succeeded(state, "player_0"))
+    return float(np.mean(returns)), float(np.mean(successes))
+
+
+def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
+    game = FrozenLake()
+    solver = FrozenLakeSolver(game)
+    states = [game.initial_state(np.random.default_rng(seed)) for seed in range(60)]
+    reachable = np.mean([solver.optimal_value(state, 8) for state in states])
+    assert _play(game, Style(1, 0), 60, 8)[0] == pytest.approx(reachable)
+
+
+def test_styles_are_as_good_as_they_sound() -> None:
+    for game, horizon in ((FrozenLake(), 8), (Snake(), 8)):
+        sensible, hasty, random = (
+            _play(game, style, 60, horizon)[0] for style in (Style(1, 0), Style(0, 1), Style(0, 0))
+        )
+        assert sensible > hasty + 0.3 > random + 0.5
+    assert _play(Snake(), Style(1, 0), 60, 8)[1] > 0.95  # it stays alive
+
+
+def test_it_refuses_other_games_and_odd_shares() -> None:
+    with pytest.raises(ValueError, match="shares of 1"):
+        Demonstrator(FrozenLake(), Style(0.9, 0.2))
+    with pytest.raises(ValueError, match="not of object"):
+        Demonstrator(object(), Style())  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ data
+
+
+def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts() -> None:
+    scenario = SCENARIOS["frozen-lake"]
+    game = scenario.game()
+    layouts = {game.initial_state(np.random.default_rng(seed)).lake for seed in TRAINING_SEEDS}
+    from textgames.frozen_lake.text import read_observation
+
+    for example in demonstrations(scenario, 40, Style(), np.random.default_rng(3), modes=("think", "direct")):
+        mode = "think" if "<think>" in example.response else "direct"
+        request = TurnRequest(example.observation, game.instructions("player_0"), game.actions)
+        assert example.prompt == as_text(PromptMap(mode=mode)(request))
+        tiles = read_observation(example.observation).lake.tiles.replace("S", "F")
+        assert any(lake.tiles.replace("S", "F") == tiles for lake in layouts)
+
+
+def test_shares_of_the_scenarios() -> None:
+    shares = scenarios_of(["frozen-lake", "snake"])
+    assert set(shares) == set(SCENARIOS)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["frozen-lake"] == pytest.approx(0.25)
+    assert scenarios_of(["snake-training", "snake-poison"]) == {"snake": 0.5, "snake-poison": 0.5}
+    with pytest.raises(ValueError, match="no game or scenario 'chess'"):
+        scenarios_of(["chess"])
+    with pytest.raises(ValueError, match="snake-poison-training"):
+        scenarios_of(["snake-poison-training"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": 0}, "steps is a whole number"),
+        ({"learning_rate": 0.0}, "learning_rate is above 0"),
+        ({"hidden_size": 32}, "multiple of twice the heads"),
+        ({"heads": 4, "hidden_size": 64, "kv_heads": 3}, "kv_heads divides heads"),
+        ({"modes": ("shout",)}, "modes are think and direct"),
+        ({"games": ()}, "games is empty"),
+        ({"style": Style(2, 0)}, "shares of 1"),
+    ],
+)
+def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recipe(**change)
+
+
+# ------------------------------------------------------------------ tokenizer
+
+SMALL: dict[str, Any] = {
+    "examples": 700, "hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "batch_size": 16, "steps": 20,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from agents.tiny.imitation import demonstrate, make_tokenizer
+
+    return make_tokenizer(demonstrate(Recipe(**SMALL)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.one_of(
+        st.text(),
+        st.lists(
+            st.sampled_from(
+                [
+                    "<think>",
+                    "</action>",
+                    "(1, 2)",
+                    "(12, 3)",
+                    " _",
+                    "\n",
+                    "_ _ _ _ _ _",
+                    "12",
+                    ", ",
+                    "goal is ",
+                    "é",
+                    "none",
+                ]
+            )
+        ).map("".join),
+    )
+)
+def test_any_text_is_decoded_to_itself(tokenizer: Any, text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair isn't text
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+@pytest.mark.parametrize("mode", ["think", "direct"])
+def test_prompts_are_few_tokens(tokenizer: Any, name: str, mode: str) -> None:
+    game = SCENARIOS[name].game()
+    for seed in range(10):
+        state = game.initial_state(np.random.default_rng(seed))
+        request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
+        text = as_text(PromptMap(mode=mode)(request))
+        ids = tokenizer(text)["input_ids"]
+        assert tokenizer.decode(ids) == text
+        assert len(ids) <= (45 if name in ("frozen-lake", "frozen-lake-slippery") else 110)
+
+
+def test_numbers_and_coordinates_have_one_form_each(tokenizer: Any) -> None:
+    def pieces(text: str) -> list[str]:
+        return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]
+
+    assert pieces("(3, 7)") == ["(3, 7)"]
+    assert pieces("Holes: (3, 7), (0, 9)")[-3:] == ["(3, 7)", ", ", "(0, 9)"]
+    assert pieces("2048")[-4:] == list("2048")
+    assert pieces("right is ice, down is hole") == ["right", " is", " ice", ", ", "down", " is", " hole"]
+    assert pieces("<think></think><plan></plan><action></action>")[-1] == "</action>"
+    assert pieces("P _ _ O\n_ _ _ _")[:8] == ["P", " _", " _", " O", "\n", "_", " _", " _"]
+
+
+# ------------------------------------------------------------------ training
+
+
+def test_the_loss_is_that_of_the_response_tokens_alone(tokenizer: Any) -> None:
+    """Against the model's own forward, one example at a time, with prompts masked out of the labels."""
+    from agents.tiny.imitation import demonstrate, imitation_loss, make_model, tokenize
+
+    recipe = Recipe(**SMALL)
+    data = tokenize(demonstrate(recipe)[::60], tokenizer)
+    model = make_model(recipe, tokenizer)
+    wanted = 0.0
+    with torch.no_grad():
+        for example in data:
+            ids = torch.tensor([example.ids])
+            labels = ids.clone()
+            labels[:, : example.prompt_length] = -100
+            predicted = len(example.ids) - example.prompt_length
+            assert example.ids[-1] == tokenizer.eos_token_id
+            wanted += model(input_ids=ids, labels=labels).loss.item() * predicted
+        assert imitation_loss(model, data).item() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny import pretrain, save
+
+    recipe = Recipe(**SMALL | {"games": ("frozen-lake-training",), "seed": 4, "learning_rate": 1e-2})
+    seen = []
+    first = pretrain(recipe, on_progress=seen.append)
+    second = pretrain(recipe)
+    for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert first.losses[-1] < 0.6 * first.losses[0]
+    assert [progress.step for progress in seen] == list(range(1, 21))
+
+    save(first, tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert type(model).__name__ == "LlamaForCausalLM"
+    loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded("Player: (0, 3)\n")["input_ids"] == first.tokenizer("Player: (0, 3)\n")["input_ids"]
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert json.loads((tmp_path / "recipe.json").read_text())["recipe"]["seed"] == 4
+    card = (tmp_path / "README.md").read_text()
+    assert "Limits" in card
+    assert "frozen-lake 100.0%" in card
+    assert TransformersModel.from_pretrained(tmp_path).settings["forward"] == "lean"
+
+
+def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    from agents.tiny import pretrain
+    from agents.tiny.imitation import Progress
+
+    class Stopped(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        seen.append(progress.step)
+        if progress.step == 14:
+            raise Stopped
+
+    seen: list[int] = []
+    recipe = Recipe(**SMALL | {"games": ("frozen-lake-training",), "examples": 100})
+    whole = pretrain(recipe)
+    file = tmp_path / "state.pt"
+    with pytest.raises(Stopped):
+        pretrain(recipe, on_progress=stop, checkpoint=file)
+    with pytest.raises(ValueError, match="another recipe"):
+        pretrain(replace(recipe, seed=1), checkpoint=file)
+    seen.clear()
+    parts = pretrain(recipe, on_progress=lambda progress: seen.append(progress.step), checkpoint=file)
+    assert seen == list(range(13, 21))  # from the last checkpoint on
+    assert parts.losses == whole.losses
+    for a, b in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not file.exists()
+    file.write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="delete it"):
+        pretrain(recipe, checkpoint=file)
+
+
+def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.tiny.__main__ import main
+
+    assert main(["--out", str(tmp_path / "x"), "--games", "chess"]) == 2
+    assert "no game or scenario 'chess'" in capsys.readouterr().err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("")
+    assert main(["--out", str(tmp_path / "full")]) == 2
+    assert "--force" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["--out", str(tmp_path / "file")]) == 2
+    assert "not a folder" in capsys.readouterr().err
+
+
+def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents import load_agent
+    from agents.tiny.__main__ import main
+
+    out = tmp_path / "model"
+    settings = ["--quick", "--steps", "4", "--examples", "120", "--episodes", "3", "--seed", "2"]
+    assert main(["--out", str(out), *settings]) == 0
+    said = capsys.readouterr()
+    assert "this model, think" in said.out
+    assert "saved" in said.err
+    card = (out / "README.md").read_text()
+    for row in ("| frozen-lake | this model, think | 3 |", "| frozen-lake | planner | 3 |", "--seed 2", "from commit"):
+        assert row in card
+    assert "--out DIR" in card
+    assert str(tmp_path) not in card
+    assert (out / "model.safetensors").stat().st_mode & 0o444 == 0o444
+    turn = load_agent(f"hf:{out}", max_tokens=4).act(["Player: (0, 3)"])[0]
+    assert len(turn.response_ids or ()) <= 4
+
+
+def test_figures_are_those_of_the_played_episodes() -> None:
+    from agents import load_agent
+    from agents.tiny.evaluation import evaluate, seen_layouts
+
+    figures = evaluate(load_agent("planner"), "frozen-lake", 20)
+    assert (figures.episodes, figures.agent) == (20, "planner")
+    assert figures.success.low <= figures.success.mean == figures.returned.mean <= figures.success.high
+    assert figures.success.mean > 0.9
+    assert figures.invalid == (0, 0, 0)
+    assert math.isnan(figures.truth)
+    assert 0 <= seen_layouts("snake", 20) <= 0.05
+
+
+@pytest.mark.slow
+def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
+    from agents import Decoding, LanguageAgentPolicy
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny import pretrain
+    from agents.tiny.evaluation import evaluate
+
+    made = pretrain(Recipe.quick(steps=500, examples=20_000))
+    model = TransformersModel(made.model, made.tokenizer, name="quick")
+    figures = evaluate(LanguageAgentPolicy(model, decoding=Decoding(max_tokens=48)), "frozen-lake", 200)
+    assert figures.success.low > 0.1  # random: about 0.01
+    assert figures.invalid.mean < 0.02
+    assert figures.truth > 0.9

@@ -1,0 +1,195 @@
+"""The command line for people: help, names that nearly exist, one sentence for every mistake."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import COMMANDS, main
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_command_has_help_with_its_options(capsys):
+    for name in COMMANDS:
+        if name != "train":
+            assert main([name, "--help"]) == 0
+            out = capsys.readouterr().out
+            assert f"usage: textbench {name}" in out
+
+
+def test_the_overview_names_every_command(textbench):
+    out = textbench("--help").out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+    assert textbench().code == 2
+
+
+def test_help_and_version_start_up_without_the_heavy_modules():
+    code = (
+        "import sys; from benchmark.cli import main; main(['--help']); main(['run', '--help'])\n"
+        "heavy = {'numpy', 'torch', 'scipy', 'gymnasium', 'rich', 'openai', 'textgames'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_version_is_the_packages(textbench):
+    from importlib.metadata import version
+
+    assert textbench("--version").out.startswith(f"textbench {version('textbench')}")
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
+        (("run", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
+        (("run", "--agent", "nonsense:thing"), "unknown agent 'nonsense:thing'"),
+        (("run", "--scenario", "frozen-lak"), "no scenario named 'frozen-lak'; did you mean 'frozen-lake'?"),
+        (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, frozen-lake"),
+        (("run", "--agnet", "random"), "there is no option '--agnet' (did you mean '--agent'?)"),
+        (("run", "--episodes", "many"), "--episodes must be a whole number of at least 1, got 'many'"),
+        (("run", "--episodes", "0"), "--episodes must be a whole number of at least 1, got '0'"),
+        (("run", "--timeout", "-1"), "--timeout must be a number of at least 0, got '-1'"),
+        (("run", "--temperature", "nan"), "--temperature must be a number of at least 0, got 'nan'"),
+        (("run", "--agent", "random", "--agent", "random"), "two agents are named 'random'"),
+        (("run", "--agent", "openai:gpt-4o-mini"), "export OPENAI_API_KEY="),
+        (("run", "--agent", "openai:m", "--base-url", "nonsense"), "the base URL has the form http://HOST:PORT/v1"),
+        (("run", "--agent", "random", "--prices", "no.toml"), "can't read the price file no.toml: No such file"),
+        (("run", "--config", "no.toml"), "can't read the configuration file no.toml: No such file"),
+        (("resume", "nowhere"), "there is no nowhere"),
+        (("resume", "."), "isn't a textbench run: it has no manifest.json"),
+        (("leaderboard",), "there is no run in runs/; name a run folder, or make one: textbench run"),
+        (("leaderboard", "nowhere"), "there is no nowhere"),
+        (("play", "snak"), "no scenario named 'snak'; did you mean 'snake'?"),
+        (("submit", "nowhere"), "there is no nowhere"),
+        (("validate", "nowhere"), "there is no nowhere"),
+        (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
+        (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
+        (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(textbench, workplace, command, sentence):
+    done = textbench(*command)
+    assert done.code == 2
+    assert sentence in done.err
+    assert done.err.startswith("textbench: ")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert list(workplace.iterdir()) == []  # said before anything is played or made
+
+
+def test_mistakes_about_a_run(textbench, small_run):
+    for command, sentence in (
+        (("compare", "random", "greedly"), "no agent in these results named 'greedly'; did you mean 'greedy'?"),
+        (("compare", "random"), "comparing takes two agents"),
+        (("replay", small_run, "--agent", "rando"), "no agent in this run named 'rando'; did you mean 'random'?"),
+        (("replay", small_run, "--episode", "99"), "--episode must be from 1 to 12 here, got 99"),
+        (("replay", small_run, "--seed", "5"), "has no episode like that"),
+        (("submit", small_run), "choose with --agent random|greedy"),
+        (("submit", small_run, "--agent", "greedy"), "an entry needs the first 50 episodes or more of 'frozen-lake'"),
+        (("validate", small_run), "is a run, not an entry; make one: textbench submit"),
+        (("export", small_run, "--plot", "x.docx"), "a plot's file ends with .svg, .png or .pdf"),
+    ):
+        done = textbench(*command, *(("--in", small_run) if command[0] == "compare" else ()))
+        assert done.code == 2, done
+        assert sentence in done.err
+
+
+def test_a_configuration_file_gives_the_options_and_the_command_line_goes_before_it(textbench):
+    Path("run.toml").write_text(
+        'agents = ["random", "g=greedy"]\nscenarios = ["frozen-lake"]\nepisodes = 2\nmax-concurrency = 4\nout = "r"\n'
+    )
+    assert textbench("run", "--config", "run.toml", "--episodes", 3, "--quiet").code == 0
+    manifest = json.loads(Path("r/manifest.json").read_text())
+    assert manifest["settings"]["episodes"] == 3
+    assert [card["name"] for card in manifest["agents"]] == ["random", "g"]
+    assert manifest["operation"]["max_concurrency"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("epsiodes = 5", "no option of a run (in run.toml) named 'epsiodes'; did you mean 'episodes'?"),
+        ('episodes = "5.5"', "episodes in run.toml must be a whole number of at least 1, got '5.5'"),
+        ("episodes = true", "episodes in run.toml must be a whole number of at least 1, got True"),
+        ("agents = [1]", "agents in run.toml must be a text, got 1"),
+        ("episodes = ", "the configuration file run.toml isn't TOML"),
+    ],
+)
+def test_mistakes_in_the_configuration_file(textbench, text, sentence):
+    Path("run.toml").write_text(text)
+    done = textbench("run", "--config", "run.toml")
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+
+
+def test_the_environment_gives_options_too(textbench, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_EPISODES", "2")
+    monkeypatch.setenv("TEXTBENCH_AGENTS", "random,greedy")
+    done = textbench("run", "--scenario", "frozen-lake", "--dry-run", "--json")
+    assert json.loads(done.out)["episodes"] == 4
+    monkeypatch.setenv("TEXTBENCH_EPISODES", "two")
+    assert "TEXTBENCH_EPISODES must be a whole number" in textbench("run", "--dry-run").err
+
+
+def test_list_knows_all_scenarios_and_agents(textbench):
+    from textgames.scenarios import SCENARIOS
+
+    done = textbench("list", "--json")
+    document = json.loads(done.out)
+    assert list(document["scenarios"]) == list(SCENARIOS)
+    assert {"random", "greedy", "planner", "openai:MODEL"} <= {agent["spec"] for agent in document["agents"]}
+    assert "snake-duel" in textbench("list", "scenarios").out
+
+
+def test_replay_shows_board_response_action_and_reward(textbench, small_run):
+    out = textbench("replay", small_run, "--agent", "greedy", "--scenario", "frozen-lake", "--plain").out
+    assert "frozen-lake, seed 100" in out
+    assert "round 1" in out
+    assert "P " in out
+    assert "<action>" in out
+    assert "reward +1" in out
+    assert "terminated. greedy: return 1, success" in out
+
+
+def test_play_takes_a_persons_answers(textbench, monkeypatch):
+    import io
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("right\n" * 40))
+    done = textbench("play", "frozen-lake", "--episode", 2)
+    assert done.code == 0, done.err
+    assert "you: return" in done.out
+    monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
+    assert textbench("play", "frozen-lake").code == 130
+
+
+def test_train_passes_everything_on(textbench):
+    pytest.importorskip("torch")
+    done = textbench("train")
+    assert done.code == 2
+    assert "--config" in done.err
+
+
+def test_a_closed_pipe_is_no_error(small_run):
+    command = f"{sys.executable} -m benchmark.cli export {small_run} --csv - --steps | head -1"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.startswith("source,scenario,agent")
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_names_what_is_missing_and_the_command_for_it(textbench):
+    document = json.loads(textbench("doctor", "--json").out)
+    agents = {agent["spec"]: agent["missing"] for agent in document["agents"]}
+    assert agents["planner"] is None
+    assert "OPENAI_API_KEY" in agents["openai:MODEL"]
+    assert document["packages"]["numpy"]
+    done = textbench("doctor", "--agent", "planner")
+    assert done.code == 0
+    assert "one question to planner" in done.out

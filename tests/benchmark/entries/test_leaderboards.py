@@ -1,0 +1,48 @@
+"""The committed leaderboard: built from its entries, and every entry stands up to being played again."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from agents.load import EMBEDDED
+from agents.models.fingerprint import weights_fingerprint
+from benchmark.entries.validation import validate
+from benchmark.runs.folder import RunFolder
+from benchmark.show.markdown import README_NAME, build_readme
+
+LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
+ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json"))
+
+
+def test_the_players_of_the_project_have_entries():
+    assert {"random", "greedy", "planner", *EMBEDDED} <= set(ENTRIES)
+
+
+def test_the_page_is_what_the_entries_give(workplace):
+    """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
+    assert (LEADERBOARDS / README_NAME).read_text() == build_readme(LEADERBOARDS)
+
+
+def test_entries_come_from_clean_code():
+    for name in ENTRIES:
+        code = RunFolder.open(LEADERBOARDS / name).manifest["textbench"]
+        assert code["commit"], name
+        assert code["dirty"] is False, name
+
+
+@pytest.mark.parametrize("name", sorted(EMBEDDED))
+def test_entries_are_of_the_models_that_ship(name):
+    """Models and entries are made again together: textbench run, textbench submit."""
+    settings = RunFolder.open(LEADERBOARDS / name).manifest["agents"][0]["settings"]
+    assert settings["model_weights"] == weights_fingerprint(str(files("agents.tiny") / "weights" / name))
+
+
+def test_an_entry_is_valid():
+    assert validate(LEADERBOARDS / "random") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_is_valid(name):
+    assert validate(LEADERBOARDS / name) == []

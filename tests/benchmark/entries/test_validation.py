@@ -1,0 +1,340 @@
+"""Entries: a true one is accepted, and every forgery is refused with the place where it differs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.entries.entry import folder_name
+from benchmark.entries.validation import validate
+from benchmark.runs.folder import RunFolder
+
+EPISODES = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_entries():
+    """Entries of four episodes instead of fifty: forgeries are as easy to see, and sooner."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
+        patch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
+        yield
+
+
+@pytest.fixture(scope="module")
+def true_entry(tmp_path_factory, reference_cache, short_entries):
+    """A whole entry of the greedy player; made once."""
+    from benchmark.cli import main
+
+    folder = tmp_path_factory.mktemp("entry")
+    run, entries = str(folder / "run"), str(folder / "leaderboards")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+        assert main(["run", "--agent", "greedy", "--episodes", str(EPISODES), "--out", run, "--quiet"]) == 0
+    assert main(["submit", run, "--out", entries, "--author", "somebody", "--note", "a test"]) == 0
+    return Path(entries) / "greedy"
+
+
+@pytest.fixture
+def entry(true_entry, tmp_path):
+    """A copy to tamper with."""
+    return Path(shutil.copytree(true_entry, tmp_path / "greedy"))
+
+
+def lines_of(entry):
+    return [json.loads(line) for line in (entry / "episodes.jsonl").read_text().splitlines()]
+
+
+def write_lines(entry, records):
+    (entry / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def change_manifest(entry, change):
+    manifest = json.loads((entry / "manifest.json").read_text())
+    change(manifest)
+    (entry / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_true_entry_is_accepted(true_entry, textbench):
+    assert validate(true_entry) == []
+    done = textbench("validate", true_entry.parent)
+    assert done.code == 0
+    assert "valid, 16 episodes replayed" in done.out
+
+
+def test_an_entry_is_self_contained(true_entry):
+    manifest = RunFolder.open(true_entry).manifest
+    assert manifest["kind"] == "textbench-entry"
+    assert (manifest["author"], manifest["note"]) == ("somebody", "a test")
+    assert manifest["agents"][0]["spec"] == "greedy"
+    assert manifest["textbench"]["version"]
+    assert set(manifest["scenarios"]) == {"frozen-lake", "frozen-lake-slippery", "snake", "snake-poison"}
+    assert all(step["response"] for record in lines_of(true_entry) for step in record["steps"])
+    keys = [(record["scenario"], record["seed"]) for record in lines_of(true_entry)]
+    assert keys == sorted(keys)
+
+
+def won(records):
+    return next(
+        i for i, record in enumerate(records) if record["scenario"] == "snake" and record["returns"]["player_0"] > 1
+    )
+
+
+def raise_reward(records):
+    records[won(records)]["steps"][2]["reward"] += 1
+
+
+def raise_return(records):
+    records[won(records)]["returns"]["player_0"] += 1
+
+
+def raise_both(records):
+    raise_reward(records)
+    raise_return(records)
+
+
+def claim_success(records):
+    record = next(r for r in records if not r["successes"]["player_0"])
+    record["successes"]["player_0"] = True
+
+
+def true_is_one(records):
+    records[won(records)]["successes"]["player_0"] = 1
+
+
+def hide_invalid(records):
+    records[0]["steps"][0]["response"] = "garbage"
+
+
+def change_action(records):
+    step = records[won(records)]["steps"][0]
+    step["action"] = "up" if step["action"] != "up" else "down"
+
+
+def swap_seeds(records):
+    a, b = won(records), won(records) + 1
+    records[a]["seed"], records[b]["seed"] = records[b]["seed"], records[a]["seed"]
+
+
+def other_board(records):
+    records[won(records)]["observations_digest"] = "0" * 32
+
+
+def cut_short(records):
+    records[won(records)]["steps"].pop()
+
+
+def go_on_after_the_end(records):
+    record = records[won(records)]
+    record["steps"].append({**record["steps"][-1], "round": len(record["steps"])})
+
+
+def terminated_not_truncated(records):
+    record = records[won(records)]
+    record["terminated"], record["truncated"] = record["truncated"], record["terminated"]
+
+
+def drop_an_episode(records):
+    del records[won(records)]
+
+
+def play_twice(records):
+    records.append(records[won(records)])
+
+
+def play_another_seed(records):
+    records[won(records)]["seed"] = 49_999
+
+
+def unscored(records):
+    records[won(records)]["error"] = "server down"
+
+
+def extra_field(records):
+    records[won(records)]["verified"] = True
+
+
+def wrong_player(records):
+    records[won(records)]["steps"][0]["player"] = "player_9"
+
+
+def rounds_out_of_order(records):
+    records[won(records)]["steps"][0]["round"] = 3
+
+
+def negative_tokens(records):
+    records[won(records)]["steps"][0]["tokens"] = [-5, 1]
+
+
+def text_as_response(records):
+    records[won(records)]["steps"][0]["response"] = None
+
+
+@pytest.mark.parametrize(
+    ("forge", "place"),
+    [
+        (raise_reward, "step 2: reward is"),
+        (raise_return, "returns is"),
+        (raise_both, "step 2: reward is"),
+        (claim_success, "successes is {'player_0': True}, the replay gives {'player_0': False}"),
+        (true_is_one, "successes is {'player_0': 1}"),
+        (hide_invalid, "step 0: valid is True, the replay gives False"),
+        (change_action, "step 0: action is"),
+        (swap_seeds, "the replay gives"),
+        (other_board, "observations_digest is '00000000"),
+        (cut_short, "but the game goes on"),
+        (go_on_after_the_end, "the game was over before it"),
+        (terminated_not_truncated, "terminated is"),
+        (drop_an_episode, "is missing"),
+        (play_twice, "the same episode again"),
+        (play_another_seed, "isn't an episode of this entry"),
+        (unscored, "is unscored (server down)"),
+        (extra_field, "has an unknown field 'verified'"),
+        (wrong_player, "step 0 has a player who isn't in the game"),
+        (rounds_out_of_order, "belongs to round 3, expected round 0"),
+        (negative_tokens, "tokens is [-5, 1]"),
+        (text_as_response, "a response that isn't text"),
+    ],
+)
+def test_a_forged_episode_is_refused_with_its_place(entry, textbench, forge, place):
+    records = lines_of(entry)
+    forge(records)
+    write_lines(entry, records)
+    problems = validate(entry)
+    assert any(place in problem for problem in problems), problems
+    assert all("episodes.jsonl" in problem for problem in problems)
+    if forge in (wrong_player, text_as_response):  # isn't even the shape of an episode
+        assert any("episodes.jsonl line " in problem for problem in problems)
+    elif forge not in (drop_an_episode, claim_success):
+        assert any("snake, greedy, seed 4" in problem or "frozen-lake, greedy" in problem for problem in problems)
+    done = textbench("validate", entry)
+    assert (done.code, done.out) == (1, "")
+    assert "refused" in done.err
+
+
+def test_responses_that_are_as_good_but_arent_the_agents_are_refused(entry):
+    records = lines_of(entry)
+    step = records[won(records)]["steps"][0]
+    step["response"] = f"<action>{step['action']}</action>"
+    write_lines(entry, records)
+    (problem,) = validate(entry)
+    assert "step 0: the response is" in problem
+    assert "the agent 'greedy' answers" in problem
+
+
+def drop_scenario(manifest):
+    del manifest["scenarios"]["snake-poison"]
+    manifest["matchups"] = [row for row in manifest["matchups"] if row["scenario"] != "snake-poison"]
+
+
+def easier_game(manifest):
+    manifest["scenarios"]["snake"]["kwargs"]["num_apples"] = 30
+
+
+def more_time(manifest):
+    manifest["scenarios"]["snake"]["horizon"] = 80
+
+
+def other_seeds(manifest):
+    manifest["matchups"][0]["seeds"] = [[10_007, 10_010]]
+
+
+def fewer_episodes(manifest):
+    manifest["settings"]["episodes"] = 2
+    for row in manifest["matchups"]:
+        row["seeds"][0][1] = row["seeds"][0][0] + 1
+
+
+def own_scenario(manifest):
+    manifest["scenarios"]["easy"] = manifest["scenarios"]["snake"]
+    manifest["matchups"].append({"scenario": "easy", "agents": ["greedy"], "seeds": [[40_000, 40_003]]})
+
+
+def other_agent(manifest):
+    manifest["agents"][0]["name"] = "planner"
+
+
+def two_cards(manifest):
+    manifest["agents"] *= 2
+
+
+def no_episodes_of(manifest):
+    manifest["matchups"] = manifest["matchups"][1:]
+
+
+def offset(manifest):
+    manifest["settings"]["seed_offset"] = 100
+
+
+@pytest.mark.parametrize(
+    ("forge", "place"),
+    [
+        (drop_scenario, "scenario 'snake-poison' is missing"),
+        (easier_game, "scenarios.snake.kwargs.num_apples is 30, the scenario's is 5"),
+        (more_time, "scenarios.snake.horizon is 80, the scenario's is 8"),
+        (other_seeds, "the seeds aren't 10000, 10001, ... without a gap"),
+        (fewer_episodes, "2 episodes, an entry has at least 4"),
+        (own_scenario, "there is no scenario 'easy'"),
+        (other_agent, "agent is 'greedy', its card says 'planner'"),
+        (two_cards, "an entry has the card of one agent"),
+        (no_episodes_of, "no episodes of 'frozen-lake'"),
+        (offset, "settings.seed_offset is 100, an entry has 0"),
+    ],
+)
+def test_a_forged_manifest_is_refused_with_its_place(entry, forge, place):
+    change_manifest(entry, forge)
+    problems = validate(entry)
+    assert any(problem == f"manifest.json: {place}" or problem.endswith(place) for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda m: m.update(matchups=[{"scenario": "snake"}]),
+        lambda m: m.update(matchups=5),
+        lambda m: m["matchups"][0].update(seeds=[[0, 10**18]]),
+        lambda m: m["matchups"][0].update(seeds="all"),
+        lambda m: m.update(agents={}),
+        lambda m: m["agents"].__setitem__(0, "greedy"),
+        lambda m: m.update(scenarios={"snake": None}),
+        lambda m: m.update(settings=[]),
+        lambda m: m["agents"][0].update(settings=None),
+        lambda m: m["matchups"][0].update(scenario=["snake"]),
+        lambda m: m["matchups"][0].update(agents=[["greedy"]]),
+    ],
+)
+def test_a_malformed_manifest_is_refused_without_a_traceback(entry, textbench, forge):
+    change_manifest(entry, forge)
+    done = textbench("validate", entry)
+    assert done.code in (1, 2)
+    assert "Traceback" not in done.err
+    assert done.err
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage\n", b'{"schema_version": 1}\n'])
+def test_a_malformed_episode_file_is_refused(entry, garbage):
+    (entry / "episodes.jsonl").write_bytes(garbage)
+    assert validate(entry)
+
+
+def test_an_unfinished_last_line_is_refused(entry):
+    content = (entry / "episodes.jsonl").read_bytes()
+    (entry / "episodes.jsonl").write_bytes(content[:-1])
+    assert validate(entry) == ["episodes.jsonl: the last line isn't finished"]
+
+
+def test_names_become_folders():
+    assert folder_name("openai:org/model-7b") == "openai-org-model-7b"
+    assert folder_name("../../etc") == "etc"
+    assert folder_name("..") == "agent"
+
+
+def test_a_run_that_isnt_whole_makes_no_entry(textbench, true_entry, workplace):
+    source = workplace / "run"
+    shutil.copytree(true_entry, source)
+    change_manifest(source, lambda m: m.update(kind="textbench-run", operation={}))
+    write_lines(source, lines_of(source)[:-1])
+    done = textbench("submit", source)
+    assert done.code == 2
+    assert "isn't scored, so there can be no entry; play it: textbench resume" in done.err

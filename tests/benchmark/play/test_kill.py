@@ -1,0 +1,80 @@
+"""kill -9 at any moment: what was finished stays, and a resume ends as if nothing had happened."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.record import parse_line
+from tests.benchmark.helpers import counted
+
+ROOT = Path(__file__).parents[3]
+PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
+COMMAND = (
+    *("run", "--agent", f"slow={PLAYERS}:Slow", "--agent", "greedy", "--max-concurrency", "4", "--episodes", "60"),
+    *("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery", "--quiet", "--json"),
+)
+
+
+def start(*arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmark.cli", *arguments], env=environment, stdout=subprocess.DEVNULL
+    )
+
+
+def kill_somewhere(process, file, rng):
+    """Kill it at a random moment after it has begun to write; says whether it was still running."""
+    before = file.stat().st_size if file.exists() else 0
+    while process.poll() is None and (file.stat().st_size if file.exists() else 0) <= before:
+        time.sleep(0.001)
+    time.sleep(rng.uniform(0, 0.25))
+    running = process.poll() is None
+    process.kill()
+    process.wait()
+    return running
+
+
+def finished_lines(file):
+    return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def play_with_kills(folder, kills, rng):
+    """Run and resume, killed up to ``kills`` times; returns how often it was hit while running."""
+    file, hits = folder / "episodes.jsonl", 0
+    hits += kill_somewhere(start(*COMMAND, "--out", str(folder)), file, rng)
+    for _ in range(kills - 1):
+        kept = finished_lines(file)
+        hits += kill_somewhere(start("resume", str(folder), "--quiet"), file, rng)
+        now = finished_lines(file)
+        assert now[: len(kept)] == kept  # nothing that was finished is lost or changed
+        assert all(parse_line(line) for line in now)
+    assert start("resume", str(folder), "--quiet").wait() == 0
+    return hits
+
+
+@pytest.fixture
+def uninterrupted(textbench):
+    assert textbench(*COMMAND, "--out", "whole").code == 0
+    return counted("whole")
+
+
+def test_two_kills(uninterrupted, workplace):
+    hits = play_with_kills(workplace / "killed", 2, random.Random(1))
+    assert hits >= 1
+    assert counted("killed") == uninterrupted
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_moments(uninterrupted, workplace):
+    rng = random.Random()  # other moments every time: the seed decides nothing about the result
+    hits = 0
+    for number in range(5):
+        folder = workplace / f"killed{number}"
+        hits += play_with_kills(folder, 4, rng)
+        assert counted(folder) == uninterrupted
+    assert hits >= 12, f"only {hits} of 20 kills hit a running process; the run is too short for this machine"

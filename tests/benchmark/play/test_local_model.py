@@ -1,0 +1,66 @@
+"""A Hugging Face model in this process, from a folder on disk to the leaderboard."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from tests.benchmark.helpers import counted
+
+
+@pytest.fixture
+def checkpoint(workplace):
+    """A random model of a few thousand parameters, with a tokenizer of bytes."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from tests.agents.models.local.test_transformers import make_tokenizer
+
+    tokenizer = make_tokenizer()
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=4096,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained("checkpoint")
+    tokenizer.save_pretrained("checkpoint")
+    return Path("checkpoint")
+
+
+@pytest.mark.slow
+def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
+    command = ("run", "--agent", f"mine=hf:{checkpoint}", "--scenario", "frozen-lake", "--episodes", 3, "--quiet")
+    settings = ("--mode", "direct", "--max-tokens", 6, "--temperature", 0.7, "--max-concurrency", 1)
+    done = textbench(*command, *settings, "--out", "r", "--json")
+    assert done.code == 0, done.err
+    (row,) = json.loads(done.out)["scores"]
+    assert row["invalid_rate"]["value"] > 0.9  # it has never learned to write an action
+    records = list(RunFolder.open(Path("r")).records())
+    steps = [step for record in records for step in record["steps"]]
+    assert all(step["tokens"][0] > 100 and 1 <= step["tokens"][1] <= 6 for step in steps)
+    assert any(step.get("finish_reason") == "length" for step in steps)
+    whole = counted("r")
+    lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
+    Path("r/episodes.jsonl").write_bytes(lines[0] + lines[1][:50])
+    assert textbench("resume", "r", "--quiet").code == 0
+    assert counted("r") == whole
+    (card,) = RunFolder.open(Path("r")).manifest["agents"]
+    assert (card["name"], card["kind"], card["settings"]["mode"]) == ("mine", "hf", "direct")
+    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+
+
+def test_a_folder_without_a_model_is_one_sentence(textbench, workplace):
+    pytest.importorskip("torch")
+    Path("empty").mkdir()
+    done = textbench("run", "--agent", "hf:empty", "--scenario", "frozen-lake", "--episodes", 1)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("textbench: ")
+    assert "Traceback" not in done.err
+    assert not Path("runs").exists()

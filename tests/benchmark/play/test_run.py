@@ -1,0 +1,271 @@
+"""The main job from the command line: played, kept, gone on with, and the same every time."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from tests.benchmark.helpers import counted
+
+PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
+LAKE = ("--scenario", "frozen-lake", "--quiet")
+
+
+def agent(name):
+    return ("--agent", f"{name}={PLAYERS}:{name}")
+
+
+def test_the_same_command_twice_gives_the_same_results(textbench):
+    command = ("run", "--agent", "random", "--agent", "greedy", "--scenario", "paper", "--episodes", 4, "--json")
+    first = textbench(*command, "--out", "a")
+    second = textbench(*command, "--out", "b", "--max-concurrency", 3)
+    assert (first.code, second.code) == (0, 0), first.err
+    assert counted("a") == counted("b")
+    documents = [json.loads(done.out) for done in (first, second)]
+    for document in documents:
+        for row in document["scores"]:
+            assert row.pop("seconds") >= 0
+    assert documents[0]["scores"] == documents[1]["scores"]
+    assert documents[0]["complete"] is True
+    assert {row["scenario"] for row in documents[0]["scores"]} == {
+        *("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+    }
+
+
+def test_every_line_has_what_the_episode_is_made_of(small_run):
+    records = list(RunFolder.open(small_run).records())
+    assert sorted({record["seed"] for record in records}) == [10_000, 10_001, 10_002, 20_000, 20_001, 20_002]
+    for record in records:
+        assert record["agents"]["player_0"] in ("random", "greedy")
+        assert record["terminated"] is not record["truncated"]
+        assert sum(step["reward"] for step in record["steps"]) == record["returns"]["player_0"]
+        assert [step["round"] for step in record["steps"]] == list(range(len(record["steps"])))
+    manifest = RunFolder.open(small_run).manifest
+    assert manifest["settings"]["episodes"] == 3
+    assert manifest["scenarios"]["frozen-lake"]["horizon"] == 8
+    assert manifest["sessions"][0]["outcome"] == "finished"
+    assert manifest["packages"]["gymnasium"]
+
+
+def test_a_run_goes_on_where_it_was_cut_and_ends_equal(textbench, small_run):
+    whole = counted(small_run)
+    lines = (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    for kept, torn in ((0, 0), (5, 0), (7, 30), (11, 1)):
+        cut = Path(f"cut{kept}")
+        shutil.copytree(small_run, cut)
+        (cut / "episodes.jsonl").write_bytes(b"".join(lines[:kept]) + (lines[kept][:torn]))
+        done = textbench("resume", cut, "--quiet")
+        assert done.code == 0, done.err
+        assert counted(cut) == whole
+        assert (cut / "episodes.jsonl").read_bytes().startswith(b"".join(lines[:kept]))
+
+
+def test_the_same_command_into_the_same_folder_goes_on(textbench):
+    command = ("run", "--agent", "random", *LAKE, "--episodes", 3, "--out", "here")
+    assert textbench(*command).code == 0
+    before = Path("here/episodes.jsonl").read_bytes()
+    assert textbench(*command, "--max-concurrency", 2, "--timeout", 9).code == 0
+    assert Path("here/episodes.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "old", "new"),
+    [
+        (("--episodes", 5), "episodes", "3", "5"),
+        (("--seed-offset", 7), "seed_offset", "0", "7"),
+        (("--agent", "greedy"), "agents", "['random']", "['random', 'greedy']"),
+        (("--scenario", "snake"), "scenarios", "['frozen-lake']", "['frozen-lake', 'snake']"),
+        (("--temperature", 0.2), "temperature", "None", "0.2"),
+        (("--mode", "direct"), "mode", "None", "'direct'"),
+    ],
+)
+def test_a_changed_setting_doesnt_go_into_the_old_folder(textbench, change, name, old, new):
+    command = ("run", "--agent", "random", *LAKE, "--episodes", 3, "--out", "here")
+    assert textbench(*command).code == 0
+    before = Path("here/episodes.jsonl").read_bytes()
+    done = textbench(*command, *change)
+    assert done.code == 2
+    assert f"here was made with {name} = {old}, now it is {new}" in done.err
+    assert "textbench resume here" in done.err
+    assert Path("here/episodes.jsonl").read_bytes() == before
+
+
+def test_a_resume_with_other_code_is_refused(textbench, small_run):
+    manifest = json.loads((small_run / "manifest.json").read_text())
+    manifest["textbench"]["version"] = "0.0.1"
+    (small_run / "manifest.json").write_text(json.dumps(manifest))
+    done = textbench("resume", small_run)
+    assert done.code == 2
+    assert "was made with textbench version = '0.0.1'" in done.err
+    assert "put back what it was made with" in done.err
+
+
+def test_a_resume_with_another_model_names_what_differs_alone(textbench, small_run):
+    manifest = json.loads((small_run / "manifest.json").read_text())
+    manifest["agents"][0]["settings"]["model_weights"] = "0123456789abcdef"
+    manifest["agents"][0]["settings"]["nested"] = {"same": 1}
+    (small_run / "manifest.json").write_text(json.dumps(manifest))
+    done = textbench("resume", small_run)
+    assert done.code == 2
+    assert "settings of agent random, model_weights = '0123456789abcdef', now it is None; choose another" in done.err
+    assert "nested" not in done.err
+
+
+@pytest.mark.parametrize("press", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_keeps_what_was_played_and_says_how_to_go_on(textbench, monkeypatch, press):
+    monkeypatch.setenv("PRESS_CTRL_C", press)
+    command = ("run", *agent("Interrupted"), *LAKE, "--episodes", 12, "--max-concurrency", 1)
+    done = textbench(*command, "--out", "a folder")
+    assert done.code == 130
+    assert "interrupted; 5 of 12 episodes are kept" in done.err
+    assert done.err.rstrip().endswith("textbench resume 'a folder'")
+    assert len(list(RunFolder.open(Path("a folder")).records())) == 5
+    monkeypatch.delenv("PRESS_CTRL_C")
+    assert textbench("resume", "a folder", "--quiet").code == 0
+    assert textbench(*command, "--out", "whole").code == 0
+    assert counted("a folder") == counted("whole")
+
+
+def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
+    monkeypatch.setenv("PROVIDER_DOWN", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    done = textbench("run", *agent("Broken"), "--agent", "random", *LAKE, "--episodes", 6, "--out", "r", "--json")
+    assert done.code == 1
+    document = json.loads(done.out)
+    rows = {row["agent"]: row for row in document["scores"]}
+    assert (rows["Broken"]["episodes"], rows["Broken"]["unscored"], rows["Broken"]["rank"]) == (4, 2, None)
+    assert rows["Broken"]["errors"] == {"status 500 after 3 attempts (key [redacted])": 2}
+    assert rows["random"]["rank"] == 1
+    assert document["complete"] is False
+    table = textbench("leaderboard", "r").out
+    assert "Broken: not ranked, 2 unscored episodes: 2 x status 500 after 3 attempts" in " ".join(table.split())
+    for file in Path("r").iterdir():
+        assert b"planted" not in file.read_bytes()
+
+    monkeypatch.delenv("PROVIDER_DOWN")
+    again = textbench("resume", "r", "--json", "--quiet")
+    assert again.code == 0
+    row = next(row for row in json.loads(again.out)["scores"] if row["agent"] == "Broken")
+    assert (row["episodes"], row["unscored"], row["errors"]) == (6, 0, {})
+    fresh = textbench("run", *agent("Broken"), "--agent", "random", *LAKE, "--episodes", 6, "--out", "fresh")
+    assert fresh.code == 0
+    assert counted("r") == counted("fresh")
+
+
+def test_a_dead_provider_stops_the_run_early(textbench):
+    done = textbench("run", *agent("Dead"), *LAKE, "--episodes", 200, "--max-concurrency", 4, "--out", "r")
+    assert done.code == 1
+    assert "the first 20 episodes of Dead all failed: connection refused" in done.err
+    assert "textbench resume r" in done.err
+
+
+def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_only(textbench):
+    done = textbench("run", *agent("Babbler"), *LAKE, "--episodes", 30, "--json", "--out", "r")
+    (row,) = json.loads(done.out)["scores"]
+    assert done.code == 0
+    assert set(row["invalid_reasons"]) == {"empty", "no_tag", "unclosed_tag", "unknown_name", "several_tags"}
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record["steps"]]
+    invalid = [step for step in steps if not step["valid"]]
+    assert sum(row["invalid_reasons"].values()) == len(invalid)
+    assert row["invalid_rate"]["value"] == pytest.approx(len(invalid) / len(steps))
+    assert {step["action"] for step in invalid} == {"left"}
+    plain = textbench("replay", "r", "--plain", "--episode", 1).out
+    assert "\x1b[31mred" not in "".join(textbench("replay", "r", "--plain", "--episode", n).out for n in range(1, 31))
+    assert "frozen-lake, seed" in plain
+
+
+def test_money_is_counted_and_limited(textbench):
+    Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
+    command = ("run", *agent("Always"), *LAKE, "--prices", "prices.toml", "--max-concurrency", 1, "--episodes", 20)
+    done = textbench(*command, "--out", "free", "--json")
+    (row,) = json.loads(done.out)["scores"]
+    steps = sum(len(record["steps"]) for record in RunFolder.open(Path("free")).records())
+    assert row["cost"] == pytest.approx(steps * 0.002)
+    assert row["tokens"]["value"] * 20 == pytest.approx(steps * 1100)
+
+    limited = textbench(*command, "--out", "limited", "--max-cost", 0.05)
+    assert limited.code == 1
+    assert "of --max-cost 0.05; go on with a larger --max-cost" in limited.err
+    spent = sum(len(record["steps"]) for record in RunFolder.open(Path("limited")).records()) * 0.002
+    assert 0.02 < spent <= 0.05
+    Path("prices.toml").unlink()  # a resume has the prices from the manifest
+    assert textbench("resume", "limited", "--max-cost", 0.05, "--quiet").code == 1
+    assert textbench("resume", "limited", "--max-cost", 9, "--quiet").code == 0
+    assert counted("limited") == counted("free")
+
+
+def test_time_is_limited(textbench):
+    done = textbench("run", "--agent", "random", *LAKE, "--episodes", 500, "--run-timeout", 0.05, "--out", "r")
+    assert done.code == 1
+    assert "the run's time is up (--run-timeout 0.05)" in done.err
+    assert textbench("resume", "r", "--run-timeout", 60, "--quiet").code == 0
+
+
+def test_the_duel_is_a_round_robin_in_both_orders(textbench):
+    done = textbench(
+        *("run", "--agent", "random", "--agent", "greedy", "--agent", "r2=random", "--scenario", "snake-duel"),
+        *("--episodes", 2, "--json", "--out", "r", "--quiet"),
+    )
+    assert done.code == 0, done.err
+    seats = {(tuple(record["agents"].values()), record["seed"]) for record in RunFolder.open(Path("r")).records()}
+    assert len(seats) == 6 * 2
+    assert {(("random", "greedy"), 70_000), (("greedy", "random"), 70_000)} <= seats
+    document = json.loads(done.out)
+    assert {row["agent"]: row["episodes"] for row in document["scores"]} == {"random": 8, "greedy": 8, "r2": 8}
+    assert [rating["games"] for rating in document["ratings"]] == [8, 8, 8]
+    assert document["ratings"][0]["agent"] == "greedy"
+
+
+def test_one_agent_in_the_duel_plays_itself(textbench):
+    done = textbench("run", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 2, "--json", "--quiet")
+    assert done.code == 0
+    (row,) = json.loads(done.out)["scores"]
+    assert (row["episodes"], row["planned"]) == (4, 4)
+
+
+def test_a_dry_run_plays_nothing_and_says_what_would_be(textbench, workplace):
+    done = textbench("run", "--agent", "openai:gpt", "--scenario", "all", "--episodes", 10, "--dry-run", "--json")
+    assert done.code == 0
+    document = json.loads(done.out)
+    assert document["episodes"] == 70
+    assert document["requests_at_most"] == 10 * (8 + 15 + 15 + 8 + 20 + 20 + 30 * 2)
+    assert list(workplace.iterdir()) == []
+    assert "nothing was played" in textbench("run", "--agent", "random", "--dry-run").out
+
+
+def test_tables_go_to_stdout_and_progress_to_stderr(textbench):
+    done = textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", 3, "--out", "r")
+    assert "frozen-lake" in done.out
+    assert "normalised: 0 = random" in done.out
+    assert "3/3 episodes" in done.err
+    assert "textbench replay r" in done.err
+    assert "\x1b" not in done.out
+    quiet = textbench("run", "--agent", "random", *LAKE, "--episodes", 3)
+    assert quiet.err == ""
+
+
+def test_a_full_disk_says_so_and_what_was_finished_can_be_gone_on_with(textbench):
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        done = textbench("run", "--agent", "random", *LAKE, "--episodes", 100, "--out", "r")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert done.code == 1
+    assert "can't write to r/episodes.jsonl: File too large" in done.err
+    assert "textbench resume r" in done.err
+    assert 5 < len(list(RunFolder.open(Path("r")).records())) < 100
+    assert textbench("resume", "r", "--quiet").code == 0
+    assert len(list(RunFolder.open(Path("r")).records())) == 100
+
+
+def test_a_player_with_a_bug_gets_its_traceback_and_the_run_can_go_on(textbench):
+    done = textbench("run", *agent("Buggy"), *LAKE, "--episodes", 8, "--max-concurrency", 1, "--out", "r")
+    assert done.code == 1
+    assert "in act" in done.err
+    assert "a player failed: ZeroDivisionError: in the player's own code; 3 of 8 episodes are kept" in done.err
+    assert done.err.rstrip().endswith("textbench resume r")

@@ -1,0 +1,206 @@
+"""Agents behind a real local server: faults, keys, money, interruption."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from tests.agents.openai_server import OpenAIServer
+from tests.benchmark.helpers import counted
+
+KEY = "sk-planted-0123456789abcdef"
+PASSWORD = "planted-password-987"
+LAKE = ("--scenario", "frozen-lake", "--quiet")
+
+
+def everything_written(folder: Path) -> str:
+    return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
+
+
+def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):
+    """A server that quotes the key it refuses, with credentials in the variable, in the address and in the query."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with OpenAIServer(api_key="another") as server:
+        url = server.base_url.replace("://", f"://user:{PASSWORD}@") + f"?signature={KEY}-query"
+        command = ("--agent", "openai:m", "--base-url", url)
+        done = textbench("run", *command, "--scenario", "frozen-lake", "--episodes", 2, "--out", "r", "--json")
+        doctor = textbench("doctor", *command)
+        resumed = textbench("resume", "r", "--base-url", url)
+        page = textbench("leaderboard", "r", "--html", "page.html")
+        shown = textbench("replay", "r", "--plain")
+    assert (done.code, doctor.code, resumed.code, page.code) == (1, 1, 1, 0)
+    assert "status 401" in done.out
+    assert "status 401" in doctor.out
+    printed = "".join(part for step in (done, doctor, resumed, page, shown) for part in step[1:])
+    for secret in ("planted", KEY[3:], PASSWORD):
+        assert secret not in printed
+        assert secret not in everything_written(workplace)
+    settings = RunFolder.open(Path("r")).manifest["settings"]
+    assert settings["base_url"] == server.base_url
+
+
+def test_a_models_card_says_how_it_was_asked(textbench):
+    with OpenAIServer() as server:
+        command = ("--base-url", server.base_url, "--temperature", 0.2, "--mode", "direct", "--max-tokens", 64)
+        done = textbench("run", "--agent", "m=openai:org/model", *command, *LAKE, "--episodes", 2, "--out", "r")
+    assert done.code == 0, done.err
+    (card,) = RunFolder.open(Path("r")).manifest["agents"]
+    assert (card["name"], card["spec"], card["kind"]) == ("m", "openai:org/model", "openai")
+    assert card["settings"]["temperature"] == 0.2
+    assert card["settings"]["max_tokens"] == 64
+    assert card["settings"]["mode"] == "direct"
+    assert "$observation" in card["settings"]["prompt_map"]["texts"]["observation"]
+    record = next(iter(RunFolder.open(Path("r")).records()))
+    assert all(min(step["tokens"]) > 0 for step in record["steps"])
+
+
+def test_own_prompts_are_kept_with_the_run(textbench):
+    Path("mine.toml").write_text('opening = "Rules follow. $instructions"\n')
+    with OpenAIServer() as server:
+        server.keep_requests = True
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--prompts", "mine.toml")
+        assert textbench(*command, "--episodes", 2, "--out", "r").code == 0
+        assert all(r["messages"][0]["content"].startswith("Rules follow.") for r in server.requests)
+        Path("mine.toml").unlink()
+        lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
+        Path("r/episodes.jsonl").write_bytes(lines[0])
+        assert textbench("resume", "r", "--quiet").code == 0
+        assert Counter(Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True))[lines[0]] == 1
+    from benchmark.show.document_of import view_document
+
+    (agent,) = view_document(["r"])["agents"]
+    assert agent["prompts"]["frozen-lake"][0]["pieces"][0]["text"].startswith("Rules follow.")
+
+
+def test_what_a_server_costs_is_counted_and_what_the_cache_answers_is_free(textbench):
+    Path("prices.toml").write_text('[prices."m"]\ninput = 2.0\noutput = 8.0\n')
+    with OpenAIServer() as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--temperature", 0, "--json")
+        options = ("--episodes", 4, "--prices", "prices.toml", "--cache", "responses.db", "--max-cost", 1)
+        first = json.loads(textbench(*command, *options, "--out", "a").out)["scores"][0]
+        asked = server.served["ok"]
+        second = json.loads(textbench(*command, *options, "--out", "b").out)["scores"][0]
+        assert server.served["ok"] == asked
+    steps = [step for record in RunFolder.open(Path("a")).records() for step in record["steps"]]
+    tokens = [sum(step["tokens"][i] for step in steps) for i in (0, 1)]
+    assert first["cost"] <= (2 * tokens[0] + 8 * tokens[1]) / 1e6
+    assert first["cost"] > 0
+    assert second["cost"] == 0
+    assert counted("a") == counted("b")
+
+
+def test_a_limit_on_money_needs_a_price(textbench):
+    done = textbench("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", *LAKE, "--max-cost", 1)
+    assert done.code == 2
+    assert "--max-cost needs a price for 'openai:m'" in done.err
+
+
+def press_ctrl_c(server):
+    """As soon as some episodes must have ended."""
+    while server.served["ok"] < 60:
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_many_requests_are_in_flight(textbench):
+    with OpenAIServer(latency=0.02) as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 60)
+        press = threading.Thread(target=press_ctrl_c, args=(server,), daemon=True)
+        press.start()
+        done = textbench(*command, "--max-concurrency", 4, "--out", "r")
+        press.join()
+        assert done.code == 130, done.err
+        assert "interrupted;" in done.err
+        assert done.err.rstrip().endswith("textbench resume r")
+        assert textbench("resume", "r", "--max-concurrency", 60, "--quiet").code == 0
+        assert textbench(*command, "--out", "whole").code == 0
+    assert counted("r") == counted("whole")
+
+
+PASSING = {"429": 0.1, "500": 0.1, "503": 0.03, "slow": 0.02, "drop": 0.03, "malformed": 0.05}
+
+
+def test_faults_that_pass_change_nothing(textbench):
+    """With 429, 500, 503, late, broken and malformed answers on the way, the results end as with a perfect server."""
+    command = ("run", "--agent", "openai:m", *LAKE, "--episodes", 8)
+    with OpenAIServer() as server:
+        assert textbench(*command, "--base-url", server.base_url, "--out", "clean").code == 0
+        port = server.port
+    with OpenAIServer(faults=PASSING, fault_attempts=3, slow=0.3, port=port) as server:
+        done = textbench(*command, "--base-url", server.base_url, "--out", "faulty", "--max-retries", 6)
+        for _ in range(4):
+            if done.code == 0:
+                break
+            done = textbench("resume", "faulty", "--quiet")
+        assert sum(server.served[fault] for fault in PASSING) > 3
+    assert done.code == 0, done.out
+    assert counted("faulty") == counted("clean")
+
+
+@pytest.mark.slow
+def test_three_agents_and_every_kind_of_bad_answer(textbench, capsys):
+    faults = {
+        "429": 0.1,
+        "500": 0.1,
+        "slow": 0.02,
+        "malformed": 0.04,
+        "cut": 0.06,
+        "garbage": 0.05,
+        "null-content": 0.02,
+    }
+    with OpenAIServer(latency=0.01, faults=faults, slow=0.5) as server:
+        done = textbench(
+            *("run", "--agent", "openai:alpha", "--agent", "openai:beta", "--agent", "random", "--episodes", 20),
+            *("--base-url", server.base_url, "--max-retries", 2, "--out", "r", "--json"),
+        )
+        table = textbench("leaderboard", "r").out
+    with capsys.disabled():
+        print(f"\n{dict(server.served)}\n{table}")
+    assert done.code == 1
+    document = json.loads(done.out)
+    records = list(RunFolder.open(Path("r")).records())
+    assert len(records) == 3 * 4 * 20
+    for row in document["scores"]:
+        mine = [r for r in records if r["agents"]["player_0"] == row["agent"] and r["scenario"] == row["scenario"]]
+        failed = [record for record in mine if record["error"] is not None]
+        assert (row["episodes"], row["unscored"]) == (20 - len(failed), len(failed))
+        assert (row["rank"] is None) is bool(failed)
+        scored = [record for record in mine if record["error"] is None]
+        invalid = [step for record in scored for step in record["steps"] if not step["valid"]]
+        assert sum(row["invalid_reasons"].values()) == len(invalid)
+        assert {step["action"] for step in invalid} <= {"left", "up"}  # the games' default actions, nothing guessed
+    cut = [s for r in records for s in r["steps"] if s.get("finish_reason") == "length"]
+    assert cut
+    assert all(not step["valid"] for step in cut)
+    assert any("isn't JSON" in r["error"] for r in records if r["error"])
+
+
+def test_a_served_model_meets_a_scripted_player(textbench):
+    with OpenAIServer() as server:
+        done = textbench(
+            *("run", "--agent", "openai:m", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3),
+            *("--base-url", server.base_url, "--out", "r", "--quiet", "--json"),
+        )
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert {row["agent"]: row["episodes"] for row in document["scores"]} == {"openai:m": 6, "greedy": 6}
+    assert {row["agent"]: row["games"] for row in document["ratings"]} == {"openai:m": 6, "greedy": 6}
+    assert "round 1 player_1" in textbench("replay", "r", "--plain").out
+    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+
+
+def test_the_runs_time_ends_while_requests_hang(textbench):
+    with OpenAIServer(faults={"hang": 0.2}) as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 20)
+        done = textbench(*command, "--run-timeout", 1, "--out", "r")
+    assert done.code == 1
+    assert "the run's time is up (--run-timeout 1)" in done.err
+    records = list(RunFolder.open(Path("r")).records())
+    assert len(records) < 20
+    assert all(record["error"] is None for record in records)  # what was cancelled isn't a failure of the provider

@@ -1,0 +1,187 @@
+"""The run folder: nothing that was finished is lost, nothing foreign is taken for ours."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.runs.folder import EPISODES_NAME, MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND, RunFolder
+from benchmark.runs.record import SCHEMA_VERSION
+from benchmark.runs.redaction import Redactor
+
+MANIFEST = {
+    "schema_version": MANIFEST_VERSION,
+    "kind": RUN_KIND,
+    "textbench": {"version": "1"},
+    "settings": {},
+    "scenarios": {},
+    "agents": [],
+    "matchups": [],
+}
+
+
+def record(seed, error=None, response="up"):
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "scenario": "frozen-lake",
+        "seed": seed,
+        "agents": {"player_0": "me"},
+        "steps": [
+            {"round": 0, "player": "player_0", "response": response, "action": "up", "valid": True, "reward": 0.0}
+        ],
+        "returns": {"player_0": 0.0},
+        "successes": {"player_0": False},
+        "terminated": error is None,
+        "truncated": False,
+        "error": error,
+        "observations_digest": "",
+        "measured": {},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with RunFolder.create(tmp_path / "run", dict(MANIFEST), Redactor()) as made:
+        yield made
+
+
+def test_an_episode_is_readable_by_others_as_soon_as_append_returns(folder):
+    for seed in range(3):
+        folder.append(record(seed))
+        assert [r["seed"] for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
+
+
+def test_a_scored_record_stands_for_the_failures_before_it(folder):
+    folder.append(record(1, error="500"))
+    folder.append(record(3, error="500"))
+    folder.append(record(3, error="503"))
+    folder.append(record(2))
+    folder.append(record(1))
+    folder.append(record(1, response="a second play, which nobody asked for"))
+    assert [(r["seed"], r["error"]) for r in folder.records()] == [(2, None), (1, None), (3, "503")]
+    assert {key.seed: scored for key, (_, scored) in folder.index().items()} == {1: True, 2: True, 3: False}
+    assert all(r["steps"][0]["response"] == "up" for r in folder.records())
+
+
+def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
+    folder.append(record(1))
+    folder.append(record(2))
+    folder.close()
+    whole = folder.episodes_path.read_bytes()
+    first = whole.index(b"\n") + 1
+    for length in (first + 1, first + 40, len(whole) - 1):
+        folder.episodes_path.write_bytes(whole[:length])
+        assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1]
+        with RunFolder.open_for_writing(folder.path, Redactor()) as again:
+            again.append(record(2))
+        assert folder.episodes_path.read_bytes() == whole
+
+
+def test_an_unfinished_first_line_leaves_an_empty_file(folder):
+    folder.close()
+    folder.episodes_path.write_bytes(b'{"half":')
+    with RunFolder.open_for_writing(folder.path, Redactor()) as again:
+        assert list(again.records()) == []
+    assert folder.episodes_path.read_bytes() == b""
+
+
+def test_a_damaged_line_in_the_middle_is_named_not_skipped(folder):
+    folder.append(record(1))
+    folder.close()
+    with folder.episodes_path.open("ab") as file:
+        file.write(b"\x00\x00\x00\n")
+    with pytest.raises(UsageError, match=r"episodes\.jsonl line 2 isn't an episode: not JSON"):
+        list(RunFolder.open(folder.path).records())
+
+
+def test_two_processes_cant_write_one_run(folder):
+    code = (
+        "import sys; from pathlib import Path; from benchmark.runs.folder import RunFolder\n"
+        "from benchmark.runs.redaction import Redactor; from benchmark.errors import StorageError\n"
+        "try: RunFolder.open_for_writing(Path(sys.argv[1]), Redactor())\n"
+        "except StorageError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(folder.path)]
+    assert "is in use by another textbench process" in subprocess.run(command, capture_output=True, text=True).stdout
+    folder.close()
+    assert subprocess.run(command, capture_output=True, text=True).stdout == ""
+
+
+def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(UsageError, match=r"isn't empty.*thesis\.tex"):
+        RunFolder.create(tmp_path, dict(MANIFEST), Redactor())
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "not JSON"),
+        ("[]", "kind isn't"),
+        ('{"kind": "npm-package"}', "kind isn't"),
+        (json.dumps({**MANIFEST, "schema_version": 9}), "schema_version 9"),
+        (json.dumps({key: value for key, value in MANIFEST.items() if key != "agents"}), "'agents' is missing"),
+    ],
+)
+def test_a_foreign_manifest_is_one_sentence(tmp_path, content, complaint):
+    (tmp_path / MANIFEST_NAME).write_text(content)
+    with pytest.raises(UsageError, match=complaint):
+        RunFolder.open(tmp_path)
+
+
+def test_a_place_that_cant_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="can't make the run folder"):
+        RunFolder.create(tmp_path / "file" / "run", dict(MANIFEST), Redactor())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_one_sentence(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(StorageError, match="Permission denied"):
+        RunFolder.create(tmp_path / "run", dict(MANIFEST), Redactor())
+
+
+def test_a_full_disk_keeps_what_was_finished(folder):
+    """A limit on the file's size stands for the disk: the write that goes over it is cut short, then fails."""
+    folder.append(record(1))
+    size = folder.episodes_path.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, hard))
+    try:
+        with pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
+            folder.append(record(2, response="x" * 500))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert folder.episodes_path.stat().st_size == size
+    folder.append(record(3))
+    assert [r["seed"] for r in folder.records()] == [1, 3]
+
+
+def test_no_space_for_the_manifest_leaves_the_old_one(folder):
+    before = (folder.path / MANIFEST_NAME).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    try:
+        folder.manifest["note"] = "x" * 1000
+        with pytest.raises(StorageError, match="can't write"):
+            folder.write_manifest()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (folder.path / MANIFEST_NAME).read_bytes() == before
+    assert {path.name for path in folder.path.iterdir()} == {MANIFEST_NAME, EPISODES_NAME, ".lock"}
+
+
+def test_what_is_written_is_scrubbed(tmp_path):
+    manifest = {**MANIFEST, "note": "key sk-planted-0123456789"}
+    with RunFolder.create(tmp_path / "run", manifest, Redactor(["sk-planted-0123456789"])) as folder:
+        folder.append(record(1, error="401: wrong key sk-planted-0123456789"))
+        folder.append(record(2, response="my key is sk-planted-0123456789"))
+    for file in folder.path.iterdir():
+        assert b"planted" not in file.read_bytes()
+    assert [r["error"] for r in folder.records()] == [None, "401: wrong key [redacted]"]

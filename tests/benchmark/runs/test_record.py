@@ -1,0 +1,128 @@
+"""The line of an episode: nothing lost, what counts apart from what was measured."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.episode import Episode, Step
+from agents.turn import Turn, Usage
+from benchmark.runs.record import canonical_line, canonical_lines, error_reason, parse_line, to_line, to_record
+
+
+def episode(response="<action>up</action>", seconds=0.5, seed=7, error=None, **turn):
+    steps = tuple(
+        Step(i, "player_0", f"board {i}", Turn(response, seconds=seconds, **turn), "up", True, None, 0.5)
+        for i in range(2)
+    )
+    return Episode(
+        "frozen-lake",
+        seed,
+        None,
+        {"player_0": "me"},
+        steps,
+        {"player_0": 1.0},
+        {"player_0": True},
+        True,
+        False,
+        error,
+        seconds,
+    )
+
+
+@given(st.text(), st.text())
+@settings(max_examples=100, deadline=None)
+def test_any_response_survives_the_disk(response, error):
+    record = to_record(episode(response, error=error))
+    line = to_line(record)
+    assert line.count(b"\n") == 1
+    assert parse_line(line) == json.loads(json.dumps(record))
+    assert parse_line(line)["steps"][0]["response"] == response
+
+
+def test_lone_surrogates_survive_too():
+    record = to_record(episode("\udc80\ud800"))
+    assert parse_line(to_line(record))["steps"][1]["response"] == "\udc80\ud800"
+
+
+def test_what_was_measured_doesnt_count_and_everything_else_does():
+    slow, fast = to_record(episode(seconds=3.0)), to_record(episode(seconds=0.1))
+    assert to_line(slow) != to_line(fast)
+    assert canonical_line(slow) == canonical_line(fast)
+    assert canonical_line(to_record(episode("other"))) != canonical_line(fast)
+    assert canonical_line(to_record(episode(usage=Usage(5, 2)))) != canonical_line(fast)
+    assert canonical_line(to_record(episode(finish_reason="length"))) != canonical_line(fast)
+
+
+def test_a_cache_hit_doesnt_count():
+    paid = to_record(episode(usage=Usage(5, 2)))
+    cached = to_record(episode(usage=Usage(5, 2, cached=True)))
+    assert canonical_line(paid) == canonical_line(cached)
+    assert cached["measured"]["cached_tokens"] == [10, 4]
+
+
+def test_canonical_lines_are_sorted_whatever_the_order_of_play():
+    records = [to_record(episode(seed=seed)) for seed in (3, 1, 2)]
+    lines = list(canonical_lines(records))
+    assert [json.loads(line)["seed"] for line in lines] == [1, 2, 3]
+    assert lines == list(canonical_lines(reversed(records)))
+
+
+def test_nan_is_refused():
+    record = to_record(episode())
+    record["steps"][0]["reward"] = float("nan")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_line(record)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"garbage\n", "not JSON"),
+        (b"[1, 2]\n", "not an episode record but a JSON list"),
+        (b'{"schema_version": 99}\n', "schema_version is 99"),
+        (b'{"schema_version": 1}\n', "'scenario' is missing"),
+        (b'{"schema_version": 1, "scenario": 5}\n', "'scenario' is int"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
+    ],
+)
+def test_foreign_lines_are_named(line, complaint):
+    with pytest.raises(ValueError, match=complaint.replace("(", r"\(")):
+        parse_line(line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"agents": {}},
+        {"agents": {"player_0": 5}},
+        {"returns": {}},
+        {"returns": {"player_0": "1"}},
+        {"returns": {"player_0": 1, "player_1": 1}},
+        {"successes": {"player_0": None}},
+        {"steps": [5]},
+        {"steps": [{"round": 0}]},
+        *(
+            {"steps": [{**to_record(episode())["steps"][0], **step}]}
+            for step in (
+                {"player": "player_9"},
+                {"player": []},
+                {"response": None},
+                {"reward": "1"},
+                {"round": None},
+                {"tokens": 5},
+                {"tokens": [1]},
+                {"tokens": [1, "2"]},
+            )
+        ),
+    ],
+)
+def test_whatever_is_read_has_the_shape_of_an_episode(change):
+    with pytest.raises(ValueError, match=r"must be|must have|has a"):
+        parse_line(json.dumps({**to_record(episode()), **change}).encode())
+
+
+def test_the_reason_of_an_error_without_its_place():
+    assert error_reason("round 3, player_0 (openai:m): server error 500") == "server error 500"
+    assert error_reason("something else") == "something else"

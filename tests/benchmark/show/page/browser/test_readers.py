@@ -1,0 +1,168 @@
+"""Every reader: narrow screens, dark rooms, keyboards, screen readers, empty pages."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from benchmark.score.document import ViewDocument
+
+pytestmark = pytest.mark.browser
+
+Documents = dict[str, ViewDocument]
+VIEWS = ("#leaderboard", "#compare", "#replay", "#replay?scenario=frozen-lake&b={b}")
+
+
+EMPTY = {
+    "empty": ("There is nothing here yet", "There are no agents here", "There are no episodes on this page"),
+    "not played": (
+        "No agent has played this scenario",
+        "There are no agents here",
+        "There are no episodes on this page",
+    ),
+    "one agent": (None, "There is only one agent here", None),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_states_are_said(visit: Any, name: str) -> None:
+    page = visit(name)
+    for view, expected in zip(("leaderboard", "compare", "replay"), EMPTY[name], strict=True):
+        page.go(f"#{view}", f"#view-{view} .notice" if expected else f"#view-{view} table")
+        assert expected is None or expected in page.text(f"#view-{view} .notice")
+
+
+@pytest.mark.parametrize("name", ["usual", "long names", "hostile", "empty"])
+@pytest.mark.parametrize("width", [320, 360, 700, 1000, 1200])
+def test_no_width_scrolls_sideways(visit: Any, documents: Documents, name: str, width: int) -> None:
+    page = visit(name, viewport={"width": width, "height": 740})
+    last = documents[name]["agents"][-1]["name"] if documents[name]["agents"] else ""
+    for view in VIEWS:
+        tab = page.go("#compare")
+        query = tab.evaluate("name => encodeURIComponent(name)", last)
+        page.go(view.format(b=query), f"#view-{view[1:].partition('?')[0]} h2")
+        tab.wait_for_timeout(50)
+        # what scrolls inside its own box is no matter; nothing else may stick out
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
+        outside = tab.evaluate(
+            """width => [...document.querySelectorAll('main *, header *')].filter((node) => {
+                const box = node.getBoundingClientRect();
+                return box.width && box.right > width + 1 && !node.closest('pre, .moves-box, .unseen, caption');
+            }).map((node) => node.outerHTML.slice(0, 120))""",
+            width,
+        )
+        assert outside == [], view
+
+
+def test_narrow_screens_sort_with_the_list(visit: Any) -> None:
+    page = visit("usual", viewport={"width": 360, "height": 740})
+    tab = page.go("", ".sortable")
+    bar = tab.locator('.sort-by:has(+ table[data-table="snake"])')
+    bar.locator("select").select_option("length")
+    assert page.column("snake", "length") == sorted(page.column("snake", "length"), key=lambda value: value or 0)
+    bar.locator("button").click()
+    assert page.column("snake", "length") == sorted(page.column("snake", "length"), key=lambda value: -(value or 0))
+
+
+CONTRAST = """() => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const linear = (v) => (v <= 10 ? v / 3294 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest("script, style, .unseen, caption, option")) continue;
+    if (node.closest(":disabled, [aria-disabled=true]")) continue;
+    const style = getComputedStyle(node);
+    const inSvg = node.namespaceURI.endsWith("svg");
+    let colour = parse(inSvg ? style.fill : style.color);
+    let behind = null;
+    if (inSvg && node.classList.contains("glyph")) behind = parse(getComputedStyle(node.previousSibling).fill);
+    for (let up = node; up && !behind; up = up.parentElement) {
+      const value = parse(getComputedStyle(up).backgroundColor);
+      if (value.length === 3 || value[3] > 0) behind = value;
+    }
+    const [a, b] = [light(colour), light(behind)].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), node.outerHTML.slice(0, 100)]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(visit: Any, scheme: str) -> None:
+    page = visit("usual", color_scheme=scheme)
+    for address in (
+        "#leaderboard",
+        "#compare?a=thinker-7b",
+        "#replay?scenario=snake&a=thinker-7b&b=random&seed=40002&step=1",
+    ):
+        tab = page.go(address, "table")
+        tab.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
+        found = tab.evaluate(CONTRAST)
+        assert len(found) > 50
+        assert [one for one in found if one[0] < 4.5] == []
+
+
+def test_theme_follows_the_system_until_the_reader_chooses(visit: Any) -> None:
+    page = visit("usual", color_scheme="dark")
+    tab = page.go()
+    brightness = "parseInt(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+    assert tab.evaluate(brightness) < 50
+    tab.emulate_media(color_scheme="light")
+    assert tab.evaluate(brightness) > 200
+    tab.click("#theme")
+    tab.click("#theme")
+    assert page.text("#theme") == "Theme: dark"
+    assert tab.evaluate(brightness) < 50
+    page.go()
+    assert page.text("#theme") == "Theme: dark"
+    assert tab.evaluate(brightness) < 50
+
+
+NAMED_ROLES = {"button", "link", "combobox", "slider", "table", "image", "region", "navigation", "columnheader"}
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+def test_screen_readers_find_landmarks_and_names(visit: Any, width: int) -> None:
+    """Checks Chromium's own accessibility tree, which is what a screen reader is given."""
+    page = visit("usual", viewport={"width": width, "height": 800})
+    for address in ("#leaderboard", "#compare", "#replay?scenario=snake&a=thinker-7b&b=random"):
+        tab = page.go(address, "table")
+        session = page.context.new_cdp_session(tab)
+        nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
+        roles = [node["role"]["value"] for node in nodes]
+        assert [roles.count(role) for role in ("banner", "navigation", "main", "contentinfo", "status")] == [1] * 5
+        unnamed = [
+            (node["role"]["value"], node.get("nodeId"))
+            for node in nodes
+            if node["role"]["value"] in NAMED_ROLES and not node.get("name", {}).get("value")
+        ]
+        assert unnamed == []
+        assert len([role for role in roles if role in ("table", "grid")]) >= 1
+        assert roles.count("row") > 3
+        headings = "[...document.querySelectorAll('h1, h2, h3, h4')].filter((one) => one.checkVisibility())"
+        levels = tab.evaluate(f"{headings}.map((one) => Number(one.tagName[1]))")
+        assert levels[0] == 1
+        assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+        assert tab.evaluate("document.documentElement.lang") == "en"
+        identifiers = tab.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
+        assert len(identifiers) == len(set(identifiers))
+        assert tab.evaluate("[...document.querySelectorAll('table')].filter((table) => !table.caption).length") == 0
+        assert tab.locator("thead th:not([scope]), tbody th:not([scope])").count() == 0
+        assert tab.locator("nav [aria-current=page]").count() == 1
+
+
+def test_keyboard_reaches_everything_in_order(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=snake&a=thinker-7b&b=random", ".panel")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
+    box = tab.locator(".skip").bounding_box()
+    assert box["y"] >= 0
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "main"
+    assert tab.evaluate("location.hash").startswith("#replay")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.id") == "replay-scenario"
+    assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

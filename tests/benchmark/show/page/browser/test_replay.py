@@ -1,0 +1,160 @@
+"""The replay of episodes: what it shows, how it is stepped, and the addresses that lead to it."""
+
+import re
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from benchmark.score.document import ViewDocument
+
+pytestmark = pytest.mark.browser
+expect = pytest.importorskip("playwright.sync_api", reason="these tests drive chromium with playwright").expect
+
+Documents = dict[str, ViewDocument]
+
+
+def test_replay_shows_every_step_as_it_was_played(visit: Any, documents: Documents) -> None:
+    page = visit("usual")
+    for scenario, seed in (("frozen-lake", 10_003), ("snake", 40_002)):
+        steps = page.steps_of(documents["usual"], scenario, "thinker-7b", seed)
+        tab = page.go(f"#replay?scenario={scenario}&a=thinker-7b&seed={seed}", ".panel")
+        total = 0.0
+        for number, step in enumerate(steps, 1):
+            total += step["reward"]
+            assert page.text(".count") == f"Round {number} of {len(steps)}"
+            letters = re.sub(r"[\d\s]+$|[\s_]", "", step["board"])
+            drawn = "".join(page.texts(".board .glyph"))
+            assert drawn == re.sub(r"[\s_]", "", step["board"]), letters
+            assert page.text(".response") == (page.shown_as(step["response"]) or "(empty)")
+            facts = page.texts(".move .facts dd")
+            assert facts[0] == (
+                step["action"]
+                if step["valid"]
+                else f"none: {step['unreadable'].replace('_', ' ')} (the game executed {step['action']})"
+            )
+            assert facts[1:] == [page.points(step["reward"]), page.points(total)]
+            assert page.text(".slot") == step["observation"]
+            assert page.text(".round details pre").startswith("You play a game.")
+            assert page.text("[aria-current=step] button") == str(number)
+            tab.keyboard.press("ArrowRight")
+        assert page.text(".count").startswith("End")
+        assert page.text("[aria-current=step] button") == "End"
+
+
+def test_keys_step_and_say_what_happened(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
+    last = int(page.text(".count").split()[-1])
+    for key, expected in (
+        ("ArrowRight", 2),
+        ("ArrowRight", 3),
+        ("ArrowLeft", 2),
+        ("End", None),
+        ("ArrowRight", None),
+        ("Home", 1),
+        ("ArrowLeft", 1),
+    ):
+        tab.keyboard.press(key)
+        assert page.text(".count") == (f"Round {expected} of {last}" if expected else f"End, {last} rounds")
+        assert page.text("[role=status]").startswith(page.text(".count"))
+    tab.keyboard.press("Control+ArrowRight")
+    assert page.text(".count") == f"Round 1 of {last}"
+    tab.focus("#step-next")
+    tab.keyboard.press("ArrowRight")
+    assert tab.evaluate("document.activeElement.id") == "step-next"
+    tab.focus("#step-slider")  # moves by itself, once
+    tab.keyboard.press("ArrowRight")
+    assert page.text(".count") == f"Round 3 of {last}"
+    tab.focus("#replay-a")  # a list keeps its keys
+    tab.keyboard.press("Home")
+    assert page.text(".count") in (f"Round 3 of {last}", "Round 3 of 8")
+    for name in ("Left", "Right", "Home", "End", "Shift"):
+        assert name in page.texts("kbd")
+
+
+def test_keys_and_buttons_change_the_seed_and_keep_the_focus(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=frozen-lake&a=random&b=thinker-7b&seed=10003", ".panel")
+    tab.focus("#step-next")
+    tab.keyboard.press("Shift+ArrowRight")
+    expect(tab.locator("#replay-seed")).to_have_value("10004")
+    assert tab.evaluate("document.activeElement.id") == "step-next"
+    tab.keyboard.press("Shift+ArrowLeft")
+    expect(tab.locator("#replay-seed")).to_have_value("10003")
+    tab.click("#replay-seed-after")
+    expect(tab.locator("#replay-seed")).to_have_value("10004")
+    assert page.texts(".panel h3") == ["random", "thinker-7b"]
+
+
+def test_addresses_open_a_step_and_follow_the_stepping(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&b=random&seed=10003&step=2", ".panel")
+    assert page.text(".count").startswith("Round 3 of")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_url(re.compile("step=3$"))
+    tab.reload()
+    tab.wait_for_selector(".panel")
+    assert page.text(".count").startswith("Round 4 of")
+    page.go("#replay?scenario=frozen-lake&a=random&seed=123&step=99", ".panel")
+    assert page.text(".notice") == "Seed 123 isn't on this page."
+    assert page.text(".count").startswith("End")
+
+
+def test_two_sides_step_together_from_one_start(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&b=random&seed=10003", ".panel")
+    left, right = (tab.locator(f".panel.side-{side}") for side in "ab")
+    assert left.locator(".board").get_attribute("aria-label") == right.locator(".board").get_attribute("aria-label")
+    left.locator(".moves tbody button").nth(1).click()
+    assert [side.locator("[aria-current=step] button").text_content() for side in (left, right)] == ["2", "2"]
+
+
+def test_play_runs_to_the_end_and_stops(visit: Any) -> None:
+    page = visit("usual")
+    tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
+    tab.clock.install()
+    page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
+    tab.click("#step-play")
+    assert page.text("#step-play") == "Pause"
+    tab.clock.run_for(1_000)
+    assert page.text(".count").startswith("Round 2")
+    tab.clock.run_for(20_000)
+    assert page.text(".count").startswith("End")
+    assert page.text("#step-play") == "Play"
+
+
+def test_unscored_and_stepless_episodes(visit: Any, documents: Documents) -> None:
+    document = deepcopy(documents["one agent"])
+    view = document["episodes"][0]
+    view |= {"error": "timeout after 60 s <b>", "terminated": False, "truncated": False}
+    view["steps"] = {name: [] for name in view["steps"]}  # type: ignore[assignment]
+    view["final_board"] = view["final_observation"] = -1
+    page = visit(document)
+    page.go(f"#replay?seed={view['seed']}", ".panel")
+    assert page.text(".panel .notice") == "Unscored: timeout after 60 s <b>"
+    assert page.text(".outcome .bad") == "unscored"
+    assert page.text(".count") == "End, 0 rounds"
+
+
+def test_a_browser_that_cannot_unpack_says_so(visit: Any) -> None:
+    page = visit("usual")
+    page.context.add_init_script("delete window.DecompressionStream")
+    page.go("#replay", "#view-replay .notice")
+    assert "DecompressionStream" in page.text("#view-replay .notice")
+    page.go("#leaderboard", ".sortable")
+
+
+def test_history_prompts_and_cut_off_responses(visit: Any, documents: Documents) -> None:
+    document = deepcopy(documents["one agent"])
+    document["texts"].append("the whole prompt, history and all")
+    steps = document["episodes"][0]["steps"]
+    steps["prompt"][0] = len(document["texts"]) - 1
+    steps["finish_reason"][0] = "length"
+    page = visit(document)
+    page.go(f"#replay?seed={document['episodes'][0]['seed']}", ".panel")
+    assert page.text(".round details pre") == "the whole prompt, history and all"
+    assert "cut off at the token limit" in page.text(".move")
+    page.tab.keyboard.press("ArrowRight")
+    assert page.texts(".round summary") == ["Observation", "Instructions"]
+    assert page.texts(".round details pre")[1] == document["scenarios"][0]["instructions"]

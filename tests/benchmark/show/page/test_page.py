@@ -1,0 +1,280 @@
+"""The page as text: self-contained, inert, complete, small; without a browser."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+import zlib
+from copy import deepcopy
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmark.cli import main
+from benchmark.score.document import ViewDocument
+from benchmark.show.page import render_page, write_page
+from benchmark.show.page.pack import inert_json, pack_episodes
+from benchmark.show.page.page import SCRIPTS
+from benchmark.show.page.tables import DASH, MINUS, number, overall_table, scenario_section
+
+Documents = dict[str, ViewDocument]
+
+
+class Reader(HTMLParser):
+    """Collects the elements of a page, and the text of its script and style elements, as an HTML parser finds them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.text: list[str] = []
+        self._inside: str | None = None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.raw.append((self._inside, data))
+        else:
+            self.text.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "one agent", "empty", "not played", "long names"])
+def test_needs_nothing_from_elsewhere(documents: Documents, name: str) -> None:
+    reader = Reader(render_page(documents[name]))
+    for tag, attributes in reader.tags:
+        assert "src" not in attributes, tag
+        assert not any(attribute.startswith("on") or attribute == "style" for attribute in attributes), (
+            tag,
+            attributes,
+        )
+        address = attributes.get("href") or ""
+        assert address.startswith(("#", "data:,")) or not address, address
+    style = "".join(text for tag, text in reader.raw if tag == "style")
+    assert "@import" not in style
+    assert "url(" not in style
+    script_types = [attributes.get("type") for attributes in reader.all("script")]
+    assert script_types.count(None) == 1
+    assert set(script_types) <= {None, "application/json", "text/plain"}
+
+
+def test_policy_admits_the_two_inline_elements_and_no_other_source(documents: Documents) -> None:
+    reader = Reader(render_page(documents["usual"]))
+    policy = next(a["content"] for a in reader.all("meta") if a.get("http-equiv") == "Content-Security-Policy") or ""
+    directives = dict(directive.split(" ", 1) for directive in policy.split("; "))
+    assert directives["default-src"] == "'none'"
+    assert directives["require-trusted-types-for"] == "'script'"
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        texts = [text for name, text in reader.raw if name == tag]
+        digest = hashlib.sha256(texts[-1].encode()).digest()
+        assert directives[directive] == f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def test_script_never_makes_html_of_strings() -> None:
+    for name in SCRIPTS:
+        source = files("benchmark.show.page").joinpath("assets", name).read_text(encoding="utf-8")
+        found = re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser", source
+        )
+        assert found is None, (name, found)
+
+
+def test_hostile_text_adds_no_element(documents: Documents) -> None:
+    hostile = documents["hostile"]
+    harmless = deepcopy(hostile)
+    harmless["texts"] = ["harmless"] * len(hostile["texts"])
+    page = render_page(hostile)
+    found = sorted(tag for tag, _ in Reader(page).tags if tag != "bdi")
+    expected = sorted(tag for tag, _ in Reader(render_page(harmless)).tags if tag != "bdi")
+    # fewer texts may make fewer blocks, nothing else may differ
+    assert [tag for tag in found if tag != "script"] == [tag for tag in expected if tag != "script"]
+    assert "img" not in found
+    assert "window.pwned = 1'>" not in page
+    assert "\0" not in page
+
+
+def unpack(document: ViewDocument) -> list[dict[str, Any]]:
+    """The episodes of a page, read back as a browser reads them."""
+    episodes = []
+    for block in pack_episodes(document).blocks:
+        data = json.loads(zlib.decompress(base64.b64decode(block)))
+        for episode in data["episodes"]:
+            texts = [*data["texts"], None]  # -1 is none
+            for column in ("board", "observation", "prompt", "response"):
+                episode[column] = [texts[place] for place in episode[column]]
+            episode["final_board"] = texts[episode["final_board"]]
+            episodes.append(episode)
+    return episodes
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile", "empty"])
+def test_every_episode_comes_back_whole(documents: Documents, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmark.show.page.pack.BLOCK_CHARS", 3_000)  # so that there are several blocks
+    document = documents[name]
+    listing = pack_episodes(document).listing
+    assert name == "empty" or len(listing["block_sizes"]) > 1
+    read = unpack(document)
+    assert len(read) == len(document["episodes"]) == sum(listing["block_sizes"])
+    texts = [*document["texts"], None]
+    seen = set()
+    for place, episode in enumerate(read):
+        scenario = document["scenarios"][listing["scenario"][place]]["name"]
+        agents = [document["agents"][agent]["name"] for agent in listing["lineups"][listing["lineup"][place]]]
+        key = (scenario, listing["seed"][place], tuple(agents))
+        seen.add(key)
+        original = next(
+            view
+            for view in document["episodes"]
+            if (view["scenario"], view["seed"], tuple(view["agents"].values())) == key
+        )
+        steps = original["steps"]
+        for column in ("board", "observation", "prompt", "response"):
+            assert episode[column] == [texts[text] for text in steps[column]]  # type: ignore[literal-required]
+        for column in ("round", "player", "action", "unreadable", "reward"):
+            assert episode[column] == steps[column]  # type: ignore[literal-required]
+        assert episode["final_board"] == texts[original["final_board"]]
+        assert listing["returns"][place] == list(original["returns"].values())
+        assert listing["invalid"][place] == steps["valid"].count(False)
+    assert len(seen) == len(read)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters()) | st.sampled_from(["</script>", "<!--", "\u2028", "\0", "&lt;", "\ud800"]))
+def test_inert_json_is_json_without_markup(text: str) -> None:
+    written = inert_json({text: [text]})
+    assert json.loads(written) == {text: [text]}
+    assert written.isascii()
+    assert not set("<>&\u2028\0") & set(written)
+
+
+def test_page_is_small_before_its_episodes(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    document["episodes"], document["texts"] = [], []
+    assert len(render_page(document).encode()) < 150_000
+    assert len(render_page(documents["empty"]).encode()) < 80_000
+
+
+def test_same_document_gives_the_same_page(documents: Documents) -> None:
+    assert render_page(documents["usual"]) == render_page(deepcopy(documents["usual"]))
+
+
+def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
+    document = documents["usual"]
+    for scenario in document["scenarios"]:
+        table = scenario_section(document, scenario).tables[0]
+        scores = {score["agent"]: score for score in document["scores"] if score["scenario"] == scenario["name"]}
+        assert [row[1].text for row in table.rows] == sorted(scores, key=lambda name: scores[name]["rank"] or 0)
+        for rank, agent, episodes, mean, *_ in table.rows:
+            score = scores[agent.text]
+            assert score["mean_return"]
+            assert (rank.text, episodes.text) == (str(score["rank"]), str(score["episodes"]))
+            assert mean.text == number(score["mean_return"]["value"])
+            assert mean.interval == f"[{number(score['mean_return']['low'])}, {number(score['mean_return']['high'])}]"
+            assert mean.bar
+            assert 0 <= mean.bar.low <= mean.bar.value <= mean.bar.high <= 100
+            assert all(0 <= mark <= 100 for mark in mean.bar.marks)
+
+
+def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    score = next(score for score in document["scores"] if score["scenario"] == "snake" and score["rank"] == 1)
+    score |= {"rank": None, "unscored": 2, "planned": 9, "errors": {"time_out": 2}}
+    table = scenario_section(document, document["scenarios"][2]).tables[0]
+    agent = table.rows[-1][1]
+    assert agent.text == score["agent"]
+    assert agent.note == "not ranked: 2 unscored, 1 of 9 not played"
+    assert table.rows[-1][0].text == DASH
+    assert table.rows[-1][-1].note == "time_out: 2"
+
+
+def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    names = ("mean_return", "normalized", "success_rate", "invalid_rate", "length", "tokens")
+    for score in document["scores"]:
+        score |= {"rank": None, "episodes": 0, "unscored": 6, **dict.fromkeys(names)}  # type: ignore[typeddict-item]
+    table = scenario_section(document, document["scenarios"][0]).tables[0]
+    assert {row[3].text for row in table.rows} == {DASH}
+    assert all(row[3].bar is None and row[3].sort is None for row in table.rows)
+    assert render_page(document)
+
+
+def test_overall_table_has_a_column_for_every_scenario_with_one_player(documents: Documents) -> None:
+    columns = [column.key for column in overall_table(documents["usual"]).columns]
+    assert columns == ["rank", "agent", "normalized", "frozen-lake", "frozen-lake-big", "snake"]
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, f"{MINUS}1.50"), (None, DASH), (2, "2.00")])
+def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_names_that_utf8_cannot_hold_are_replaced(documents: Documents) -> None:
+    document = deepcopy(documents["empty"])
+    document["title"] = "half \ud800 and \0"
+    assert "<title>half \N{REPLACEMENT CHARACTER} and \N{REPLACEMENT CHARACTER}</title>" in render_page(document)
+
+
+def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
+    run, target = str(tmp_path / "run"), tmp_path / "page.html"
+    played = ["--agent", "random", "--agent", "greedy", "--scenario", "frozen-lake", "--scenario", "snake-duel"]
+    assert main(["run", *played, "--episodes", "2", "--out", run, "--quiet"]) == 0
+    assert main(["leaderboard", run, "--html", str(target), "--quiet"]) == 0
+    reader = Reader(target.read_text(encoding="utf-8"))
+    data = json.loads(next(text for tag, text in reader.raw if tag == "script" and text.startswith('{"scenarios"')))
+    assert [scenario["name"] for scenario in data["scenarios"]] == ["frozen-lake", "snake-duel"]
+    assert {agent["name"] for agent in data["agents"]} == {"random", "greedy"}
+    assert data["index"]["scenario"].count(0) == 4
+    assert data["scenarios"][0]["legend"]["G"] == "goal"
+    captions = [text for text in reader.text if "scores" in text]
+    assert captions == ["frozen-lake: scores", "snake-duel: scores"]
+
+
+def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
+    document = deepcopy(documents["one agent"])
+    document["schema_version"] = 99
+    with pytest.raises(ValueError, match="schema version 1, this one has 99"):
+        render_page(document)
+    document = deepcopy(documents["one agent"])
+    document["episodes"][0]["agents"]["player_0"] = "stranger"
+    with pytest.raises(ValueError, match="'stranger', which the document doesn't list"):
+        render_page(document)
+    document = deepcopy(documents["one agent"])
+    document["episodes"][0]["steps"]["reward"][0] = math.nan
+    with pytest.raises(ValueError, match="JSON compliant"):
+        render_page(document)
+
+
+def test_a_failed_write_keeps_the_old_page(
+    documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "index.html"
+    size = write_page(documents["one agent"], target)
+    old = target.read_bytes()
+    assert len(old) == size
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_page(documents["empty"], target)
+    assert target.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [target]

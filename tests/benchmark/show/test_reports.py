@@ -1,0 +1,213 @@
+"""What comes out: comparison, merge, export, plots, the page's document."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import canonical_line, observations_digest, parse_line
+from benchmark.show.document_of import view_document
+from benchmark.show.terminal_tables import Sheet, interval, p_text, printable, to_markdown
+from tests.benchmark.helpers import counted
+
+
+def test_compare_as_tables_markdown_and_json(textbench, small_run):
+    names = ("compare", "greedy", "random", "--in", small_run)
+    document = json.loads(textbench(*names, "--json").out)
+    assert [row["scenario"] for row in document["comparisons"]] == ["frozen-lake", "frozen-lake-slippery"]
+    row = document["comparisons"][0]
+    assert (row["a"], row["b"], row["pairs"]) == ("greedy", "random", 3)
+    assert row["p_holm"] >= row["p_value"]
+    table = textbench(*names).out
+    assert "A = greedy, B = random" in table
+    markdown = textbench(*names, "--markdown").out
+    assert "| scenario | pairs | difference | p | p (Holm) | episodes needed |" in markdown
+    assert "| :-- | --: | --: | --: | --: | --: |" in markdown
+
+
+def test_compare_takes_run_folders(textbench, small_run):
+    shutil.copytree(small_run, "other")
+    document = json.loads(textbench("compare", small_run, "other", "--json").out)
+    pairs = {(row["a"], row["b"]) for row in document["comparisons"]}
+    assert ("random", "other/random") in pairs
+    same = next(row for row in document["comparisons"] if (row["a"], row["b"]) == ("random", "other/random"))
+    assert (same["difference"]["value"], same["p_value"], same["episodes_needed"]) == (0.0, 1.0, None)
+
+
+def test_leaderboard_as_json_and_markdown(textbench, small_run):
+    document = json.loads(textbench("leaderboard", small_run, "--json").out)
+    assert document["sources"][0]["complete"] is True
+    assert {row["agent"] for row in document["scores"]} == {"random", "greedy"}
+    only = json.loads(textbench("leaderboard", small_run, "--json", "--agent", "greedy").out)
+    assert {row["agent"] for row in only["scores"]} == {"greedy"}
+    markdown = textbench("leaderboard", small_run, "--markdown").out
+    assert "### frozen-lake-slippery" in markdown
+    assert markdown == textbench("leaderboard", small_run, "--markdown").out
+
+
+def test_the_newest_run_is_shown_when_none_is_named(textbench):
+    assert textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", 2, "--quiet").code == 0
+    done = textbench("leaderboard")
+    assert done.code == 0
+    assert "showing the newest run, runs/" in done.err
+
+
+def test_machines_results_merge_and_duplicates_are_found_by_seed(textbench):
+    command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet")
+    assert textbench(*command, "--episodes", 4, "--out", "a").code == 0
+    assert textbench(*command, "--episodes", 4, "--seed-offset", 2, "--out", "b").code == 0
+    assert textbench(*command, "--episodes", 6, "--out", "whole").code == 0
+    done = textbench("merge", "a", "b", "--out", "both")
+    assert done.code == 0
+    assert "6 episodes; 2 were in several runs\n" in done.err
+    assert counted("both") == counted("whole")
+    before = json.loads(textbench("leaderboard", "whole", "--json").out)["scores"]
+    after = json.loads(textbench("leaderboard", "both", "--json").out)["scores"]
+    assert [{**row, "seconds": 0} for row in before] == [{**row, "seconds": 0} for row in after]
+    assert textbench("resume", "both", "--quiet").code == 0
+
+
+def test_a_merge_prefers_scored_episodes_and_tells_conflicts(textbench, small_run):
+    for name in ("failed", "different"):
+        shutil.copytree(small_run, name)
+        lines = [json.loads(line) for line in Path(name, "episodes.jsonl").read_text().splitlines()]
+        if name == "failed":
+            lines[0]["error"] = "down"
+        else:
+            lines[1]["returns"]["player_0"] += 1
+        Path(name, "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "12 were in several runs\n" in textbench("merge", "failed", small_run, "--out", "m1").err
+    assert counted("m1") == counted(small_run)
+    assert "1 of them played differently" in textbench("merge", small_run, "different", "--out", "m2").err
+    assert counted("m2") == counted(small_run)
+
+
+def test_what_doesnt_belong_together_isnt_merged(textbench, small_run):
+    shutil.copytree(small_run, "other")
+    manifest = json.loads(Path("other/manifest.json").read_text())
+    manifest["agents"][0]["settings"] = {"temperature": 1.0}
+    Path("other/manifest.json").write_text(json.dumps(manifest))
+    done = textbench("merge", small_run, "other", "--out", "m")
+    assert done.code == 2
+    assert "other has another agent named 'random'" in done.err
+    assert not Path("m").exists()
+
+
+def test_csv_has_a_row_per_episode_and_per_step(textbench, small_run):
+    rows = list(csv.DictReader(io.StringIO(textbench("export", small_run, "--csv", "-").out)))
+    records = list(RunFolder.open(small_run).records())
+    assert len(rows) == len(records) == 12
+    for row, record in zip(rows, records, strict=True):
+        assert float(row["return"]) == record["returns"]["player_0"]
+        assert int(row["seed"]) == record["seed"]
+        assert (row["success"] == "true") is record["successes"]["player_0"]
+    steps = list(csv.DictReader(io.StringIO(textbench("export", small_run, "--csv", "-", "--steps").out)))
+    assert [row["response"] for row in steps] == [s["response"] for record in records for s in record["steps"]]
+
+
+def test_parquet_holds_the_same(textbench, small_run):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert textbench("export", small_run, "--parquet", "e.parquet").code == 0
+    table = parquet.read_table("e.parquet").to_pylist()
+    assert [row["seed"] for row in table] == [record["seed"] for record in RunFolder.open(small_run).records()]
+    assert isinstance(table[0]["return"], float)
+    assert isinstance(table[0]["success"], bool)
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_plots_are_pictures(textbench, small_run, ending):
+    pytest.importorskip("matplotlib")
+    file = Path(f"scores.{ending}")
+    assert textbench("export", small_run, "--plot", file, "--measure", "mean_return").code == 0
+    assert file.read_bytes()[:4] == {"svg": b"<?xm", "png": b"\x89PNG"}[ending]
+
+
+def test_the_pages_document_replays_every_episode(small_run):
+    document = view_document([small_run])
+    assert json.loads(json.dumps(document, allow_nan=False)) == json.loads(json.dumps(document))
+    assert document == view_document([small_run])
+    records = {(r["scenario"], r["agents"]["player_0"], r["seed"]): r for r in RunFolder.open(small_run).records()}
+    assert len(document["episodes"]) == document["episodes_total"] == len(records)
+    texts = document["texts"]
+    for episode in document["episodes"]:
+        record = records[episode["scenario"], episode["agents"]["player_0"], episode["seed"]]
+        steps = episode["steps"]
+        assert [texts[place] for place in steps["response"]] == [step["response"] for step in record["steps"]]
+        assert observations_digest(texts[place] for place in steps["observation"]) == record["observations_digest"]
+        assert all("P" in texts[place] for place in steps["board"])
+        assert {len(column) for column in steps.values()} == {len(record["steps"])}
+    assert [row["agent"] for row in document["overall"]] == [agent["name"] for agent in document["agents"]]
+    assert len(document["comparisons"]) == 2
+    assert document["scenarios"][0]["legend"]
+
+
+def test_the_page_keeps_the_same_seeds_of_all_agents_when_there_are_too_many(small_run):
+    document = view_document([small_run], max_episodes=4)
+    shown = {(e["scenario"], e["agents"]["player_0"], e["seed"]) for e in document["episodes"]}
+    assert shown == {
+        (scenario, agent, seed)
+        for scenario, seed in (("frozen-lake", 10_000), ("frozen-lake-slippery", 20_000))
+        for agent in ("random", "greedy")
+    }
+    assert document["episodes_total"] == 12
+
+
+def test_a_prompt_is_rebuilt_from_its_pieces(small_run):
+    from agents.prompt import PromptMap
+    from agents.turn import TurnRequest
+    from benchmark.show.episode_views import fill_pieces, prompt_pieces
+    from textgames.scenarios import SCENARIOS
+
+    scenario = SCENARIOS["snake"]
+    env = scenario.parallel_env()
+    observations, infos = env.reset(seed=3)
+    (player,) = observations
+    game = env.game
+    for mode in ("think", "direct"):
+        prompt_map = PromptMap(mode)
+        legal = infos[player]["legal_actions"]
+        request = TurnRequest(observations[player], game.instructions(player), legal, (), player, 5)
+        whole = "\n\n".join(message.content for message in prompt_map(request))
+        assert fill_pieces(prompt_pieces(prompt_map, scenario), observations[player]) == whole
+
+
+def test_the_page_is_written(textbench, small_run):
+    assert textbench("leaderboard", small_run, "--html", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+    done = textbench("leaderboard", small_run, "--html", "no/such/folder/page.html")
+    assert done.code == 1
+    assert "can't write no/such/folder/page.html: No such file or directory" in done.err
+
+
+def test_a_changed_game_shows_no_wrong_boards(small_run):
+    lines = [json.loads(line) for line in Path(small_run, "episodes.jsonl").read_text().splitlines()]
+    lines[0]["observations_digest"] = "0" * 32
+    Path(small_run, "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    episode = view_document([small_run])["episodes"][0]
+    assert set(episode["steps"]["board"]) == {-1}
+    assert set(episode["steps"]["observation"]) == {-1}
+
+
+def test_markdown_cells_stay_cells():
+    text = to_markdown([Sheet("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
+    assert "### a \\| b" in text
+    assert "| \\<b>\\|x\\` | 1 |" in text
+
+
+def test_texts_of_figures():
+    assert interval({"value": -0.0001, "low": None, "high": None}, ".2f") == "0.00"
+    assert interval({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f") == "+0.50 [+0.00, +1.00]"
+    assert interval(None) == ""
+    assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
+    assert printable("a\x1b[31mb\n\tc\u202e") == "a\\x1b[31mb\n\tc\\u202e"
+
+
+def test_canonical_lines_of_a_file_are_stable(small_run):
+    for line in (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True):
+        record = parse_line(line)
+        assert canonical_line(record) == canonical_line(parse_line(json.dumps(record).encode()))
