@@ -8,6 +8,7 @@ Two forms of the same thing:
 A model of either form becomes a player through :class:`agents.policy.LanguageAgentPolicy`.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -133,3 +134,8 @@ class AsyncLanguageModel(Protocol):
         raised. Errors of the program (a wrong type) are.
         """
         ...
+
+
+def seed_number(seed: tuple[int, ...]) -> int:
+    """A decision's seed as one number of 31 bits, which every server and engine takes."""
+    return int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=4).digest(), "big") >> 1

@@ -6,7 +6,6 @@ and which as a failure of the provider is in ``_chat_answers.py``.
 """
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Completion, Decoding, seed_number
 from agents.models.chat_answers import BadAnswerError, read_completion
 from agents.models.secrets import Endpoint, Redactor
 from agents.turn import Prompt
@@ -157,7 +156,7 @@ class OpenAIModel:
         if "max_tokens" in fields:
             fields[self._limit_field] = fields.pop("max_tokens")
         if self._send_seed:
-            fields["seed"] = _seed_number(seed)
+            fields["seed"] = seed_number(seed)
         return fields | self._extra_body
 
     async def _post(self, fields: dict[str, Any]) -> bytes:
@@ -263,11 +262,6 @@ def _aiohttp_error() -> type[Exception]:
     except ImportError:
         return BadAnswerError
     return aiohttp.ClientError
-
-
-def _seed_number(seed: tuple[int, ...]) -> int:
-    """31 bits, which every server takes."""
-    return int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=4).digest(), "big") >> 1
 
 
 def _message(error: Any) -> str:

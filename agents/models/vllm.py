@@ -3,12 +3,11 @@
 Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
 """
 
-import hashlib
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.prompt import as_text
 from agents.turn import FinishReason, Prompt, Usage
@@ -91,7 +90,7 @@ class VLLMModel:
             max_tokens=decoding.max_tokens,
             stop=list(decoding.stop),
             include_stop_str_in_output=True,
-            seed=int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=4).digest(), "big") >> 1,
+            seed=seed_number(seed),
             logprobs=0,  # that of the sampled token, and no alternatives
         )
 

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from agents.files import replacing
 from agents.models.local import llama_forward
 from agents.models.local.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenarios_of
@@ -234,9 +235,8 @@ def _keep(
     """Write the state in one step: a crash leaves the old file or the new one."""
     state = {name: part.state_dict() for name, part in trained.items()}
     state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": list(losses), "seconds": seconds}
-    draft = file.with_name(f".{file.name}")
-    torch.save(state, draft)
-    draft.replace(file)
+    with replacing(file, "wb") as stream:
+        torch.save(state, stream)
 
 
 def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tuple[int, list[float], float]:

@@ -6,11 +6,11 @@ agents, seed).
 """
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
+from agents.files import replacing
 from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import ENTRY_KIND, EPISODES_NAME, MANIFEST_NAME, Manifest, RunFolder, write_atomically
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
@@ -116,13 +116,10 @@ def _entry_manifest(manifest: Manifest, plan: Plan, agent: str, author: str, not
 def _copy_records(folder: RunFolder, agent: str, file: Path, redactor: Redactor) -> None:
     """Write the agent's records in order; one at a time in memory."""
     order = sorted((key, offset) for key, (offset, _) in folder.index().items() if agent in key.agents)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with folder.episodes_path.open("rb") as source, draft.open("wb") as target:
+        with folder.episodes_path.open("rb") as source, replacing(file, "wb") as target:
             for _, offset in order:
                 source.seek(offset)
                 target.write(redactor.scrub(to_line(parse_line(source.readline())).decode()).encode())
-        draft.replace(file)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise StorageError(f"can't write {file}: {error.strerror}") from None

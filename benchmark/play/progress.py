@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from agents.clock import duration
 from benchmark.runs.plan import Matchup
 from benchmark.score.prices import Price
 from benchmark.score.scores import cost
@@ -217,16 +218,6 @@ def summary_line(meter: Meter) -> str:
     if left is not None and meter.left:
         parts.append(f"about {duration(left)} left")
     return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """``4.2 s``, ``3 min 05 s``, ``2 h 10 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def choose_display(meter: Meter, quiet: bool) -> Display:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from agents.clock import duration
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
-from benchmark.reproduce.display import ProgressDisplay, duration
+from benchmark.reproduce.display import ProgressDisplay
 from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots

@@ -9,13 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-
-def duration(seconds: float) -> str:
-    """``"48 s"``, ``"6 min"``, ``"2 h 05 min"``."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+from agents.clock import duration
 
 
 class ProgressDisplay:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from agents.clock import duration
 from benchmark.reproduce.claims import Claim, judge, mean_over_runs
-from benchmark.reproduce.display import duration
 from benchmark.reproduce.results import Array, Played, Results
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate, success_estimate

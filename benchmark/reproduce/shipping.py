@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.files import replacing_folder
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.report import figure, success_of
@@ -72,15 +73,11 @@ def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str
     size = sum(source.stat().st_size for source in sources)
     if size > LARGEST:
         raise UsageError(f"the model in {weights} has {size:,} bytes; shipped models have at most {LARGEST:,}")
-    draft = target.with_name(f".writing-{target.name}")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    for source in sources:
-        shutil.copyfile(source, draft / source.name)
-    for name, text in texts.items():
-        (draft / name).write_text(text, encoding="utf-8")
-    shutil.rmtree(target, ignore_errors=True)
-    draft.rename(target)
+    with replacing_folder(target) as draft:
+        for source in sources:
+            shutil.copyfile(source, draft / source.name)
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
     return target
 
 

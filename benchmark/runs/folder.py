@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agents.files import replacing
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.locking import LOCK_NAME, FolderLock
 from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
@@ -289,13 +290,8 @@ def write_atomically(file: Path, text: str) -> None:
     Raises:
         StorageError: the disk is full or the folder can't be written.
     """
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with draft.open("w", encoding="utf-8") as stream:
+        with replacing(file) as stream:
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(file)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise StorageError(f"can't write {file}: {error.strerror}") from None

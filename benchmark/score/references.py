@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.files import replacing
 from benchmark.runs.plan import num_players, scenario_to_json
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
@@ -202,11 +203,10 @@ def _read_cache(agent: str, scenario: Scenario) -> dict[int, float]:
 
 def _write_cache(agent: str, scenario: Scenario, values: Mapping[int, float]) -> None:
     file = _cache_file(agent, scenario)
-    draft = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(values))
-        draft.replace(file)
+        with replacing(file) as stream:
+            json.dump(values, stream)
     except OSError:
         pass  # a home that can't be written costs time, nothing else
 

@@ -4,7 +4,6 @@ A checkpoint is written beside its place, flushed to disk and renamed, so one th
 ``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 import torch
 
+from agents.files import replacing_folder, sync
 from agents.msgrpo.run.config import MSGRPOConfig
 from agents.msgrpo.run.options import ConfigError
 
@@ -35,17 +35,10 @@ def save_checkpoint(
     folder = out / "checkpoints" / f"iteration-{iteration:06d}"
     if (folder / STATE).exists():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.parent / f".writing-{folder.name}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    save_model(unfinished)
-    (unfinished / CONFIG).write_text(config.to_toml(), encoding="utf-8")
-    torch.save(dict(state), unfinished / STATE)
-    for path in [*unfinished.rglob("*"), unfinished]:
-        _flush(path)
-    unfinished.rename(folder)
-    _flush(folder.parent)
+    with replacing_folder(folder) as draft:
+        save_model(draft)
+        (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+        torch.save(dict(state), draft / STATE)
     return folder
 
 
@@ -55,7 +48,7 @@ def point(out: Path, name: str, folder: Path) -> None:
     link.unlink(missing_ok=True)
     link.symlink_to(folder.relative_to(out), target_is_directory=True)
     link.replace(out / name)
-    _flush(out)
+    sync(out)
 
 
 def remove_old(out: Path, keep: int) -> None:
@@ -98,12 +91,3 @@ def load_state(folder: Path) -> dict[str, Any]:
 def run_folder(checkpoint: Path) -> Path:
     """The folder of the run that a checkpoint belongs to."""
     return checkpoint.parent.parent
-
-
-def _flush(path: Path) -> None:
-    """Onto the disk, a folder's entries as well as a file's contents."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

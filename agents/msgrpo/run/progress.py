@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from agents.clock import duration
 from agents.episode import Episode
 from agents.msgrpo.run.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
@@ -142,7 +143,7 @@ class RunLog:
     def _table(self) -> Table:
         done = self._latest.get("iteration", self.first)
         left = self.seconds_left()
-        time_left = "" if math.isnan(left) else f", {_duration(left)} left"
+        time_left = "" if math.isnan(left) else f", {duration(left)} left"
         table = Table(title=f"MS-GRPO iteration {done} of {self.config.iterations}{time_left}", title_justify="left")
         table.add_column("")
         table.add_column("", justify="right")
@@ -169,11 +170,6 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nan(item) for key, item in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
 def _open_metrics(path: Path, first: int) -> TextIO:

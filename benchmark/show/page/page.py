@@ -8,13 +8,13 @@ no network and no string-to-code conversion.
 
 import base64
 import hashlib
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from agents.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.tables import overall_table, scenario_section
@@ -77,12 +77,8 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
     """
     target = Path(path)
     content = render_page(document).encode("utf-8")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(target, "wb") as stream:
+        stream.write(content)
     return len(content)
 
 

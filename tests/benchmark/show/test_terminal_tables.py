@@ -10,7 +10,6 @@ from rich.console import Console
 
 from benchmark.cli import main
 from benchmark.show.terminal_tables import narrowed, print_sheets, score_sheets
-
 from tests.benchmark.score.test_scores import write_run
 
 GOLDEN = Path(__file__).with_name("golden")

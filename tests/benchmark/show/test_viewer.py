@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmark.play.progress import Lines, LiveTable, Meter, Silent, choose_display, duration, summary_line
+from benchmark.play.progress import Lines, LiveTable, Meter, Silent, choose_display, summary_line
 from benchmark.runs.plan import Matchup
 
 ROOT = Path(__file__).parents[3]
@@ -64,10 +64,6 @@ def test_the_display_suits_the_place(capsys):
         display.update()
         display.update()
     assert capsys.readouterr().err.count("5/20 episodes") == 2
-
-
-def test_durations():
-    assert [duration(s) for s in (4.24, 185, 7800)] == ["4.2 s", "3 min 05 s", "2 h 10 min"]
 
 
 def read_until(file, wanted, seconds=20):

@@ -268,12 +268,10 @@ def test_a_failed_write_keeps_the_old_page(
     old = target.read_bytes()
     assert len(old) == size
 
-    def full(self: Path, data: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(data[:10])
+    def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_page(documents["empty"], target)
     assert target.read_bytes() == old
