@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
+from agents.extras import install_command
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.prompt import as_text
 from agents.turn import FinishReason, Prompt, Usage
 
-INSTALL = 'pip install "textbench[vllm]"'
+INSTALL = install_command("vllm")
 
 
 class VLLMModel:

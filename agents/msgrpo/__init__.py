@@ -7,6 +7,7 @@ package does not import torch; the names that need it are loaded when they are u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from agents.extras import install_command
 from agents.msgrpo.credit.advantages import episode_return, group_advantages
 from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
 from agents.msgrpo.run.config import MSGRPOConfig
@@ -39,5 +40,5 @@ def __getattr__(name: str) -> Any:
         if error.name not in ("torch", "transformers", "peft", "accelerate"):
             raise
         raise ModuleNotFoundError(
-            f'{name} needs {error.name}, which is not installed: pip install "textbench[train]"', name=error.name
+            f"{name} needs {error.name}, which is not installed: {install_command('train')}", name=error.name
         ) from error

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.extras import install_command
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
 
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from agents.tiny import imitation, saving
     except ModuleNotFoundError as error:
-        print(f'error: {error.name} is not installed; pip install "textbench[local]"', file=sys.stderr)
+        print(f"error: {error.name} is not installed: {install_command('local')}", file=sys.stderr)
         return 2
 
     def show(progress: imitation.Progress) -> None:

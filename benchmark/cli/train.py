@@ -9,10 +9,10 @@ from argparse import Namespace
 
 def run(args: Namespace) -> int:
     """Train; ``args.arguments`` goes to the trainer as it is."""
+    from agents.extras import missing_packages
     from benchmark.errors import UsageError
-    from benchmark.play.catalogue import needs
 
-    missing = needs("torch", "transformers", "accelerate", extra="train")
+    missing = missing_packages("torch", "transformers", "accelerate", extra="train")
     if missing is not None:
         raise UsageError(f"training needs {missing}")
     from agents.msgrpo.__main__ import main

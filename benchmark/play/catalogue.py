@@ -2,9 +2,9 @@
 
 import os
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import NamedTuple
 
+from agents.extras import missing_packages
 from agents.load import ENTRY_POINT_GROUP
 from benchmark.play.players import embedded_models
 
@@ -32,24 +32,20 @@ def agent_kinds() -> list[AgentKind]:
         AgentKind("human", "a person at this terminal: textbench play SCENARIO"),
         *_embedded(),
         AgentKind(
-            "hf:PATH_OR_REPO", "a Hugging Face model in this process", needs("torch", "transformers", extra="local")
+            "hf:PATH_OR_REPO",
+            "a Hugging Face model in this process",
+            missing_packages("torch", "transformers", extra="local"),
         ),
         AgentKind("openai:MODEL", "a model behind an OpenAI-compatible server", _needs_server()),
-        AgentKind("vllm:PATH_OR_REPO", "a model in a vLLM engine, on a GPU", needs("vllm", extra="vllm")),
+        AgentKind("vllm:PATH_OR_REPO", "a model in a vLLM engine, on a GPU", missing_packages("vllm", extra="vllm")),
         AgentKind("MODULE:ATTRIBUTE", "a policy of your own, importable from here"),
         *(AgentKind(point.name, f"from {point.value}") for point in entry_points(group=ENTRY_POINT_GROUP)),
     ]
 
 
-def needs(*packages: str, extra: str) -> str | None:
-    """The command that installs what is missing; ``None`` when nothing is."""
-    missing = [package for package in packages if find_spec(package) is None]
-    return f'{", ".join(missing)}: pip install "textbench[{extra}]"' if missing else None
-
-
 def _embedded() -> list[AgentKind]:
     names = embedded_models() or ["tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake"]
-    missing = needs("torch", "transformers", extra="local")
+    missing = missing_packages("torch", "transformers", extra="local")
     if missing is None and not embedded_models():
         missing = "not shipped with this version"
     return [AgentKind(name, "a very small language model that ships with textbench", missing) for name in names]

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents.clock import duration
+from agents.extras import install_command
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
@@ -79,7 +80,7 @@ def reproduce(experiment: Experiment, options: Options) -> int:
 def _check_packages() -> None:
     for name in ("torch", "transformers", "tokenizers"):
         if find_spec(name) is None:
-            raise UsageError(f'reproducing needs {name}, which is not installed: pip install "textbench[train,plots]"')
+            raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
 
 
 def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:

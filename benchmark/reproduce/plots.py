@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.extras import install_command
 from benchmark.reproduce.claims import mean_over_runs
 from benchmark.reproduce.results import Results
 from benchmark.reproduce.settings import Experiment
@@ -18,7 +19,7 @@ from benchmark.score.statistics import mean_estimate
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, told apart with any colour vision."""
 
-NO_MATPLOTLIB = 'plots need matplotlib, which is not installed: pip install "textbench[plots]"'
+NO_MATPLOTLIB = f"plots need matplotlib, which is not installed: {install_command('plots')}"
 
 
 def draw_plots(results: Results, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from agents.extras import install_command
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record
@@ -146,7 +147,7 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise UsageError('Parquet needs pyarrow: pip install "textbench[plots]"') from None
+        raise UsageError(f"Parquet needs pyarrow: {install_command('plots')}") from None
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in fields.items()])
     count = 0
@@ -181,7 +182,7 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError('plots need matplotlib: pip install "textbench[plots]"') from None
+        raise UsageError(f"plots need matplotlib: {install_command('plots')}") from None
     if Path(file).suffix.lower() not in (".svg", ".png", ".pdf"):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {file!r}")
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
-_INSTALL = 'pip install "textbench[local]"'
+from agents.extras import install_command
+
+_INSTALL = install_command("local")
 
 
 def load_model(
@@ -74,7 +76,7 @@ def _with_adapter(model: Any, adapter: str) -> Any:
         import peft
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f'{adapter} is an adapter and needs peft, which is not installed: pip install "textbench[train]"'
+            f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
         ) from error
     return peft.PeftModel.from_pretrained(model, adapter)
 

@@ -24,11 +24,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agents.extras import install_command
+
 try:
     import torch
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        'local models need PyTorch and transformers, which are not installed: pip install "textbench[local]"'
+        f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
 from agents.models.base import Completion, Decoding

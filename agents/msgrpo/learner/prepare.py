@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from agents.extras import install_command
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import MicroBatch
 from agents.msgrpo.learner.scorer import TokenScorer, UnusableModelError, score_with
@@ -88,7 +89,7 @@ def _with_lora(model: Any, config: MSGRPOConfig) -> Any:
         import peft
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'lora_rank needs peft, which is not installed: pip install "textbench[train]"', name="peft"
+            f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
         ) from error
     targets: Any = list(config.lora_targets)
     if targets == ["all-linear"]:

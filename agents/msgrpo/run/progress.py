@@ -14,6 +14,7 @@ from rich.table import Table
 
 from agents.clock import duration
 from agents.episode import Episode
+from agents.extras import install_command
 from agents.msgrpo.run.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
 
@@ -192,7 +193,7 @@ def _summary_writer(folder: Path, first: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'tensorboard = true needs tensorboard, which is not installed: pip install "textbench[train]"',
+            f"tensorboard = true needs tensorboard, which is not installed: {install_command('train')}",
             name="tensorboard",
         ) from error
     return SummaryWriter(str(folder), purge_step=first + 1)

@@ -1,0 +1,21 @@
+"""How to install what an optional part of the project needs: advice that works where this copy of it runs."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def install_command(extra: str) -> str:
+    """Return the pip command for an extra of ``pyproject.toml``, such as ``"local"``.
+
+    In a clone that is the command of the README, which takes the tested versions; elsewhere the installed package's.
+    """
+    root = Path(__file__).parents[1]
+    if (root / "pyproject.toml").is_file() and (root / "constraints.txt").is_file():
+        return f'pip install -c constraints.txt -e ".[{extra}]" (in {root})'
+    return f'pip install "textbench[{extra}]"'
+
+
+def missing_packages(*packages: str, extra: str) -> str | None:
+    """Return ``"torch, peft: pip install ..."`` for those of ``packages`` that aren't installed, or ``None``."""
+    missing = [package for package in packages if find_spec(package) is None]
+    return f"{', '.join(missing)}: {install_command(extra)}" if missing else None
