@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,40 @@ def test_imports_go_one_way(package: str) -> None:
     for path in files:
         ours = {name.split(".")[0] for name in imports_of(path)} & PACKAGES
         assert ours <= ALLOWED[package], f"{path} imports {ours - ALLOWED[package]}"
+
+
+def modules() -> dict[str, Path]:
+    """``{dotted name: file}`` of everything in the packages; a folder's ``__init__`` has the folder's name."""
+    found = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports_between(files: dict[str, Path]) -> dict[str, set[str]]:
+    """Which module imports which, wherever in the file; a name taken from a package's face counts as the face."""
+    return {name: {other for other in imports_of(path) if other in files} - {name} for name, path in files.items()}
+
+
+def test_no_file_is_in_a_circle_of_imports() -> None:
+    faces = {name for name, path in modules().items() if path.name == "__init__.py"}
+    graph = {name: others - faces for name, others in imports_between(modules()).items() if name not in faces}
+    TopologicalSorter(graph).prepare()  # CycleError names the files of a circle
+
+
+@pytest.mark.parametrize("package", ["agents", "benchmark"])
+def test_rooms_import_one_way(package: str) -> None:
+    """The folders of a package form no circle either, and a file beside them stands above or below each."""
+    depth = package.count(".") + 2
+    graph: dict[str, set[str]] = {}
+    for name, others in imports_between(modules()).items():
+        room = ".".join(name.split(".")[:depth])
+        if name.startswith(f"{package}.") and name != package:
+            inside = {".".join(other.split(".")[:depth]) for other in others if other.startswith(f"{package}.")}
+            graph.setdefault(room, set()).update(inside - {room})
+    TopologicalSorter(graph).prepare()
 
 
 def test_players_do_not_know_their_trainer() -> None:
