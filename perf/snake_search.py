@@ -1,7 +1,7 @@
 """How strong is the reference player of Snake? Paired returns on the scenarios' own seeds.
 
 Plays ``random``, ``greedy``, the search with its default budget, and the search with ten times the boards and three
-times the plans. Prints each one's mean return, and its paired difference to the default search, with 95% intervals
+times the routes. Prints each one's mean return, and its paired difference to the default search, with 95% intervals
 (normal, over episodes), and CPU milliseconds per decision. The last row tells how far the default budget is from what
 more of it would give.
 
@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 def players(game: Snake) -> Mapping[str, Choose]:
-    search, large = SnakeSearch(game), SnakeSearch(game, boards=1920, num_plans=24, stages=3)
+    search, large = SnakeSearch(game), SnakeSearch(game, boards=1920, num_routes=24, stages=3)
     return {
         "search": lambda state, left, rng: search.choose(state, "player_0", left, rng),
         "greedy": lambda state, left, rng: greedy_action(state, "player_0", game),

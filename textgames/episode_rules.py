@@ -95,9 +95,8 @@ class EpisodeRules(NamedTuple):
         """One round of a game with one player.
 
         Returns:
-            The next state, the reward with the format penalty taken off, whether the episode is terminated, the
-            executed
-            action's name (``""`` where none was), and why the response was invalid (``None`` for a valid one).
+            The next state, the reward with the format penalty taken off, whether the episode is terminated, the name
+            of the executed action (``""`` where none was), and why the response was invalid (``None`` for a valid one).
         """
         action, unreadable = self.choose(game, state, player, response, rng)
         if action is None:
@@ -144,15 +143,44 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
     return tuple(inspect.signature(cls).parameters)
 
 
-def layout_generator(options: Mapping[str, Any] | None, generator: np.random.Generator) -> np.random.Generator:
-    """The generator that draws the initial state: the episode's own, or a fresh one of ``options["layout_seed"]``.
+def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:
+    """The options of a reset; ``{}`` for none.
+
+    Raises:
+        ValueError: an option that is not among the accepted ones; the message names the nearest.
+    """
+    for name in options or ():
+        if name not in accepted:
+            raise ValueError(
+                f"reset() has no option {name!r}{did_you_mean(str(name), accepted)}; accepted: {', '.join(accepted)}"
+            )
+    return options or {}
+
+
+def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.random.Generator:
+    """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``.
 
     Raises:
         ValueError: a layout seed that is not a whole number of at least 0.
     """
-    seed = None if options is None else options.get("layout_seed")
-    if seed is None:
+    if layout_seed is None:
         return generator
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f'options["layout_seed"] must be a whole number of at least 0, got {seed!r}')
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed))))
+    if isinstance(layout_seed, bool) or not isinstance(layout_seed, int | np.integer) or layout_seed < 0:
+        raise ValueError(f'options["layout_seed"] must be a whole number of at least 0, got {layout_seed!r}')
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(layout_seed))))
+
+
+class Snapshot(NamedTuple):
+    """Everything that the rest of an episode depends on: a value that can be kept and pickled.
+
+    Attributes:
+        state: the game's state.
+        elapsed_steps: rounds played.
+        agents: the players whose own episode goes on.
+        rng_state: the state of the generator that the transitions draw from, as numpy describes it.
+    """
+
+    state: Any
+    elapsed_steps: int
+    agents: tuple[str, ...]
+    rng_state: dict[str, Any]

@@ -1,9 +1,23 @@
-"""What the text observations of board games share: names of cells and the layout of a grid.
+"""What the text observations of board games share: the first line, the names of cells, and the layout of a grid.
 
 Cells are numbered row by row from the top left, as the rows are written. In text ``(0, 0)`` is the bottom left cell.
 """
 
+import re
 from functools import lru_cache
+
+_BOARD = re.compile(r"\bBoard: (\d+) wide, (\d+) high\b")
+
+
+def board_line(ncol: int, nrow: int) -> str:
+    """The first line of an observation: the size of the board and the convention of its coordinates."""
+    return f"Board: {ncol} wide, {nrow} high. (0, 0) is the bottom left corner, X grows right, Y grows up."
+
+
+def board_size(text: str) -> tuple[int, int] | None:
+    """Read ``(width, height)`` back from a text that holds a :func:`board_line`; ``None`` where it holds none."""
+    found = _BOARD.search(text)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 @lru_cache(maxsize=64)

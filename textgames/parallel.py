@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec
 
-from textgames.episode_rules import EpisodeRules, layout_generator, make_game
+from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.render import check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
 from textgames.tsmg import TSMG
@@ -23,10 +23,8 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
 
     A player whose own episode is over (a dead snake) leaves ``agents``; the others play on. ``infos[agent]`` is the
-    ``info`` of the
-    Gymnasium environment. With ``invalid_action="terminate"`` an unreadable response ends the player's own episode; the
-    game plays
-    on without it, its default action being played for it where the rules need one.
+    ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable response ends the player's
+    own episode; the game plays on without it, its default action being played for it where the rules need one.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -88,7 +86,9 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
         if seed is not None or self._rng is None:
             self._rng = seeding.np_random(seed)[0]
-        self._state = self.game.initial_state(layout_generator(options, self._rng))
+        # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
+        layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
+        self._state = self.game.initial_state(layout_generator(layout_seed, self._rng))
         self._elapsed = 0
         self.agents = list(self.possible_agents)
         if self.render_mode == "human":
@@ -156,6 +156,29 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         if self.render_mode == "human":
             self.render()
         return observations, rewards, terminations, truncations, infos
+
+    def save_state(self) -> Snapshot:
+        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if self._rng is None:
+            raise ResetNeeded("save_state() was called before reset(); call reset() first")
+        # the generator's state is a fresh dictionary at every call
+        return Snapshot(self._state, self._elapsed, tuple(self.agents), dict(self._rng.bit_generator.state))
+
+    def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
+        """Go back to a snapshot, of this environment or of another one with the same settings.
+
+        Returns:
+            The observations, in the restored state, of the agents that still play.
+        """
+        self._state, self._elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
+        if self._rng is None:
+            self._rng = seeding.np_random()[0]
+        self._rng.bit_generator.state = snapshot.rng_state
+        return {agent: self.game.observe(self._state, agent) for agent in self.agents}
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The current state in the environment's ``render_mode``; ``"human"`` draws it and returns nothing."""

@@ -23,8 +23,7 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         id: the environment's id, ``"MyGame-v0"``.
         game: the game's class, or ``"module:Class"`` so that its module is only imported when it is first made.
         **settings: settings that differ from the game's own defaults, and the environment's: ``max_steps``,
-            ``format_penalty``,
-            ``invalid_action``.
+            ``format_penalty``, ``invalid_action``.
 
     Raises:
         ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts.

@@ -1,15 +1,17 @@
 """The fixed scenarios that agents are compared on, as data.
 
 Episode ``k`` of a scenario is ``seed = first_seed + k``, the same for every agent. Training draws its seeds from 0 to
-9,999 only,
-so no evaluation layout is ever a training layout by seed.
+9,999 only, so no evaluation layout is ever a training layout by seed.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textgames.registry import game_of, parallel_env
+import gymnasium
+
+from textgames.episode_rules import game_settings, load_game
+from textgames.registry import game_of, parallel_env, settings_of
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -40,12 +42,12 @@ class Scenario(NamedTuple):
 
     def make(self, **kwargs: Any) -> Any:
         """Its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
-        settings = {"max_steps": self.horizon, **self.kwargs, **kwargs}
-        if settings.get("num_players", 1) > 1:
-            return parallel_env(self.env_id, **settings)
-        import gymnasium
-
-        return gymnasium.make(self.env_id, **settings)
+        # what isn't the game's own (a render mode, gymnasium.make's arguments) plays no part in who its players are
+        game = load_game(settings_of(self.env_id)["game"])
+        own = {name: value for name, value in {**self.kwargs, **kwargs}.items() if name in game_settings(game)}
+        if len(game_of(self.env_id, **own).players) > 1:
+            return self.parallel_env(**kwargs)
+        return gymnasium.make(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
 
     def parallel_env(self, **kwargs: Any) -> "TextParallelEnv":
         """Its environment as a PettingZoo ParallelEnv, whatever the number of players."""
@@ -76,7 +78,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
                 "frozen-lake", _LAKE, 8, 10_000, training=True, size=4, frozen_probability=0.8, is_slippery=False
             ),
             _scenario("frozen-lake-slippery", _LAKE, 15, 20_000, size=4, frozen_probability=0.9, is_slippery=True),
-            _scenario("frozen-lake-big", _LAKE, 15, 30_000, size=8, frozen_probability=0.9, is_slippery=True),
+            _scenario("frozen-lake-big", _LAKE, 20, 30_000, size=8, frozen_probability=0.8, is_slippery=False),
             _scenario("snake", _SNAKE, 8, 40_000, training=True, num_apples=5, num_opponents=1),
             _scenario("snake-long", _SNAKE, 20, 50_000, num_apples=5, num_opponents=1),
             _scenario(

@@ -1,25 +1,16 @@
 """A game with one player as a Gymnasium environment: text observation in, free text out."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, layout_generator, make_game
+from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.render import check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
 from textgames.tsmg import TSMG
-
-
-class Snapshot(NamedTuple):
-    """Everything that the rest of an episode depends on; see :meth:`TextGameEnv.save_state`."""
-
-    state: Any
-    elapsed_steps: int
-    over: bool
-    rng_state: dict[str, Any]
 
 
 class TextGameEnv(gym.Env[str, str]):
@@ -29,17 +20,15 @@ class TextGameEnv(gym.Env[str, str]):
         game: the game's class, ``"module:Class"``, or a built game.
         max_steps: rounds after which the episode is truncated; ``None`` for no limit.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
-        invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``,
-            ``"noop"`` where
-            the game has one, or ``"terminate"``: the episode ends.
+        invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
+            where the game has one, or ``"terminate"``: the episode ends.
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         **settings: the game's own settings.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
-    the
-    response was invalid, or ``None``), ``success`` (bool, may be true on the last step) and ``legal_actions`` (tuple of
-    names).
+    the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
+    (tuple of names).
 
     The environment enforces reset-before-step itself, so it needs none of Gymnasium's checking wrappers.
     """
@@ -92,16 +81,20 @@ class TextGameEnv(gym.Env[str, str]):
         Args:
             seed: seeds everything random in the episode: the initial state, then the transitions.
             options: ``{"layout_seed": n}`` draws the initial state that ``reset(seed=n)`` draws, and leaves only
-                the transitions
-                to ``seed``.
+                the transitions to ``seed``.
 
         Returns:
             The first observation, and ``info`` with ``legal_actions`` and ``success``.
+
+        Raises:
+            ValueError: an option with another name, or a layout seed that is not a whole number of at least 0.
         """
         super().reset(seed=seed)
         game, player = self.game, self._player
         rng = self.np_random
-        state = self._state = game.initial_state(layout_generator(options, rng) if options else rng)
+        if options:
+            rng = layout_generator(checked_options(options, "layout_seed").get("layout_seed"), rng)
+        state = self._state = game.initial_state(rng)
         self._elapsed, self._over = 0, False
         if self.render_mode == "human":
             self.render()
@@ -152,9 +145,16 @@ class TextGameEnv(gym.Env[str, str]):
         return f"the episode ended after {self._elapsed} steps; call reset() before the next step()"
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on: state, step count and generator. It can be pickled."""
-        # the property is a fresh dictionary at every call
-        return Snapshot(self._state, self._elapsed, self._over, dict(self.np_random.bit_generator.state))
+        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if self._state is None:
+            raise ResetNeeded("save_state() was called before reset(); call reset() first")
+        agents = () if self._over else (self._player,)
+        # the generator's state is a fresh dictionary at every call
+        return Snapshot(self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state))
 
     def restore_state(self, snapshot: Snapshot) -> str:
         """Go back to a snapshot, of this environment or of another one with the same settings.
@@ -162,7 +162,7 @@ class TextGameEnv(gym.Env[str, str]):
         Returns:
             The observation in the restored state.
         """
-        self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, snapshot.over
+        self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
         self.np_random.bit_generator.state = snapshot.rng_state
         return self.game.observe(self._state, self._player)
 

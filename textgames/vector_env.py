@@ -2,8 +2,7 @@
 
 The rules are those of the single environment, called in a loop: with text to write and to read, a Python loop over pure
 rules costs less than a round trip to a worker process. Every sub-environment has its own generator and behaves step by
-step as
-``gym.make`` does with the same seed.
+step as ``gym.make`` does with the same seed.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, layout_generator, make_game
+from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
 from textgames.names import did_you_mean
 from textgames.render import check_render_mode, render_state
 from textgames.solo_env import TextGameEnv
@@ -34,16 +33,13 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         game: as for :class:`textgames.solo_env.TextGameEnv`, like the other settings.
         num_envs: how many games.
         autoreset_mode: ``gymnasium.vector.AutoresetMode`` or its value: ``"NextStep"`` (the default: the step after
-            an episode's
-            end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at once; the old
-            one's last
-            observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or ``"Disabled"``
-            (``reset(options={"reset_mask": mask})`` is up to you).
+            an episode's end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at
+            once; the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
+            ``"Disabled"`` (``reset(options={"reset_mask": mask})`` is up to you).
         max_episode_steps: another name for ``max_steps``, the one that ``gymnasium.make_vec`` uses.
 
     Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
-    Arrays that
-    are the same at every step (masks of all, legal actions) are shared and can't be written to.
+    Arrays that are the same at every step (masks of all, legal actions) are shared and can't be written to.
     """
 
     def __init__(
@@ -113,21 +109,24 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             seed: ``n`` seeds the games with ``n, n + 1, ...``; a sequence gives each its own; ``None`` goes on with
                 the generators.
             options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset; the others are left
-                as they are.
-                ``"layout_seed"``: as in the single environment; a number for all games or a sequence of numbers.
+                as they are. ``"layout_seed"``: as in the single environment; a number for all games or a sequence of
+                numbers.
 
         Returns:
             The observations of all games, and the infos of those that were reset.
+
+        Raises:
+            ValueError: an option with another name, a bad mask, or not as many seeds as there are games.
         """
-        options = dict(options or {})
-        mask = options.pop("reset_mask", None)
+        options = dict(checked_options(options, "layout_seed", "reset_mask"))
+        mask = options.get("reset_mask")
         chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
         seeds = self._per_game("seed", seed, spread=True)
         layouts = self._per_game('options["layout_seed"]', options.get("layout_seed"), spread=False)
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
                 self._rngs[i] = seeding.np_random(seeds[i])[0]
-            self._reset_game(i, {"layout_seed": layouts[i]})
+            self._reset_game(i, layouts[i])
         reset = self._everywhere if mask is None else np.array(mask)
         infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
         return tuple(self._observations), {**infos, **self._legal_info(None if mask is None else reset)}
@@ -142,12 +141,18 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
         Returns:
             Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length
-            ``num_envs``, and
-            infos.
+            ``num_envs``, and infos.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset, or after an episode's end where autoreset is disabled.
+            TypeError: one string for all games, or a response that is not a string.
+            ValueError: not as many responses as there are games.
         """
+        if isinstance(actions, str):
+            raise TypeError(
+                f"expected {self.num_envs} responses, one a game, got one string: {actions!r}; "
+                f"to give it to every game, write step([{actions!r}] * {self.num_envs})"
+            )
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
         game, player, limit, play = self.game, self._player, self._limit, self.rules.play
@@ -214,9 +219,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
     # ---------------------------------------------------------------- resets
 
-    def _reset_game(self, i: int, options: dict[str, Any] | None = None) -> None:
-        rng = self._rngs[i]
-        state = self._states[i] = self.game.initial_state(layout_generator(options, rng) if options else rng)
+    def _reset_game(self, i: int, layout_seed: Any = None) -> None:
+        state = self._states[i] = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
         self._observations[i] = self.game.observe(state, self._player)
         self._elapsed[i] = 0
         self._over[i] = False

@@ -7,11 +7,11 @@ import numpy as np
 
 from agents.baselines.scripted_player import Choice
 from agents.turn import TurnRequest
+from textgames.grid_text import board_size
 from textgames.snake.game import Snake
 from textgames.snake.reading import read_observation
 from textgames.snake.solver import SnakeSearch, greedy_action
 
-_BOARD = re.compile(r"Board: (\d+) wide, (\d+) high\.")
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)
 _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")
 
@@ -30,16 +30,16 @@ class SnakePlayer:
     @staticmethod
     def recognise(text: str) -> Any:
         """Snake with the board, the food and the number of enemies that this observation shows; else default rules."""
-        board = _BOARD.search(text)
-        if board is None or ("\nYou: " not in text and "1 your head" not in text):
+        size = board_size(text)
+        if size is None or ("\nYou: " not in text and "1 your head" not in text):
             return None
         coordinates = "\nYou: head" in text
         grid = text[text.rfind(":\n") + 2 :] if "1 your head" in text else ""
         enemies = {int(number) for number in re.findall(r"^Enemy (\d)", text, re.MULTILINE)}
         enemies |= {int(digit) for digit in re.findall(r"(?<!\S)[2-9](?!\S)", grid)} if not coordinates else set()
         return Snake(
-            width=int(board[1]),
-            height=int(board[2]),
+            width=size[0],
+            height=size[1],
             num_opponents=max(enemies, default=1) - 1,
             coordinates=coordinates,
             grid=bool(grid),

@@ -17,12 +17,13 @@ from the grid that observations show, so no knowledge of a game's state is neede
 import re
 from typing import NamedTuple
 
+from textgames.grid_text import board_size
+
 DIRECTIONS = {"left": (-1, 0), "down": (0, -1), "right": (1, 0), "up": (0, 1)}
 _LAKE_KINDS = {"_": "ice", "O": "hole", "G": "goal"}
 _SNAKE_KINDS = {"_": "free", "T": "body", "A": "apple", "B": "banana", "F": "fire"}
 TARGETS = ("goal", "apple", "banana", "fire", "enemy")
 
-_BOARD = re.compile(r"^Board: (\d+) wide, (\d+) high", re.MULTILINE)
 _GRID = re.compile(r"^Grid \((?P<key>.*)\):\n", re.MULTILINE)
 _DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
 _WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
@@ -56,10 +57,10 @@ class Sight(NamedTuple):
         Raises:
             ValueError: the text shows no grid of Frozen Lake or Snake.
         """
-        board, grid = _BOARD.search(observation), _GRID.search(observation)
-        if board is None or grid is None:
+        size, grid = board_size(observation), _GRID.search(observation)
+        if size is None or grid is None:
             raise ValueError(f"no grid to check statements against in {observation[:80]!r}; observe with grid=True")
-        width, height = int(board[1]), int(board[2])
+        width, height = size
         lake = "hole" in grid["key"]
         names, own, edge = (_LAKE_KINDS, "P", "edge") if lake else (_SNAKE_KINDS, "1", "wall")
         rows = [line.split()[-width:] for line in observation[grid.end() :].split("\n")[:height]]

@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import pickle
+import timeit
 import warnings
 from typing import Any
 
@@ -191,6 +192,26 @@ def test_bad_layout_seeds_are_refused(seed: Any) -> None:
         make().reset(seed=0, options={"layout_seed": seed})
 
 
+def every_form(env_id: str = "TextFrozenLake-v0") -> list[Any]:
+    return [
+        gym.make(env_id),
+        batch(env_id, num_envs=2),
+        textgames.parallel_env(env_id),
+        pettingzoo.make("aec", env_id),
+    ]
+
+
+@pytest.mark.parametrize("form", range(4), ids=["solo", "vector", "parallel", "aec"])
+def test_misspelt_reset_options_are_refused(form: int) -> None:
+    env = every_form()[form]
+    with pytest.raises(
+        ValueError, match=r"no option 'layoutseed' \(did you mean 'layout_seed'\?\); accepted: layout_s"
+    ):
+        env.reset(seed=0, options={"layoutseed": 3})
+    env.reset(seed=0, options={"layout_seed": 3})
+    env.reset(seed=0, options={})
+
+
 def test_two_players_are_sent_to_pettingzoo() -> None:
     with pytest.raises(ValueError, match="parallel_env"):
         gym.make("TextSnake-v0", num_players=2)
@@ -215,6 +236,40 @@ def test_copies_and_pickles_in_mid_episode(env_id: str) -> None:
     assert [play(twin) for twin in twins] == [first, first]
     assert env.unwrapped.restore_state(snapshot) == text
     assert play(env) == first
+
+
+@pytest.mark.parametrize("num_players", [1, 3])
+def test_a_parallel_episode_goes_on_from_a_saved_state(num_players: int) -> None:
+    def make() -> Any:
+        return textgames.parallel_env("TextSnake-v0", num_players=num_players, width=5, height=5, max_steps=12)
+
+    def play(env: Any) -> list[Any]:
+        rng, told = np.random.default_rng(1), []
+        while env.agents:
+            told.append(env.step({agent: ("up", "down", "left", "right")[rng.integers(4)] for agent in env.agents}))
+        return told
+
+    env = make()
+    with pytest.raises(ResetNeeded, match=r"save_state\(\) was called before reset\(\)"):
+        env.save_state()
+    read, _ = env.reset(seed=2)
+    start = env.save_state()
+    first = play(env)
+    ended = env.save_state()
+    assert len(first) > 1
+    assert env.restore_state(start) == read
+    assert play(env) == first
+    other = make()  # it was never reset
+    assert other.restore_state(pickle.loads(pickle.dumps(start))) == read
+    assert play(other) == first
+    assert other.restore_state(ended) == {}
+    with pytest.raises(ResetNeeded, match="no agent is left"):
+        other.step({})
+
+
+def test_there_is_nothing_to_save_before_the_first_reset() -> None:
+    with pytest.raises(ResetNeeded, match=r"save_state\(\) was called before reset\(\)"):
+        make().unwrapped.save_state()
 
 
 def test_the_spec_is_plain_data() -> None:
@@ -379,6 +434,9 @@ def test_batches_refuse_wrong_calls() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match="expected 2 responses, one a game, got 1"):
         env.step(["left"])
+    # the word has as many letters as there are games
+    with pytest.raises(TypeError, match=r"got one string: 'up'; to give it to every game, write step\(\['up'\] \* 2\)"):
+        env.step("up")
     with pytest.raises(ValueError, match="num_envs"):
         batch(num_envs=0)
     with pytest.raises(ValueError, match="did you mean 'NextStep'"):
@@ -392,6 +450,20 @@ def test_a_batchs_spaces_hold_what_it_gives() -> None:
     env.action_space.seed(0)
     assert env.step(env.action_space.sample())[0] in env.observation_space
     assert env.action_space == gym.vector.utils.batch_space(env.single_action_space, 4)
+
+
+def test_worker_processes_with_shared_memory_are_refused() -> None:
+    """They would hand over every observation padded to a million characters."""
+    for options in ({}, {"wrappers": [lambda env: FrameStackObservation(env, 2)]}):
+        with pytest.raises(ValueError, match=r'vectorization_mode="vector_entry_point" \(the fastest\) or "sync"'):
+            gym.make_vec("TextSnake-v0", num_envs=2, vectorization_mode="async", **options)
+    env = gym.make_vec("TextSnake-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"shared_memory": False})
+    ours = batch("TextSnake-v0", num_envs=2)
+    try:
+        assert tuple(env.reset(seed=4)[0]) == ours.reset(seed=4)[0]
+        assert tuple(env.step(["up", "left"])[0]) == ours.step(["up", "left"])[0]
+    finally:
+        env.close()
 
 
 def test_a_batch_can_be_wrapped_and_rendered() -> None:
@@ -493,8 +565,31 @@ def test_spaces_are_values() -> None:
     assert pickle.loads(pickle.dumps(ResponseText(("a",)))) == ResponseText(("a",))
     space = ObservationText(10)
     assert "x" * 11 not in space
-    assert "☃" not in space
     space.seed(0)
     assert all(space.sample() in space for _ in range(20))
     assert repr(space) == "ObservationText(max_length=10)"
     assert repr(ResponseText(("a", "b"))) == "ResponseText(a, b)"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a b\n~", "Größe: 3 Äpfel", "神社　「七」", "🐍 ☃ ❄\ufe0f 👩\u200d🚀", "نمی\u200cدانم", "1\u202f000"]
+)
+def test_observations_may_be_written_in_any_script(text: str) -> None:
+    assert text in ObservationText()
+
+
+@pytest.mark.parametrize(
+    "text", ["\t", "a\rb", "\x00", "\x1b[2J", "\x7f", "a\u2028b", "\u202eabc", "\u200b", "\ud800", "\ue000"]
+)
+def test_observations_hold_nothing_that_is_not_printable(text: str) -> None:
+    assert text not in ObservationText()
+
+
+def test_the_membership_test_is_faster_than_gymnasiums() -> None:
+    """It runs at every step under some wrappers, and Gymnasium's looks at every character in Python."""
+    text = "Größe 🐍 漢字\n" * 100
+    ours, theirs = ObservationText(), gym.spaces.Text(10_000, charset=text)
+    assert text in ours
+    assert text in theirs
+    spent = [min(timeit.repeat(lambda space=space: text in space, number=20, repeat=5)) for space in (ours, theirs)]
+    assert spent[0] < spent[1]

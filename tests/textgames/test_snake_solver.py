@@ -10,8 +10,8 @@ import pytest
 
 from textgames.snake import Snake, SnakeState
 from textgames.snake.rules import ACTIONS
-from textgames.snake.simulation import NO_TARGET, Rollouts, _Boards
-from textgames.snake.solver import Plan, SnakeSearch, greedy_action
+from textgames.snake.simulation import NO_TARGET, Boards, Simulation
+from textgames.snake.solver import FoodRoute, SnakeSearch, greedy_action
 
 XY = tuple[int, int]
 
@@ -74,15 +74,15 @@ def test_dead_players_have_no_move() -> None:
 # ---------------------------------------------------------------- the simulation against the rules
 
 
-def lane_state(boards: _Boards, lane: int, config: Any) -> SnakeState:
+def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
     """One of the simulated boards as a state of the rules."""
-    rollouts = boards.of
-    cell_of = {int(walled): cell for cell, walled in enumerate(rollouts.inner)}
-    part = slice(lane * rollouts.num_cells, (lane + 1) * rollouts.num_cells)
+    simulation = boards.simulation
+    cell_of = {int(walled): cell for cell, walled in enumerate(simulation.inner)}
+    part = slice(lane * simulation.num_cells, (lane + 1) * simulation.num_cells)
     snakes = []
     for row in boards.rows:
         leaves, moves = boards.leaves[row][part], boards.tail_moves[row][lane]
-        walled = [cell for cell in np.flatnonzero(leaves > moves) if not rollouts.wall[cell]]
+        walled = [cell for cell in np.flatnonzero(leaves > moves) if not simulation.wall[cell]]
         ordered = sorted(walled, key=lambda cell: -leaves[cell])
         snakes.append(tuple(cell_of[int(cell)] for cell in ordered) if boards.alive[row][lane] else ())
     pieces = boards.food[part]
@@ -109,17 +109,17 @@ def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch:
     # the same rules with every snake controlled, to repeat what the simulated snakes did
     judge = Snake(**(options | {"num_players": config.num_snakes, "num_opponents": 0}))
     seen: dict[str, Any] = {}
-    deaths = _Boards._deaths
+    deaths = Boards._deaths
 
-    def watch(self: _Boards, row: int, targets: list[Any]) -> Any:
+    def watch(self: Boards, row: int, targets: list[Any]) -> Any:
         seen["targets"] = targets
         return deaths(self, row, targets)
 
-    monkeypatch.setattr(_Boards, "_deaths", watch)
+    monkeypatch.setattr(Boards, "_deaths", watch)
     compared = 0
     for seed in range(6):
         start = game.initial_state(rng(seed))
-        boards = _Boards(Rollouts(config), start, 0, np.full((4, 1), NO_TARGET), 5)
+        boards = Boards(Simulation(config), start, 0, np.full((4, 1), NO_TARGET), 5)
         for t in range(15):
             lanes = [lane for lane in range(20) if boards.alive[0][lane]]
             before = {lane: lane_state(boards, lane, config) for lane in lanes}
@@ -127,7 +127,7 @@ def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch:
             boards.play_round(None, rng(seed * 100 + t), stratified=t == 0)
             for lane in lanes:
                 moves = [int(seen["targets"][row][lane] - heads[row][lane]) for row in boards.rows]
-                names = [ACTIONS[list(boards.of.offsets).index(move)] for move in moves]
+                names = [ACTIONS[list(boards.simulation.offsets).index(move)] for move in moves]
                 joint_action = dict(zip(judge.players, names, strict=True))
                 expected, rewards, _ = judge.transition(before[lane], joint_action, rng())
                 after = lane_state(boards, lane, config)
@@ -157,26 +157,26 @@ def check_food(before: SnakeState, after: SnakeState, expected: SnakeState) -> N
 
 def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
     game = Snake(num_apples=0)
-    boards = _Boards(
-        Rollouts(game.config), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30
+    boards = Boards(
+        Simulation(game.config), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30
     )
     boards.play_round(None, rng(), stratified=True)
     _, counts = np.unique(boards.heads[1], return_counts=True)
     assert list(counts) == [10, 10, 10]
 
 
-def test_plans_are_followed_to_their_food_in_order_past_other_food() -> None:
+def test_routes_are_followed_to_their_food_in_order_past_other_food() -> None:
     game = Snake(num_opponents=0, num_apples=3)
     start = state_of(game, [(5, 5)], apples=[(2, 7), (5, 7), (5, 9)])
-    rollouts = Rollouts(game.config)
+    simulation = Simulation(game.config)
     cells = [55, 65, 75, 74, 73, 72]
-    plan = rollouts.inner[[[75, 72]]]
-    boards = _Boards(rollouts, start, 0, plan, 1)
+    route = simulation.inner[[[75, 72]]]
+    boards = Boards(simulation, start, 0, route, 1)
     heads = [int(boards.heads[0][0])]
     for t in range(5):
         boards.play_round(None, rng(t), stratified=False)
         heads.append(int(boards.heads[0][0]))
-    assert heads == [int(rollouts.inner[cell]) for cell in cells]
+    assert heads == [int(simulation.inner[cell]) for cell in cells]
     assert boards.returns[0] == 2.0
 
 
@@ -375,9 +375,9 @@ def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monke
     game = Snake(num_opponents=0, num_apples=0)
     means = iter(({"up": 5.0, "down": 4.0, "left": 3.0, "right": 2.0}, {"up": -9.0, "down": -1.0}))
 
-    def scripted(self: SnakeSearch, plans: list[Plan], repeats: int, *_: Any) -> Any:
+    def scripted(self: SnakeSearch, routes: list[FoodRoute], repeats: int, *_: Any) -> Any:
         stage = next(means)
-        assert [ACTIONS[plan.action] for plan in plans] == list(stage)
+        assert [ACTIONS[route.action] for route in routes] == list(stage)
         return np.array(list(stage.values())) * repeats
 
     monkeypatch.setattr(SnakeSearch, "_play", scripted)
@@ -387,7 +387,7 @@ def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monke
     assert values["up"] == values["left"] == values["right"] == pytest.approx(-13 / 3)
 
 
-@pytest.mark.parametrize("budget", [{"boards": 0}, {"num_plans": 0}, {"stages": -1}, {"horizon": 0}])
+@pytest.mark.parametrize("budget", [{"boards": 0}, {"num_routes": 0}, {"stages": -1}, {"horizon": 0}])
 def test_bad_budgets_are_refused(budget: dict[str, Any]) -> None:
     ((name, value),) = budget.items()
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from textgames.grid_text import board_size
 from textgames.snake import Snake, SnakeState, read_observation
 from textgames.snake.reading import SEARCH_LIMIT, share_bodies
 
@@ -98,7 +99,17 @@ def test_each_half_alone() -> None:
     grid = Snake(**only, coordinates=False).observe(state, "player_0")  # type: ignore[arg-type]
     assert both.observe(state, "player_0").startswith(coordinates + "\nGrid (")
     assert "(2, 1)" not in grid
+    # the instructions say that up increases Y: the grid alone must say where that is
+    assert grid.startswith("Board: 5 wide, 4 high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n")
+    assert "_ empty; the top row has the largest Y):\n" in grid
+    assert "top row" not in both.observe(state, "player_0")
     assert grid.rpartition(":\n")[2] == both.observe(state, "player_0").rpartition(":\n")[2]
+
+
+def test_the_size_of_a_board_is_read_from_its_first_line() -> None:
+    text = Snake(width=12, height=3).observe(SnakeState(((3,), (9,)), (20,), (), ()), "player_0")
+    assert board_size(text) == board_size(f"You read:\n{text}") == (12, 3)
+    assert board_size("A board") is None
 
 
 def test_axes_line_up_with_two_digit_numbers() -> None:

@@ -34,8 +34,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         frozen_probability: chance of each tile to be ice, in (0, 1].
         is_slippery: whether moves go astray.
         success_rate: slippery ice: probability of the intended direction, in [0, 1]; the two perpendicular ones
-            share the
-            rest.
+            share the rest.
         desc: rows of a fixed map (``S`` start, ``F`` frozen, ``H`` hole, ``G`` goal); overrides ``size`` and
             ``frozen_probability``. With several starts one is drawn at every reset.
         coordinates: observations list the coordinates of everything.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake
-from textgames.grid_text import coordinates_of, grid_rows, name_rows
+from textgames.grid_text import board_line, board_size, coordinates_of, grid_rows, name_rows
 
 PLAYER_MARK, HOLE_MARK, GOAL_MARK, ICE_MARK = "P", "O", "G", "_"
 GRID_KEY = "Grid (P player, O hole, G goal, _ ice):"
@@ -69,9 +69,8 @@ def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
 @lru_cache(maxsize=64)
 def _layout(nrow: int, ncol: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The first line for a board of this size, the coordinates of its cells, and as many empty strings."""
-    header = f"Board: {ncol} wide, {nrow} high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n"
     names = coordinates_of(nrow, ncol)
-    return header, names, ("",) * len(names)
+    return board_line(ncol, nrow) + "\n", names, ("",) * len(names)
 
 
 def instructions(is_slippery: bool, success_rate: float) -> str:
@@ -94,9 +93,6 @@ def instructions(is_slippery: bool, success_rate: float) -> str:
     )
 
 
-_BOARD = re.compile(r"Board: (\d+) wide, (\d+) high\.")
-
-
 def read_observation(text: str) -> FrozenLakeState:
     """The inverse of :func:`observation`, from whichever half of it is there.
 
@@ -106,11 +102,11 @@ def read_observation(text: str) -> FrozenLakeState:
     Raises:
         ValueError: the text is not an observation of this game.
     """
-    found = _BOARD.search(text)
+    size = board_size(text)
     player = re.search(r"^Player: (\(.*\))$", text, re.MULTILINE)
-    if found is None or (player is None and GRID_KEY not in text):
+    if size is None or (player is None and GRID_KEY not in text):
         raise ValueError(f"not a Frozen Lake observation: {text[:80]!r}")
-    ncol, nrow = int(found[1]), int(found[2])
+    ncol, nrow = size
     if player is not None:
         names = name_rows(nrow, ncol)
         tiles = [FROZEN] * (nrow * ncol)

@@ -1,11 +1,11 @@
 """Playing many copies of one Snake board ahead at the same time, with numpy: the engine of :mod:`solver`.
 
 The rules are those of :mod:`rules`, on arrays of ``n`` boards, with one simplification: food that finds the board full
-doesn't come back later.
+does not come back later.
 
-The board has a wall around it, so that a move is an addition to the number of a cell. A body isn't a list: every cell
-remembers when its snake will have left it, counted in tail moves of that snake, so that growing costs nothing.
-Snakes are reordered: row 0 is the one whose return is measured. Once it is dead its board no longer matters.
+The board has a wall around it, so that a move is an addition to the number of a cell. A body is not a list: every cell
+holds the number of tail moves after which its snake will have left it, so that growing costs nothing. Snakes are
+reordered: row 0 is the one whose return is measured. Once it is dead, its board no longer matters.
 """
 
 from typing import NamedTuple, TypeVar
@@ -30,17 +30,17 @@ BLOCKED = -1e9
 """The score of a move that is certain death."""
 
 
-class Style(NamedTuple):
-    """How players move in rollouts; the units are rewards.
+class MoveStyle(NamedTuple):
+    """How players move in the simulation; the units are rewards.
 
     Attributes:
         pull: a piece of food ``d`` cells away pulls with ``worth * pull**d``.
-        approach: what a move towards the target of a plan counts.
+        approach: what a move towards the target of a route counts.
         caution: the malus for a cell that another head may enter too, as a part of what a death costs.
         dislike: the malus for harmful food, as a multiple of what it costs.
         turn_back: the malus for going back where the head came from, which only a snake of length 1 can.
-        stray: how often another player moves like a built-in opponent instead; in half of the boards it isn't cautious
-            either. (What moves it, nobody knows.)
+        stray: the probability with which another player moves like a built-in opponent instead; in half of the boards
+            it is not cautious either. This stands for not knowing what moves it.
     """
 
     pull: float = 0.6
@@ -51,14 +51,14 @@ class Style(NamedTuple):
     stray: float = 0.2
 
 
-class Rollouts:
-    """Plays plans to the end of the horizon, for one configuration of the rules.
+class Simulation:
+    """Plays food routes to the end of the horizon, for one configuration of the rules.
 
-    A plan is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
-    of the food: to the neighbouring cell that isn't occupied and where the pulls of all worthwhile food add up to most,
-    less a malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule.
-    What moves another player isn't known: it is taken to follow the food as well, now and then (:attr:`Style.stray`)
-    to move at random, and in half of the boards not to care who else may enter its cell.
+    A route is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
+    of the food: to the neighbouring cell that is free and where the pulls of all worthwhile food add up to most, less a
+    malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule. Another
+    player is taken to follow the food as well, but now and then (:attr:`MoveStyle.stray`) to move at random, and in
+    half of the boards not to care who else may enter its cell.
 
     Attributes:
         inner: (width * height,) the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``.
@@ -66,9 +66,9 @@ class Rollouts:
         worth: (pieces of food + 1,) what each piece is worth; number 0 is no food.
     """
 
-    def __init__(self, config: SnakeConfig, style: Style | None = None) -> None:
+    def __init__(self, config: SnakeConfig, style: MoveStyle | None = None) -> None:
         self.config = config
-        self.style = style or Style()
+        self.style = style or MoveStyle()
         self.shape = (config.height + 2, config.width + 2)
         self.stride = config.width + 2
         self.num_cells = self.shape[0] * self.shape[1]
@@ -102,21 +102,21 @@ class Rollouts:
         rounds: int,
         rng: np.random.Generator,
     ) -> Floats:
-        """Play every plan ``repeats`` times; repeat ``j`` has the same random numbers under every plan.
+        """Play every route ``repeats`` times; repeat ``j`` has the same random numbers under every route.
 
         Args:
             state: where to begin.
-            snake: the number of the snake whose plans and return they are; it lives.
-            first: (plans,) the first move of every plan, an index into ACTIONS.
-            targets: (plans, depth) walled cells of food to go to, in order; :data:`NO_TARGET` where there is none.
-            repeats: boards per plan.
+            snake: the number of the snake whose routes and return they are; it lives.
+            first: (routes,) the first move of every route, an index into ACTIONS.
+            targets: (routes, depth) walled cells of food to go to, in order; :data:`NO_TARGET` where there is none.
+            repeats: boards per route.
             rounds: the length of every rollout.
             rng: source of the random numbers.
 
         Returns:
-            (plans, repeats) undiscounted returns of the snake.
+            (routes, repeats) undiscounted returns of the snake.
         """
-        boards = _Boards(self, state, snake, targets, repeats)
+        boards = Boards(self, state, snake, targets, repeats)
         moves: Ints | None = np.repeat(self.offsets[first], repeats)
         for t in range(rounds):
             boards.play_round(moves, rng, stratified=t == 0)
@@ -135,12 +135,12 @@ class Rollouts:
         return pull
 
 
-class _Boards:
-    """The boards of one call of :meth:`Rollouts.play`: ``n = plans * repeats`` of them, in arrays."""
+class Boards:
+    """The boards of one call of :meth:`Simulation.play`: ``n = routes * repeats`` of them, in arrays."""
 
-    def __init__(self, rollouts: Rollouts, state: SnakeState, snake: int, targets: Ints, repeats: int) -> None:
-        self.of, self.repeats, self.plans = rollouts, repeats, len(targets)
-        config, inner, num_cells = rollouts.config, rollouts.inner, rollouts.num_cells
+    def __init__(self, simulation: Simulation, state: SnakeState, snake: int, targets: Ints, repeats: int) -> None:
+        self.simulation, self.repeats, self.routes = simulation, repeats, len(targets)
+        config, inner, num_cells = simulation.config, simulation.inner, simulation.num_cells
         n = repeats * len(targets)
         rows = [snake, *(i for i in range(config.num_snakes) if i != snake and state.snakes[i])]
         self.is_player = [i < config.num_players for i in rows]
@@ -150,8 +150,8 @@ class _Boards:
         for row, i in enumerate(rows):
             cells = state.snakes[i]
             one_board[row, inner[list(cells)]] = np.arange(len(cells), 0, -1)
-        one_board[0, rollouts.wall] = NEVER
-        # (rows, n * cells) how many tail moves the snake has made when it leaves the cell: taken while more than it has
+        one_board[0, simulation.wall] = NEVER
+        # (rows, n * cells) after how many tail moves of its snake a cell is left: it is taken until there were so many
         self.leaves: list[Ints] = [_copies(board, n).reshape(-1) for board in one_board]
         self.heads: list[Ints] = [np.full(n, inner[state.snakes[i][0]]) for i in rows]
         self.came_from: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
@@ -167,23 +167,23 @@ class _Boards:
         self.next_target: Ints = np.arange(n) * self.targets.shape[1]  # into the flat targets
 
     def _place_food(self, state: SnakeState, n: int) -> None:
-        rollouts, config = self.of, self.of.config
+        simulation, config = self.simulation, self.simulation.config
         pieces: list[int] = []
         first = 1
         for cells, number in zip(state[1:], (config.num_apples, config.num_bananas, config.num_fires), strict=True):
             pieces += range(first, first + len(cells))
             first += number
-        where = rollouts.inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
+        where = simulation.inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
         number_of = np.array(pieces, dtype=np.int64)
-        one_board = np.zeros(rollouts.num_cells, dtype=np.int64)
+        one_board = np.zeros(simulation.num_cells, dtype=np.int64)
         one_board[where] = number_of
         self.food: Ints = _copies(one_board, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
-        self.pull: Floats = _copies(rollouts.pull_of(where, number_of).sum(axis=0), n)
+        self.pull: Floats = _copies(simulation.pull_of(where, number_of).sum(axis=0), n)
 
     # ---------------------------------------------------------------- a round
 
     def play_round(self, first_moves: Ints | None, rng: np.random.Generator, stratified: bool) -> None:
-        """One simultaneous round; ``first_moves`` are row 0's where a plan prescribes them."""
+        """One simultaneous round; ``first_moves`` are row 0's where a route prescribes them."""
         targets = []
         for row in self.rows:
             if row == 0 and first_moves is not None:
@@ -191,13 +191,13 @@ class _Boards:
             elif row == 0:
                 moves = self._moves_by_pull(row)
             elif self.is_player[row]:
-                strays = self._numbers(rng, stratified) < self.of.style.stray
+                strays = self._numbers(rng, stratified) < self.simulation.style.stray
                 moves = np.where(strays, self._random_moves(row, self._numbers(rng, False)), self._moves_by_pull(row))
             else:
                 moves = self._random_moves(row, self._numbers(rng, stratified))
             targets.append(self.heads[row] + moves)
         deaths = [self._deaths(row, targets) for row in self.rows]
-        config = self.of.config
+        config = self.simulation.config
         self.returns += self.alive[0] * config.step_reward + deaths[0] * config.death_reward
         for row in self.rows:
             self.alive[row] &= ~deaths[row]
@@ -209,48 +209,48 @@ class _Boards:
                 self._respawn(boards, cells, pieces, rng)
 
     def _numbers(self, rng: np.random.Generator, stratified: bool) -> Floats:
-        """(n,) uniform numbers, the same for every plan; stratified ones are spread evenly over the repeats."""
+        """(n,) uniform numbers, the same for every route; stratified ones are spread evenly over the repeats."""
         numbers = rng.random(self.repeats)
         if stratified:
             numbers = (rng.permutation(self.repeats) + numbers) / self.repeats
-        return _copies(numbers, self.plans).reshape(-1)
+        return _copies(numbers, self.routes).reshape(-1)
 
     def _moves_by_pull(self, row: int) -> Ints:
-        rollouts = self.of
-        cells = self.heads[row] + rollouts.offsets[:, None]  # (4, n)
+        simulation = self.simulation
+        cells = self.heads[row] + simulation.offsets[:, None]  # (4, n)
         index = cells + self.first_cell
         score = self.pull.ravel().take(index)
-        score -= rollouts.style.turn_back * (cells == self.came_from[row])
+        score -= simulation.style.turn_back * (cells == self.came_from[row])
         if row == 0 and self.any_targets:
-            score += rollouts.style.approach * self._towards_target()
+            score += simulation.style.approach * self._towards_target()
         for other in self.rows:
             if other != row:
                 gap = np.abs(cells - self.heads[other])
                 wary = self.alive[other] & self.cautious if row else self.alive[other]
-                score -= rollouts.risk * (((gap == 1) | (gap == rollouts.stride)) & wary)
+                score -= simulation.risk * (((gap == 1) | (gap == simulation.stride)) & wary)
             score[self.leaves[other].take(index) > self.tail_moves[other]] = BLOCKED
-        moves: Ints = rollouts.offsets[score.argmax(axis=0)]
+        moves: Ints = simulation.offsets[score.argmax(axis=0)]
         return moves
 
     def _towards_target(self) -> Bools:
         """(4, n) whether each move of row 0 goes towards its target, where it has one."""
-        rollouts = self.of
+        simulation = self.simulation
         target = self.targets.ravel().take(self.next_target)
         gone = (self.food.take(self.first_cell + target) == 0) & (target != NO_TARGET)
         self.next_target += gone
         target = self.targets.ravel().take(self.next_target)
-        right = rollouts.x[target] - rollouts.x[self.heads[0]]
-        up = rollouts.y[target] - rollouts.y[self.heads[0]]
+        right = simulation.x[target] - simulation.x[self.heads[0]]
+        up = simulation.y[target] - simulation.y[self.heads[0]]
         nearer: Bools = np.stack([up > 0, up < 0, right < 0, right > 0])
         nearer &= target != NO_TARGET
         return nearer
 
     def _random_moves(self, row: int, numbers: Floats) -> Ints:
         """The built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
-        rollouts = self.of
-        cells = self.heads[row] + rollouts.offsets[:, None]
+        simulation = self.simulation
+        cells = self.heads[row] + simulation.offsets[:, None]
         own = self.leaves[row].take(cells + self.first_cell) > self.tail_moves[row]
-        polite = ~(own | rollouts.wall.take(cells))
+        polite = ~(own | simulation.wall.take(cells))
         count = polite.sum(axis=0)
         polite |= count == 0
         rank = (numbers * np.where(count == 0, 4, count)).astype(np.int64)
@@ -259,7 +259,7 @@ class _Boards:
         for direction in polite[:3]:
             seen += direction
             choice += seen <= rank
-        moves: Ints = rollouts.offsets[choice]
+        moves: Ints = simulation.offsets[choice]
         return moves
 
     def _deaths(self, row: int, targets: list[Ints]) -> Bools:
@@ -280,7 +280,7 @@ class _Boards:
         piece = self.food.take(index) * alive
         ate = piece > 0
         if row == 0:
-            self.returns += self.of.worth[piece]
+            self.returns += self.simulation.worth[piece]
         self.lengths[row] += ate
         self.tail_moves[row] += ~ate
         self.came_from[row] = self.heads[row]
@@ -292,23 +292,23 @@ class _Boards:
 
     def _respawn(self, boards: Ints, cells: Ints, pieces: Ints, rng: np.random.Generator) -> None:
         """Take eaten pieces off the boards and put them on random empty cells."""
-        rollouts = self.of
+        simulation = self.simulation
         self.food[self.first_cell[boards] + cells] = 0
-        pull = self.pull[boards] - rollouts.pull_of(cells, pieces)
-        num_inner = len(rollouts.inner)
+        pull = self.pull[boards] - simulation.pull_of(cells, pieces)
+        num_inner = len(simulation.inner)
         numbers = (rng.random((RESPAWN_TRIES, self.repeats)) * num_inner).astype(np.int64)
         left = np.arange(len(boards))
         for drawn in numbers:
             where, piece = boards[left], pieces[left]
             # pieces are shifted against each other, or two that are eaten at once would land on one cell
-            new = rollouts.inner[(drawn[where % self.repeats] + 17 * piece) % num_inner]
+            new = simulation.inner[(drawn[where % self.repeats] + 17 * piece) % num_inner]
             index = self.first_cell[where] + new
             taken = self.food[index] > 0
             for row in self.rows:
                 taken |= self.leaves[row][index] > self.tail_moves[row][where]
             free = ~taken
             self.food[index[free]] = piece[free]
-            pull[left[free]] += rollouts.pull_of(new[free], piece[free])
+            pull[left[free]] += simulation.pull_of(new[free], piece[free])
             left = left[taken]
             if not len(left):
                 break
@@ -318,16 +318,16 @@ class _Boards:
 
     def _put_anywhere(self, board: np.int64, piece: np.int64, rng: np.random.Generator) -> Floats:
         """Put a piece on one of a board's empty cells, if there is one; returns its pull."""
-        index = self.first_cell[board] + self.of.inner
+        index = self.first_cell[board] + self.simulation.inner
         taken = self.food[index] > 0
         for row in self.rows:
             taken |= self.leaves[row][index] > self.tail_moves[row][board]
         empty = np.flatnonzero(~taken)
         if not len(empty):
-            return np.zeros(self.of.shape)
+            return np.zeros(self.simulation.shape)
         chosen = empty[int(rng.random() * len(empty))]
         self.food[index[chosen]] = piece
-        pull: Floats = self.of.pull_of(self.of.inner[[chosen]], np.array([piece]))[0]
+        pull: Floats = self.simulation.pull_of(self.simulation.inner[[chosen]], np.array([piece]))[0]
         return pull
 
 

@@ -1,15 +1,15 @@
 """Players of Snake that look ahead.
 
-:class:`SnakeSearch` is the reference for scores (the exact optimum of Snake is out of reach). The algorithm is **policy
-rollout over plans with sequential halving**: a plan is a first move and an ordered list of food to visit; every plan
-that a quick estimate finds promising is played to the end of the horizon on many simulated boards, the better half of
-the plans is played on more, and so on; the value of an action is that of its best plan. (Policy rollout: Bertsekas,
-Tsitsiklis and Wu, "Rollout algorithms for combinatorial optimization", 1997. Sequential halving: Karnin, Koren and
-Somekh, "Almost optimal exploration in multi-armed bandits", 2013.)
+:class:`SnakeSearch` is the reference for scores, since the exact optimum of Snake is out of reach. The algorithm is
+**policy rollout over food routes with sequential halving**. A route is a first move and an ordered list of food to
+visit. Every route that a quick estimate finds promising is played to the end of the horizon on many simulated boards,
+the better half of the routes is played on more, and so on; the value of an action is that of its best route. (Policy
+rollout: Bertsekas, Tsitsiklis and Wu, "Rollout algorithms for combinatorial optimization", 1997. Sequential halving:
+Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013.)
 
-It knows what a player may know: the rules and settings, the board, how many rounds are left, and that built-in
+The search knows what a player may know: the rules and settings, the board, how many rounds are left, and that built-in
 opponents move at random. It plays ahead on its own boards with its own random numbers. Other players are taken to be
-a mixture of careful, careless and random ones: see :class:`textgames.snake.simulation.Rollouts`.
+a mixture of careful, careless and random ones: see :class:`textgames.snake.simulation.Simulation`.
 """
 
 from itertools import permutations
@@ -20,12 +20,12 @@ import numpy as np
 from textgames.snake.game import Snake
 from textgames.snake.greedy import greedy_action
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
-from textgames.snake.simulation import NO_TARGET, Floats, Rollouts, Style
+from textgames.snake.simulation import NO_TARGET, Floats, MoveStyle, Simulation
 
 __all__ = ["SnakeSearch", "greedy_action"]
 
 
-class Plan(NamedTuple):
+class FoodRoute(NamedTuple):
     """What to do first, and which cells of food to visit then, in order."""
 
     action: int  # index into ACTIONS
@@ -34,21 +34,21 @@ class Plan(NamedTuple):
 
 
 class SnakeSearch:
-    """Chooses actions by playing plans ahead.
+    """Chooses actions by simulating where they may lead.
 
     The time of a decision grows with ``boards`` and with the number of snakes; with the defaults it is a few
     milliseconds on a 10x10 board with one opponent.
 
     Args:
         game: the rules to play by.
-        boards: simulated boards in each stage, shared evenly by its plans.
-        num_plans: plans that are tried in the first stage; at least two for every action, if there are so many.
-        stages: how often plans are played, each time the better half of those before.
-        depth: pieces of food in a plan, at most.
-        nearest: pieces of food that plans are made of: those nearest to the snake.
+        boards: simulated boards in each stage, shared evenly by its routes.
+        num_routes: routes that are tried in the first stage; at least two for every action, if there are so many.
+        stages: how often routes are played, each time the better half of those before.
+        depth: pieces of food in a route, at most.
+        nearest: pieces of food that routes are made of: those nearest to the snake.
         horizon: rounds to look ahead where more are left, or there is no limit.
         early: what it counts to eat a round earlier, as a part of what the food is worth; for the quick estimate.
-        style: how players move in the simulation once their plan is over.
+        style: how players move in the simulation once their route is over.
 
     Raises:
         ValueError: a budget below 1, named with its value.
@@ -59,21 +59,21 @@ class SnakeSearch:
         game: Snake,
         *,
         boards: int = 192,
-        num_plans: int = 8,
+        num_routes: int = 8,
         stages: int = 2,
         depth: int = 3,
         nearest: int = 5,
         horizon: int = 20,
         early: float = 0.08,
-        style: Style | None = None,
+        style: MoveStyle | None = None,
     ) -> None:
-        for name, value in (("boards", boards), ("num_plans", num_plans), ("stages", stages), ("horizon", horizon)):
+        for name, value in (("boards", boards), ("num_routes", num_routes), ("stages", stages), ("horizon", horizon)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value!r}")
         self.game = game
-        self.boards, self.num_plans, self.stages = boards, num_plans, stages
+        self.boards, self.num_routes, self.stages = boards, num_routes, stages
         self.depth, self.nearest, self.horizon, self.early = depth, nearest, horizon, early
-        self.rollouts = Rollouts(game.config, style)
+        self.simulation = Simulation(game.config, style)
         self._moves = move_table(game.config.width, game.config.height)
 
     def choose(self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator) -> str:
@@ -103,67 +103,73 @@ class SnakeSearch:
         rounds = self.horizon if steps_left is None else min(steps_left, self.horizon)
         config = self.game.config
         values = dict.fromkeys(ACTIONS, config.death_reward + config.step_reward)
-        plans = self._plans(state, snake, rounds)
-        if plans:
-            values.update(self._evaluate(plans, state, snake, rounds, rng))
+        routes = self._routes(state, snake, rounds)
+        if routes:
+            values.update(self._evaluate(routes, state, snake, rounds, rng))
         return values
 
     def _evaluate(
-        self, plans: list[Plan], state: SnakeState, snake: int, rounds: int, rng: np.random.Generator
+        self, routes: list[FoodRoute], state: SnakeState, snake: int, rounds: int, rng: np.random.Generator
     ) -> dict[str, float]:
-        """Sequential halving; ``{action: value}`` of the actions that the plans begin with."""
+        """Sequential halving; ``{action: value}`` of the actions that the routes begin with."""
         values: dict[str, float] = {}
         best: dict[str, float] = {}
-        total: Floats = np.zeros(len(plans))
+        total: Floats = np.zeros(len(routes))
         played = 0
         for stage in range(self.stages):
-            repeats = max(1, self.boards // len(plans))
-            total = total + self._play(plans, repeats, state, snake, rounds, rng)
+            repeats = max(1, self.boards // len(routes))
+            total = total + self._play(routes, repeats, state, snake, rounds, rng)
             played += repeats
             best = {}
-            for plan, mean in zip(plans, total / played, strict=True):
-                name = ACTIONS[plan.action]
+            for route, mean in zip(routes, total / played, strict=True):
+                name = ACTIONS[route.action]
                 best[name] = max(best.get(name, -np.inf), float(mean))
             values |= best
-            if len(plans) <= 2 or stage == self.stages - 1:
+            if len(routes) <= 2 or stage == self.stages - 1:
                 break
-            keep = np.argsort(-total, kind="stable")[: (len(plans) + 1) // 2]
-            plans, total = [plans[i] for i in keep], total[keep]
+            keep = np.argsort(-total, kind="stable")[: (len(routes) + 1) // 2]
+            routes, total = [routes[i] for i in keep], total[keep]
         # an action that was given up isn't better than those that went on, whatever its few boards said
         ceiling = min(best.values())
         return {name: best.get(name, min(value, ceiling)) for name, value in values.items()}
 
     def _play(
-        self, plans: list[Plan], repeats: int, state: SnakeState, snake: int, rounds: int, rng: np.random.Generator
+        self,
+        routes: list[FoodRoute],
+        repeats: int,
+        state: SnakeState,
+        snake: int,
+        rounds: int,
+        rng: np.random.Generator,
     ) -> Floats:
-        """(plans,) the sum of ``repeats`` returns of every plan."""
-        first = np.array([plan.action for plan in plans])
-        targets = np.full((len(plans), self.depth), NO_TARGET)
-        for row, plan in enumerate(plans):
-            targets[row, : len(plan.targets)] = self.rollouts.inner[list(plan.targets)]
-        returns = self.rollouts.play(state, snake, first, targets, repeats, rounds, rng)
+        """(routes,) the sum of ``repeats`` returns of every route."""
+        first = np.array([route.action for route in routes])
+        targets = np.full((len(routes), self.depth), NO_TARGET)
+        for row, route in enumerate(routes):
+            targets[row, : len(route.targets)] = self.simulation.inner[list(route.targets)]
+        returns = self.simulation.play(state, snake, first, targets, repeats, rounds, rng)
         total: Floats = returns.sum(axis=1)
         return total
 
-    # ---------------------------------------------------------------- plans
+    # ---------------------------------------------------------------- routes
 
-    def _plans(self, state: SnakeState, snake: int, rounds: int) -> list[Plan]:
-        """The most promising plans; every action that isn't certain death has one with targets and one without."""
+    def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
+        """The most promising routes; every action that isn't certain death has one with targets and one without."""
         bodies = {cell for other in state.snakes for cell in other}
         head = state.snakes[snake][0]
-        needed: list[Plan] = []
-        others: list[Plan] = []
+        needed: list[FoodRoute] = []
+        others: list[FoodRoute] = []
         for index, action in enumerate(ACTIONS):
             cell = self._moves[action][head]
             if cell == OFF_BOARD or cell in bodies:
                 continue
-            plans = sorted(self._plans_after(index, cell, state, rounds), key=lambda plan: -plan.estimate)
-            needed += [Plan(index, (), 0.0), *plans[:1]]
-            others += plans[1:]
-        others.sort(key=lambda plan: -plan.estimate)
-        return needed + others[: max(0, self.num_plans - len(needed))]
+            routes = sorted(self._routes_after(index, cell, state, rounds), key=lambda route: -route.estimate)
+            needed += [FoodRoute(index, (), 0.0), *routes[:1]]
+            others += routes[1:]
+        others.sort(key=lambda route: -route.estimate)
+        return needed + others[: max(0, self.num_routes - len(needed))]
 
-    def _plans_after(self, action: int, cell: int, state: SnakeState, rounds: int) -> list[Plan]:
+    def _routes_after(self, action: int, cell: int, state: SnakeState, rounds: int) -> list[FoodRoute]:
         """Every order of visiting some of the food near ``cell`` that ends within the horizon."""
         config, width = self.game.config, self.game.config.width
         worth: dict[int, float] = {}
@@ -176,7 +182,7 @@ class SnakeSearch:
             return abs(a // width - b // width) + abs(a % width - b % width)
 
         near = sorted((food for food in worth if food != cell), key=lambda food: distance(cell, food))[: self.nearest]
-        plans = []
+        routes = []
         for length in range(1, self.depth + 1):
             for targets in permutations(near, length):
                 time, at, estimate = 1, cell, 0.0
@@ -185,5 +191,5 @@ class SnakeSearch:
                     at = target
                     estimate += worth[target] * (1 + self.early * (rounds - time))
                 if time <= rounds:
-                    plans.append(Plan(action, targets, estimate))
-        return plans
+                    routes.append(FoodRoute(action, targets, estimate))
+        return routes

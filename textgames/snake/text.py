@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from textgames.grid_text import coordinates_of, grid_rows
+from textgames.grid_text import board_line, coordinates_of, grid_rows
 from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
 
 ValueT = TypeVar("ValueT")
@@ -91,9 +91,7 @@ class SnakeText:
             ("a banana", config.num_bananas, config.banana_reward),
             ("a fire", config.num_fires, config.fire_reward),
         )
-        self._header = f"Board: {config.width} wide, {config.height} high."
-        if coordinates or axes:
-            self._header += " (0, 0) is the bottom left corner, X grows right, Y grows up."
+        self._header = board_line(config.width, config.height)
         # (what stands before the list, its place among the foods of the state) of every kind of food that there is
         self._lists = tuple(
             (f"\n{name} ({worth:+g} each): ", field) for field, (name, _, number, worth) in enumerate(kinds) if number
@@ -112,7 +110,11 @@ class SnakeText:
             if number
         ]
         key = ", ".join([*heads, f"{BODY} body", *food, f"{EMPTY} empty"])
-        return f"\nGrid ({key}{'; rows are Y, columns are X' if self.axes else ''}):\n"
+        if self.axes:
+            key += "; rows are Y, columns are X"
+        elif not self.coordinates:  # nothing else would tell which row is Y = 0
+            key += "; the top row has the largest Y"
+        return f"\nGrid ({key}):\n"
 
     # ---------------------------------------------------------------- observation
 
