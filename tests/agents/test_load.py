@@ -8,8 +8,7 @@ import pytest
 import agents
 from agents import LanguageAgentPolicy, ResponseCache, load, load_agent
 from agents.models.openai import MissingAPIKeyError
-from agents.policy import AsyncLanguageAgentPolicy
-from agents.turn import Policy
+from agents.turn import Policy, is_served
 
 SERVER = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -72,7 +71,7 @@ def test_a_served_model_takes_all_its_options(tmp_path, monkeypatch):
         max_retries=1,
         send_seed=True,
     )
-    assert type(policy) is AsyncLanguageAgentPolicy
+    assert is_served(policy)
     assert policy.name == "openai:some/model:v1"
     assert policy.model.name == "some/model:v1"
     assert (policy.decoding.temperature, policy.decoding.top_p, policy.decoding.max_tokens) == (0.0, 1.0, 9)
