@@ -1,47 +1,51 @@
 """From what a person writes (``"planner"``, ``"openai:gpt-4o-mini"``, ``"my_agents:Mine"``) to a player.
 
-``spec, options -> Policy``. Options are one flat set, so that a command can hand all of its own to every agent: each
-agent takes those that concern it. A name that concerns no agent at all is a mistake and is refused.
+``spec, options -> Policy``. A command hands the same options to all of its agents and each takes those that concern it:
+the options of a player are the parameters of the class or function that makes it. A name that is an option of no agent
+at all is a mistake and is refused.
 """
 
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
+from agents.models.cache import ResponseCache, cached
+from agents.models.provider import find_model, options_of, providers
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
 from textgames.names import did_you_mean
 
 ENTRY_POINT_GROUP = "textbench.agents"
 """Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``."""
 
+
+class Baseline(NamedTuple):
+    """A player without a language model.
+
+    Attributes:
+        path: ``"module:Class"``; it is only imported to play.
+        description: what it does, in one line.
+        options: the parameters of the class.
+    """
+
+    path: str
+    description: str
+    options: tuple[str, ...] = ()
+
+
 BASELINES = {
-    "random": "agents.baselines.random:RandomPlayer",
-    "greedy": "agents.baselines.search:GreedyPlayer",
-    "planner": "agents.baselines.search:PlannerPlayer",
-    "human": "agents.baselines.human:HumanPlayer",
+    "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
+    "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
+    "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact on Frozen Lake, look-ahead on Snake"),
+    "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
 }
-EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
-"""The models that ship with the package, where the installed version has them."""
-
-EMBEDDED_ALIASES = {"tiny-msgrpo": "tiny-msgrpo-frozen-lake"}
-"""Other specs for them: the post-trained model, without saying on what, is the one of the paper's headline game."""
-
-_EMBEDDED_FOLDER = Path(__file__).parent / "tiny" / "weights"
-_DECODING = ("temperature", "top_p", "max_tokens", "stop")
-_PROMPT = ("mode", "history", "prompts", "system")
-_POLICY = (*_DECODING, *_PROMPT, "prompt_map", "decoding", "name", "cache")
-_OPENAI = (
-    *("base_url", "api_key", "timeout", "max_retries", "omit"),
-    *("max_tokens_field", "send_seed", "extra_body", "headers"),
-)
-_TRANSFORMERS = ("dtype", "device", "revision", "adapter", "trust_remote_code", "max_batch_tokens")
-_VLLM = ("chat", "engine")
-OPTIONS = (*_POLICY, *_OPENAI, *_TRANSFORMERS, *_VLLM, "seed")
-"""Every option that some agent takes."""
 
 
 def load_agent(spec: str, **options: Any) -> Policy:
@@ -53,147 +57,136 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``random``, ``greedy``, ``planner``, ``human``;
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
               (``tiny-msgrpo`` is the first of the two that are post-trained);
-            - ``hf:PATH_OR_REPO``: a causal model in Hugging Face format, run here;
-            - ``openai:MODEL``: a model behind an OpenAI-compatible server;
-            - ``vllm:PATH_OR_REPO``: a model run here by vLLM;
+            - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``: a language
+              model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
             - a name that an installed package has registered under ``textbench.agents``.
-        **options: those that don't concern the agent are ignored.
+        **options: those that don't concern the agent are ignored, and so are those that are ``None``.
 
-            - of every language model: ``temperature top_p max_tokens stop`` (or ``decoding``, a
-              :class:`~agents.models.base.Decoding`), ``mode history prompts system`` (or ``prompt_map``, a
-              :class:`~agents.prompt.PromptMap`; ``prompts`` is a file), ``name``, ``cache`` (a file, or a
-              :class:`~agents.models.cache.ResponseCache`);
-            - of ``openai:``: those of :class:`~agents.models.openai.OpenAIModel`;
-            - of ``hf:``: those of ``TransformersModel.from_pretrained``;
-            - of ``vllm:``: ``chat``, and ``engine``, a dictionary of engine arguments;
-            - of ``random``: ``seed``.
+            - of every language model: see :func:`language_agent`;
+            - of one provider's models: see its class, such as :class:`~agents.models.openai.OpenAIModel`;
+            - of ``random``: ``seed``;
+            - of your own class or function: whatever it takes by name.
 
     Raises:
         ValueError: no such agent, or an option with a wrong value; the message names what exists.
         TypeError: an option that no agent has, or an object that isn't a policy.
         ModuleNotFoundError: the agent needs a package that isn't installed; the message has the command.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(
-                f"no agent has an option {name!r}{did_you_mean(name, OPTIONS)}; there are {', '.join(OPTIONS)}"
-            )
-    kind, separator, rest = spec.partition(":")
-    if spec in BASELINES:
-        return _baseline(spec, options)
-    if spec in EMBEDDED or spec in EMBEDDED_ALIASES:
-        return _embedded(EMBEDDED_ALIASES.get(spec, spec), options)
-    if separator and kind in _MODELS:
-        if not rest:
-            raise ValueError(f"{spec!r} names no model; write {kind}:{_EXAMPLES[kind]}")
-        return _language_agent(_MODELS[kind](rest, options), spec, options)
-    if (registered := _registered().get(spec)) is not None:
-        return _as_policy(_import_entry_point(registered), spec, options)
-    if separator:
-        return _as_policy(_import_attribute(kind, rest, spec), spec, options)
-    raise ValueError(_unknown(spec))
+    given = {name: value for name, value in options.items() if value is not None}
+    found = find_model(spec)
+    if found is None:
+        player = _player(spec)
+        own = options_of(player) if callable(player) else ()
+        _refuse_unknown(options, own)
+        return _as_policy(player, spec, given)
+    _refuse_unknown(options)
+    provider, name = found
+    if "mode" not in given and (mode := provider.trained_mode(name, **_those(given, provider.trained_mode))):
+        given["mode"] = mode
+    model = provider.make(name, **_those(given, provider.make))
+    given.setdefault("name", spec if ":" in spec else name)
+    return language_agent(model, **_those(given, language_agent))
 
 
-def embedded_agents() -> tuple[str, ...]:
-    """The specs of the models that this installed version ships."""
-    return tuple(name for name in EMBEDDED if (_EMBEDDED_FOLDER / name / "config.json").is_file())
+def language_agent(
+    model: LanguageModel | AsyncLanguageModel,
+    *,
+    name: str | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    max_tokens: int | None = None,
+    stop: Sequence[str] | None = None,
+    decoding: Decoding | None = None,
+    mode: str | None = None,
+    history: int | None = None,
+    prompts: str | Path | None = None,
+    system: str | None = None,
+    prompt_map: PromptMap | None = None,
+    cache: str | Path | ResponseCache | None = None,
+) -> LanguageAgentPolicy:
+    """A language model as a player.
 
-
-def _unknown(spec: str) -> str:
-    names = (*BASELINES, *EMBEDDED, *_registered())
-    forms = ", ".join([*(f"{kind}:{example}" for kind, example in _EXAMPLES.items()), "my_module:MyAgent"])
-    return f"unknown agent {spec!r}{did_you_mean(spec, names)}; there are {', '.join(names)}, and {forms}"
-
-
-# ---------------------------------------------------------------- language models
-
-
-def _language_agent(model: Any, spec: str, options: Mapping[str, Any]) -> Policy:
-    from agents.models.base import Decoding
-    from agents.models.cache import ResponseCache, cached
-    from agents.policy import LanguageAgentPolicy
-
-    cache = options.get("cache")
+    Args:
+        model: in this process or behind a server.
+        name: what results call the player.
+        temperature: see :class:`~agents.models.base.Decoding`, as for ``top_p``, ``max_tokens`` and ``stop``.
+        top_p: likewise.
+        max_tokens: likewise.
+        stop: likewise.
+        decoding: all four at once, in their place.
+        mode: the response mode, as in :class:`~agents.prompt.PromptMap`.
+        history: how many of the last turns the prompt repeats.
+        prompts: a file with the wording of the prompts.
+        system: the system message, in place of the wording's own.
+        prompt_map: the whole prompt map, in place of these four.
+        cache: a file of responses that may be used again, or the cache itself.
+    """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
-    decoding = options.get("decoding")
     if decoding is None:
-        decoding = Decoding(**{name: options[name] for name in _DECODING if options.get(name) is not None})
-    policy: Policy = LanguageAgentPolicy(model, _prompt_map(options), decoding, options.get("name") or spec)
-    return policy
+        settings: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
+        decoding = Decoding(**{name: value for name, value in settings.items() if value is not None})
+    if prompt_map is None:
+        texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
+        texts = texts if system is None else replace(texts, system=system)
+        prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
+    return LanguageAgentPolicy(model, prompt_map, decoding, name)
 
 
-def _prompt_map(options: Mapping[str, Any]) -> Any:
-    from dataclasses import replace
-
-    from agents.prompt import PromptMap, PromptTexts
-
-    if options.get("prompt_map") is not None:
-        return options["prompt_map"]
-    prompts = options.get("prompts")
-    texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
-    if options.get("system") is not None:
-        texts = replace(texts, system=options["system"])
-    settings = {"mode": options.get("mode"), "history_turns": options.get("history")}
-    return PromptMap(texts=texts, **{name: value for name, value in settings.items() if value is not None})
+# ---------------------------------------------------------------- options
 
 
-def _some(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: options[name] for name in names if options.get(name) is not None}
+def _those(options: Mapping[str, Any], make: Callable[..., Any]) -> dict[str, Any]:
+    """Those of the options that concern what makes a model; the model itself is its first parameter."""
+    own = options_of(make, arguments=1)
+    return {name: value for name, value in options.items() if name in own}
 
 
-def _openai(model: str, options: Mapping[str, Any]) -> Any:
-    from agents.models.openai import OpenAIModel
-
-    return OpenAIModel(model, **_some(options, _OPENAI))
-
-
-def _transformers(path_or_repo: str, options: Mapping[str, Any]) -> Any:
-    from agents.models.local.transformers import TransformersModel
-
-    return TransformersModel.from_pretrained(path_or_repo, **_some(options, _TRANSFORMERS))
+def known_options() -> tuple[str, ...]:
+    """Every option that some agent takes."""
+    names = [*options_of(language_agent, arguments=1)]
+    names += [name for provider in providers().values() for name in provider.options]
+    return tuple(dict.fromkeys([*names, *(name for one in BASELINES.values() for name in one.options)]))
 
 
-def _vllm(path_or_repo: str, options: Mapping[str, Any]) -> Any:
-    from agents.models.vllm import VLLMModel
-
-    return VLLMModel(path_or_repo, chat=options.get("chat"), **(options.get("engine") or {}))
-
-
-_MODELS: dict[str, Callable[[str, Mapping[str, Any]], Any]] = {"hf": _transformers, "openai": _openai, "vllm": _vllm}
-_EXAMPLES = {"hf": "Qwen/Qwen2.5-0.5B-Instruct", "openai": "gpt-4o-mini", "vllm": "Qwen/Qwen2.5-3B-Instruct"}
+def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None:
+    known = (*known_options(), *own)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"no agent has an option {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
 
 
-def _embedded(name: str, options: Mapping[str, Any]) -> Policy:
-    if name not in embedded_agents():
-        there = ", ".join(embedded_agents()) or "none"
-        raise ValueError(
-            f"the embedded model {name!r} isn't in this version of textbench (it ships: {there}); "
-            "play a model of your own with hf:PATH_OR_REPO, or one of " + ", ".join(BASELINES)
-        )
-    model = _transformers(str(_EMBEDDED_FOLDER / name), options)
-    model.name = name  # not the folder that this machine has it in
-    return _language_agent(model, name, options)
+# ---------------------------------------------------------------- players that aren't language models
 
 
-# ---------------------------------------------------------------- other agents
-
-
-def _baseline(name: str, options: Mapping[str, Any]) -> Policy:
-    module, _, attribute = BASELINES[name].partition(":")
-    return _as_policy(getattr(importlib.import_module(module), attribute), name, options)
-
-
-def _registered() -> dict[str, EntryPoint]:
+def registered_agents() -> dict[str, EntryPoint]:
+    """The agents that installed packages add, by name."""
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _import_entry_point(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"the registered agent {entry.name!r} ({entry.value}) can't be imported: {error}") from error
+def _player(spec: str) -> Any:
+    """What a spec names: a policy, or a class or function that makes one."""
+    module, separator, attribute = spec.partition(":")
+    if spec in BASELINES:
+        module, _, attribute = BASELINES[spec].path.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    if (entry := registered_agents().get(spec)) is not None:
+        try:
+            return entry.load()
+        except (ImportError, AttributeError) as error:
+            raise ValueError(f"the registered agent {spec!r} ({entry.value}) can't be imported: {error}") from error
+    if separator:
+        return _import_attribute(module, attribute, spec)
+    raise ValueError(_unknown(spec))
+
+
+def _unknown(spec: str) -> str:
+    known = providers()
+    names = [*BASELINES, *(name for provider in known.values() for name in provider.models), *registered_agents()]
+    forms = [f"{name}:{provider.example}" for name, provider in known.items() if not provider.models]
+    near = did_you_mean(spec, names)
+    return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {', '.join(forms)}, my_module:MyAgent"
 
 
 def _import_attribute(module: str, attribute: str, spec: str) -> Any:
@@ -238,9 +231,9 @@ def _import_file(path: Path) -> Any:
 
 
 def _as_policy(found: Any, spec: str, options: Mapping[str, Any]) -> Policy:
-    """A policy, from itself or from a class or function that makes one (with the options that it takes by name)."""
+    """A policy, from itself or from a class or function that makes one."""
     if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
-        found = _make(found, spec, {name: value for name, value in options.items() if value is not None})
+        found = _make(found, spec, options)
     if not isinstance(found, Policy):
         raise TypeError(
             f"{spec!r} is a {type(found).__name__} and no policy: a policy has a name and "
@@ -250,13 +243,12 @@ def _as_policy(found: Any, spec: str, options: Mapping[str, Any]) -> Policy:
 
 
 def _make(factory: Callable[..., Any], spec: str, options: Mapping[str, Any]) -> Any:
-    """Call a user's class or function with those of the options that it takes by name."""
+    """Call a user's class or function with those of the options that it takes by name, or all if it takes any."""
     try:
         signature = inspect.signature(factory)
     except ValueError:  # some built-in types have none
         return factory()
-    parameters = signature.parameters.values()
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
         options = {name: value for name, value in options.items() if name in signature.parameters}
     try:
         signature.bind(**options)

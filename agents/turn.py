@@ -6,7 +6,7 @@ these two types, and they are all that a policy and the loop that plays it know 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
     from textgames.tsmg import TSMG
@@ -112,8 +112,16 @@ class Policy(Protocol):
 
 @runtime_checkable
 class AsyncPolicy(Policy, Protocol):
-    """A player whose model is a server: requests are answered one by one, many at a time."""
+    """A player that can be asked for one request at a time, many at once: the usual form where its model is a server.
+
+    A policy that has both methods, but gains from whole batches, says so with an attribute ``served = False``.
+    """
 
     async def act_async(self, request: "TurnRequest | str") -> Turn:
         """The :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
         ...
+
+
+def is_served(policy: Policy) -> TypeGuard[AsyncPolicy]:
+    """Whether the loop asks this policy request by request, each episode at its own pace."""
+    return isinstance(policy, AsyncPolicy) and bool(getattr(policy, "served", True))

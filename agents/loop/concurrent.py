@@ -7,7 +7,7 @@ while the consumer writes to disk, and it works inside a notebook, whose own eve
 import asyncio
 import gc
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.live import EnvironmentPool, LiveEpisode
-from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest
+from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
+from agents.turn import Policy, Turn, TurnRequest, is_served
 
 _COLLECTOR_THRESHOLD = 10_000
 """New container objects before a collection; Python's own default is 700."""
@@ -25,7 +25,7 @@ Ask = Callable[[TurnRequest], Coroutine[Any, Any, Turn]]
 
 
 def concurrent_rollout(
-    policies: Mapping[str, Policy],
+    policies: Policies,
     tasks: Iterator[EpisodeTask],
     max_concurrency: int,
     deadline: float | None,
@@ -55,11 +55,11 @@ def concurrent_rollout(
 class _LoopThread:
     """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
 
-    def __init__(self, policies: Mapping[str, Policy]) -> None:
+    def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        self._players = {id(policy): policy for policy in policies.values()}
+        self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {
-            key: policy.act_async if isinstance(policy, AsyncPolicy) else _Batcher(policy).ask
+            key: policy.act_async if is_served(policy) else _Batcher(policy).ask
             for key, policy in self._players.items()
         }
         self._pool = EnvironmentPool()

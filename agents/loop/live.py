@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from textgames.parallel import TextParallelEnv
 
 
+Policies = Policy | Mapping[str, Policy]
+"""Who plays: one policy for all players, or ``{player: policy}``."""
+
+
+def all_policies(policies: Policies) -> list[Policy]:
+    """Every policy that plays; one that has several seats may come several times."""
+    return list(policies.values()) if isinstance(policies, Mapping) else [policies]
+
+
 class EnvironmentPool:
     """Environments by what they were made from, to play one episode after the other in.
 
@@ -47,23 +56,24 @@ class LiveEpisode:
 
     Args:
         task: what to play.
-        policies: ``{player: policy}``, all players of the game in it.
+        policies: one for all players of the game, or ``{player: policy}`` with all players in it.
         pool: where its environment comes from and goes back to.
 
     Raises:
         ValueError: a player without a policy.
     """
 
-    def __init__(self, task: EpisodeTask, policies: Mapping[str, Policy], pool: EnvironmentPool) -> None:
+    def __init__(self, task: EpisodeTask, policies: Policies, pool: EnvironmentPool) -> None:
         self.task, self._pool = task, pool
         self._env = env = pool.take(task)
         players = env.possible_agents
-        if missing := [player for player in players if player not in policies]:
+        by_player = policies if isinstance(policies, Mapping) else dict.fromkeys(players, policies)
+        if missing := [player for player in players if player not in by_player]:
             raise ValueError(
                 f"no policy for {', '.join(missing)} of {task.scenario!r}: policies has "
-                f"{', '.join(policies) or 'nobody'}; give one policy for all players, or one for each"
+                f"{', '.join(by_player) or 'nobody'}; give one policy for all players, or one for each"
             )
-        self.policies = {player: policies[player] for player in players}
+        self.policies = {player: by_player[player] for player in players}
         self._index = {player: index for index, player in enumerate(players)}
         self._instructions = {player: env.instructions(player) for player in players}
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}

@@ -1,15 +1,15 @@
 """The loop for players of this process: all live episodes advance together, so that a model sees large batches."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import monotonic
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.loop.live import EnvironmentPool, LiveEpisode, Policies
 from agents.turn import Policy, Turn, TurnRequest
 
 
 def lock_step_rollout(
-    policies: Mapping[str, Policy],
+    policies: Policies,
     tasks: Iterator[EpisodeTask],
     max_concurrency: int,
     deadline: float | None,

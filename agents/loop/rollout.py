@@ -4,19 +4,20 @@
 fine-tuner's rollouts are both this one function.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.concurrent import concurrent_rollout
+from agents.loop.live import Policies, all_policies
 from agents.loop.lock_step import lock_step_rollout
-from agents.turn import AsyncPolicy, Policy
+from agents.turn import Policy, is_served
 
 DEFAULT_CONCURRENCY = 64
 
 
 def rollout(
-    policies: Policy | Mapping[str, Policy],
+    policies: Policies,
     tasks: Iterable[EpisodeTask],
     *,
     max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -31,7 +32,8 @@ def rollout(
     Args:
         policies: one policy for all players, or ``{player: policy}``. With policies that are all synchronous, live
             episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
-            as they end; an :class:`~agents.turn.AsyncPolicy` is asked request by request, each episode at its own pace.
+            as they end; one whose model is a server (:func:`~agents.turn.is_served`) is asked request by request, each
+            episode at its own pace.
         tasks: consumed lazily, one at a time.
         max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
             episode's place is given to the next task only when the consumer has come back for more, so what was
@@ -52,31 +54,12 @@ def rollout(
         raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, or None, got {timeout!r}")
-    by_player = policies if isinstance(policies, Mapping) else _Everyone(policies)
-    if any(getattr(policy, "sequential", False) for policy in by_player.values()):
-        max_concurrency = 1
-    deadline = None if timeout is None else monotonic() + timeout
-    served = any(isinstance(policy, AsyncPolicy) for policy in by_player.values())
-    play = concurrent_rollout if served else lock_step_rollout
-    return play(by_player, iter(tasks), max_concurrency, deadline, on_step)
-
-
-class _Everyone(Mapping[str, Policy]):
-    """One policy for all players, whatever they are called."""
-
-    def __init__(self, policy: Policy) -> None:
+    players = all_policies(policies)
+    for policy in players:
         if not isinstance(policy, Policy):
             raise TypeError(f"a policy has a name and act(), got {type(policy).__name__}; see agents.load_agent")
-        self._policy = policy
-
-    def __getitem__(self, player: str) -> Policy:
-        return self._policy
-
-    def __contains__(self, player: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("*",))
-
-    def __len__(self) -> int:
-        return 1
+    if any(getattr(policy, "sequential", False) for policy in players):
+        max_concurrency = 1
+    deadline = None if timeout is None else monotonic() + timeout
+    play = concurrent_rollout if any(map(is_served, players)) else lock_step_rollout
+    return play(policies, iter(tasks), max_concurrency, deadline, on_step)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.chat_answers import BadAnswerError, read_completion
+from agents.models.provider import Provider
 from agents.models.secrets import Endpoint, Redactor
 from agents.turn import Prompt
 
@@ -273,3 +274,18 @@ def _message(error: Any) -> str:
         if error.status_code == 400 and f"'{name}'" in text:
             return f"{text} (omit=[{name!r}] in the agent's options leaves it out)"
     return text
+
+
+def _missing() -> str | None:
+    """Whether there is neither a key nor a server of the user's own."""
+    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
+        return None
+    return "a key (export OPENAI_API_KEY=...) or a server of your own (--base-url http://127.0.0.1:8000/v1)"
+
+
+PROVIDER = Provider(
+    OpenAIModel,
+    description="a model behind an OpenAI-compatible server",
+    example="gpt-4o-mini",
+    missing=_missing,
+)

@@ -3,13 +3,15 @@
 Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from agents.extras import install_command
+from agents.extras import install_command, missing_packages
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
+from agents.models.local.card import trained_mode
+from agents.models.provider import Provider
 from agents.prompt import as_text
 from agents.turn import FinishReason, Prompt, Usage
 
@@ -114,3 +116,18 @@ def _completion(output: Any, seconds: float) -> Completion:
         usage=Usage(len(prompt_ids), len(token_ids)),
         seconds=seconds,
     )
+
+
+def _load(path_or_repo: str, *, chat: bool | None = None, engine: Mapping[str, Any] | None = None) -> VLLMModel:
+    """The options are those of :class:`VLLMModel`, the engine's arguments as one dictionary."""
+    return VLLMModel(path_or_repo, chat=chat, **(engine or {}))
+
+
+PROVIDER = Provider(
+    _load,
+    description="a model in a vLLM engine, on a GPU",
+    example="Qwen/Qwen2.5-3B-Instruct",
+    takes="PATH_OR_REPO",
+    missing=lambda: missing_packages("vllm", extra="vllm"),
+    trained_mode=trained_mode,
+)

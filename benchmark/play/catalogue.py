@@ -1,12 +1,9 @@
 """Which kinds of agents there are, and what each needs before it can run here."""
 
-import os
-from importlib.metadata import entry_points
 from typing import NamedTuple
 
-from agents.extras import missing_packages
-from agents.load import ENTRY_POINT_GROUP
-from benchmark.play.players import embedded_models
+from agents.load import BASELINES, registered_agents
+from agents.models.provider import Provider, providers
 
 
 class AgentKind(NamedTuple):
@@ -26,32 +23,14 @@ class AgentKind(NamedTuple):
 def agent_kinds() -> list[AgentKind]:
     """Every kind of agent, those that need nothing first."""
     return [
-        AgentKind("random", "any legal action, uniformly"),
-        AgentKind("greedy", "one step ahead"),
-        AgentKind("planner", "search: exact on Frozen Lake, look-ahead on Snake"),
-        AgentKind("human", "a person at this terminal: textbench play SCENARIO"),
-        *_embedded(),
-        AgentKind(
-            "hf:PATH_OR_REPO",
-            "a Hugging Face model in this process",
-            missing_packages("torch", "transformers", extra="local"),
-        ),
-        AgentKind("openai:MODEL", "a model behind an OpenAI-compatible server", _needs_server()),
-        AgentKind("vllm:PATH_OR_REPO", "a model in a vLLM engine, on a GPU", missing_packages("vllm", extra="vllm")),
+        *(AgentKind(name, baseline.description) for name, baseline in BASELINES.items()),
+        *(kind for name, provider in providers().items() for kind in _kinds_of(name, provider)),
         AgentKind("MODULE:ATTRIBUTE", "a policy of your own, importable from here"),
-        *(AgentKind(point.name, f"from {point.value}") for point in entry_points(group=ENTRY_POINT_GROUP)),
+        *(AgentKind(name, f"from {entry.value}") for name, entry in registered_agents().items()),
     ]
 
 
-def _embedded() -> list[AgentKind]:
-    names = embedded_models() or ["tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake"]
-    missing = missing_packages("torch", "transformers", extra="local")
-    if missing is None and not embedded_models():
-        missing = "not shipped with this version"
-    return [AgentKind(name, "a very small language model that ships with textbench", missing) for name in names]
-
-
-def _needs_server() -> str | None:
-    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
-        return None
-    return "a key (export OPENAI_API_KEY=...) or a server of your own (--base-url http://127.0.0.1:8000/v1)"
+def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
+    """The models that a provider knows by themselves, or else its form ``NAME:MODEL``."""
+    specs = [spec for spec, model in provider.models.items() if spec == model] or [f"{name}:{provider.takes}"]
+    return [AgentKind(spec, provider.description, provider.missing()) for spec in specs]

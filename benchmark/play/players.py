@@ -141,10 +141,6 @@ def default_agents() -> list[str]:
 
 def embedded_models() -> list[str]:
     """The specs of the models that ship with the package and can run here."""
-    from importlib.util import find_spec
+    from agents.models.embedded import PROVIDER, embedded_agents
 
-    if find_spec("torch") is None or find_spec("transformers") is None:
-        return []
-    from agents.load import embedded_agents
-
-    return list(embedded_agents())
+    return [] if PROVIDER.missing() else list(embedded_agents())

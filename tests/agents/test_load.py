@@ -6,10 +6,10 @@ import sys
 import pytest
 
 import agents
-from agents import LanguageAgentPolicy, ResponseCache, load, load_agent
+from agents import LanguageAgentPolicy, ResponseCache, load_agent
+from agents.models import embedded
 from agents.models.openai import MissingAPIKeyError
-from agents.policy import AsyncLanguageAgentPolicy
-from agents.turn import Policy
+from agents.turn import Policy, is_served
 
 SERVER = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -72,7 +72,7 @@ def test_a_served_model_takes_all_its_options(tmp_path, monkeypatch):
         max_retries=1,
         send_seed=True,
     )
-    assert type(policy) is AsyncLanguageAgentPolicy
+    assert is_served(policy)
     assert policy.name == "openai:some/model:v1"
     assert policy.model.name == "some/model:v1"
     assert (policy.decoding.temperature, policy.decoding.top_p, policy.decoding.max_tokens) == (0.0, 1.0, 9)
@@ -184,13 +184,13 @@ def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
 
 
 def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):
-    monkeypatch.setattr(load, "_EMBEDDED_FOLDER", tmp_path)
-    assert load.embedded_agents() == ()
+    monkeypatch.setattr(embedded, "FOLDER", tmp_path)
+    assert embedded.embedded_agents() == ()
     with pytest.raises(ValueError, match=r"'tiny' isn't in this version of textbench \(it ships: none\)"):
         load_agent("tiny")
     (tmp_path / "tiny-msgrpo-snake").mkdir()
     (tmp_path / "tiny-msgrpo-snake" / "config.json").write_text("{}")
-    assert load.embedded_agents() == ("tiny-msgrpo-snake",)
+    assert embedded.embedded_agents() == ("tiny-msgrpo-snake",)
     with pytest.raises(
         ValueError, match=r"'tiny-msgrpo-frozen-lake' isn't in this version .*\(it ships: tiny-msgrpo-snake\)"
     ):

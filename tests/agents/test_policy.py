@@ -8,8 +8,7 @@ import pytest
 
 from agents import Completion, Decoding, LanguageAgentPolicy, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
 from agents.models.scripted import ScriptExhaustedError
-from agents.policy import AsyncLanguageAgentPolicy
-from agents.turn import AsyncPolicy, Policy
+from agents.turn import AsyncPolicy, Policy, is_served
 
 
 class Server:
@@ -90,27 +89,45 @@ def test_a_scripted_model_says_when_it_runs_out():
         ScriptedModel("up")
 
 
-def test_a_model_behind_a_server_makes_an_async_policy():
+def test_one_class_for_both_kinds_of_models():
     served = LanguageAgentPolicy(Server())
-    local = LanguageAgentPolicy(ScriptedModel(["x"]))
-    assert type(served) is AsyncLanguageAgentPolicy
+    local = LanguageAgentPolicy(ScriptedModel(["x", "y"]))
+    assert type(served) is type(local) is LanguageAgentPolicy
     assert isinstance(served, AsyncPolicy)
     assert isinstance(local, Policy)
-    assert not isinstance(local, AsyncPolicy)
-    with pytest.raises(TypeError, match="generate_async"):
-        AsyncLanguageAgentPolicy(ScriptedModel(["x"]))
+    assert (is_served(served), is_served(local)) == (True, False)
+    assert asyncio.run(local.act_async("obs")).response == "x"
 
 
-def test_act_of_an_async_policy_keeps_the_order_and_its_limit():
+def test_who_is_asked_request_by_request():
+    class Plain:
+        name = "plain"
+
+        def act(self, requests):
+            return [Turn("up") for _ in requests]
+
+    class Own(Plain):
+        async def act_async(self, request):
+            return Turn("up")
+
+    class Batched(Own):
+        served = False
+
+    assert [is_served(policy) for policy in (Plain(), Own(), Batched())] == [False, True, False]
+
+
+def test_act_with_a_server_keeps_the_order_and_its_limit():
     server = Server()
-    policy = AsyncLanguageAgentPolicy(server, max_concurrency=2)
+    policy = LanguageAgentPolicy(server, max_concurrency=2)
     turns = policy.act([TurnRequest("obs", seed=(seed,)) for seed in range(5)])
     assert [turn.response for turn in turns] == ["(0,) obs", "(1,) obs", "(2,) obs", "", "(4,) obs"]
     assert [turn.error for turn in turns] == [None, None, None, "status 500", None]
     assert (server.peak, server.closed) == (2, 1)
+    with pytest.raises(ValueError, match="max_concurrency is a whole number of at least 1, got 0"):
+        LanguageAgentPolicy(server, max_concurrency=0)
 
 
-def test_act_of_an_async_policy_inside_a_running_loop():
+def test_act_with_a_server_inside_a_running_loop():
     async def notebook_cell():
         policy = LanguageAgentPolicy(Server())
         with pytest.raises(ValueError, match="from the model"):
@@ -133,7 +150,7 @@ def test_settings_are_plain_data():
 
 def test_policies_travel_between_processes():
     policy = pickle.loads(pickle.dumps(LanguageAgentPolicy(Server(), name="p")))
-    assert type(policy) is AsyncLanguageAgentPolicy
+    assert is_served(policy)
     assert policy.name == "p"
 
 

@@ -22,7 +22,7 @@ def trained_mode(path_or_repo: str) -> str | None:
     Raises:
         ValueError: the card isn't one.
     """
-    file = Path(path_or_repo) / CARD_NAME
+    file = Path(path_or_repo).expanduser() / CARD_NAME
     try:
         mode = json.loads(file.read_text(encoding="utf-8"))["mode"]
     except (FileNotFoundError, NotADirectoryError):

@@ -32,6 +32,9 @@ def load_model(
     elif folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    offline = not Path(base).is_dir() and not _hub_answers()
+    if offline:  # what was downloaded before still loads
+        options["local_files_only"] = True
     bars = transformers.utils.logging.is_progress_bar_enabled()
     if folder.is_dir():  # bars for what takes a moment only stand in the way
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -44,6 +47,11 @@ def load_model(
             raise
         raise ValueError(f"{source} is not a causal language model: its type is {config.model_type!r}") from error
     except OSError as error:
+        if offline:
+            raise ValueError(
+                f"{base!r} isn't among the models downloaded before, and the Hugging Face hub can't be reached from "
+                "here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
+            ) from None
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
     finally:
         if bars:
@@ -51,6 +59,17 @@ def load_model(
     if adapter is not None:
         model = _with_adapter(model, adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=5)
+    except Exception:  # noqa: BLE001 - of the transport, which is another one in every version of huggingface_hub
+        return False
+    return True
 
 
 def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str, Any]) -> Any:

@@ -110,6 +110,7 @@ class TransformersModel:
         adapter: str | Path | None = None,
         trust_remote_code: bool = False,
         max_batch_tokens: int | None = None,
+        name: str | None = None,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
@@ -122,6 +123,7 @@ class TransformersModel:
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
             max_batch_tokens: see the class.
+            name: see the class.
 
         Raises:
             ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.
@@ -145,7 +147,8 @@ class TransformersModel:
         identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
             identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
-        made = cls(model, tokenizer, name=str(path_or_repo), max_batch_tokens=max_batch_tokens, identity=identity)
+        name = name or str(path_or_repo)
+        made = cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens, identity=identity)
         if plain is not None:
             made._load = lambda: load()[0]
         return made

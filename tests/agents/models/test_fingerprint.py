@@ -45,14 +45,14 @@ def test_a_folder_says_its_digest_and_the_hub_its_commit(tmp_path: Path) -> None
 
 def test_a_cache_does_not_answer_for_a_model_that_was_trained_on(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from agents.load import _EMBEDDED_FOLDER
     from agents.models.base import Decoding
     from agents.models.cache import ResponseCache, cached
+    from agents.models.embedded import FOLDER
     from agents.models.local.transformers import TransformersModel
     from agents.turn import Message
 
     folder = tmp_path / "model"
-    shutil.copytree(_EMBEDDED_FOLDER / "tiny", folder)
+    shutil.copytree(FOLDER / "tiny", folder)
     cache = ResponseCache(tmp_path / "cache.sqlite")
 
     def answer() -> object:

@@ -7,8 +7,8 @@ import pytest
 
 import agents
 from agents import EpisodeTask, PromptMap, TurnRequest, load_agent
-from agents.load import embedded_agents
 from agents.loop.rollout import rollout
+from agents.models.embedded import embedded_agents
 from agents.prompt import as_text
 from textgames.scenarios import SCENARIOS
 

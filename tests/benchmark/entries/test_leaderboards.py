@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.load import EMBEDDED
+from agents.models.embedded import EMBEDDED
 from agents.models.fingerprint import weights_fingerprint
 from benchmark.entries.validation import validate
 from benchmark.runs.folder import RunFolder

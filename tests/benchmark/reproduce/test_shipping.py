@@ -97,7 +97,7 @@ def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment:
 
 
 def test_all_embedded_agents_ship() -> None:
-    from agents.load import embedded_agents
+    from agents.models.embedded import embedded_agents
 
     assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
 

@@ -13,8 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from agents.load import EMBEDDED  # noqa: E402
 from agents.models.base import Decoding  # noqa: E402
+from agents.models.embedded import EMBEDDED  # noqa: E402
 from agents.models.local.llama_forward import LlamaWeights, read_weights, why_not  # noqa: E402
 from agents.models.local.loading import load_model  # noqa: E402
 from agents.models.local.plain_llama import read_plain_llama  # noqa: E402

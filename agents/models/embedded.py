@@ -1,0 +1,61 @@
+"""The very small models that ship with the package: ``tiny`` and what MS-GRPO made of it. A spec is just their name."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.models.hf import missing as missing_packages_of_hf
+from agents.models.local.card import trained_mode
+from agents.models.provider import Provider
+
+if TYPE_CHECKING:
+    from agents.models.local.transformers import TransformersModel
+
+EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
+"""Their names, where the installed version has them."""
+
+FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
+
+
+def embedded_agents() -> tuple[str, ...]:
+    """The specs of the models that this installed version ships."""
+    return tuple(name for name in EMBEDDED if (FOLDER / name / "config.json").is_file())
+
+
+def load(
+    name: str,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    adapter: str | None = None,
+    max_batch_tokens: int | None = None,
+) -> "TransformersModel":
+    """Load an embedded model; the options are those of ``TransformersModel.from_pretrained``.
+
+    Raises:
+        ValueError: this version doesn't ship it.
+    """
+    if name not in embedded_agents():
+        raise ValueError(
+            f"the embedded model {name!r} isn't in this version of textbench (it ships: "
+            f"{', '.join(embedded_agents()) or 'none'}); play a model of your own with hf:PATH_OR_REPO"
+        )
+    from agents.models.local.transformers import TransformersModel
+
+    return TransformersModel.from_pretrained(
+        FOLDER / name, dtype=dtype, device=device, adapter=adapter, max_batch_tokens=max_batch_tokens, name=name
+    )
+
+
+def _missing() -> str | None:
+    return missing_packages_of_hf() or (None if embedded_agents() else "not shipped with this version")
+
+
+PROVIDER = Provider(
+    load,
+    description="a very small language model that ships with textbench",
+    example="tiny",
+    # the post-trained model, without saying on what, is the one of the paper's headline game
+    models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
+    missing=_missing,
+    trained_mode=lambda name: trained_mode(str(FOLDER / name)),
+)

@@ -1,0 +1,54 @@
+"""The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
+
+from typing import TYPE_CHECKING
+
+from agents.extras import missing_packages
+from agents.models.local.card import trained_mode
+from agents.models.provider import Provider
+
+if TYPE_CHECKING:
+    from agents.models.local.transformers import TransformersModel
+
+
+def load(
+    path_or_repo: str,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    revision: str | None = None,
+    adapter: str | None = None,
+    trust_remote_code: bool = False,
+    max_batch_tokens: int | None = None,
+) -> "TransformersModel":
+    """Load a model; the options are those of ``TransformersModel.from_pretrained``, which needs torch."""
+    from agents.models.local.transformers import TransformersModel
+
+    return TransformersModel.from_pretrained(
+        path_or_repo,
+        dtype=dtype,
+        device=device,
+        revision=revision,
+        adapter=adapter,
+        trust_remote_code=trust_remote_code,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+def mode_of(path_or_repo: str, *, adapter: str | None = None) -> str | None:
+    """The response mode that the weights were trained in; an adapter's goes before that of the model below it."""
+    return (None if adapter is None else trained_mode(adapter)) or trained_mode(path_or_repo)
+
+
+def missing() -> str | None:
+    """The packages that local models need and don't find here, with the command."""
+    return missing_packages("torch", "transformers", extra="local")
+
+
+PROVIDER = Provider(
+    load,
+    description="a Hugging Face model in this process",
+    example="Qwen/Qwen2.5-0.5B-Instruct",
+    takes="PATH_OR_REPO",
+    missing=missing,
+    trained_mode=mode_of,
+)

@@ -1,0 +1,157 @@
+"""A provider of one's own: one class and one registered name, and everything else knows it."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents import Completion, LanguageAgentPolicy, load_agent
+from agents.load import known_options
+from agents.models import provider
+from agents.models.base import Decoding
+from agents.models.local.card import write_card
+from agents.models.provider import Provider, find_model, providers, register_provider
+from agents.turn import Prompt
+from benchmark.play.catalogue import agent_kinds
+
+ROOT = Path(__file__).parents[3]
+
+
+class Echo:
+    """A model that repeats itself.
+
+    Args:
+        name: what it says.
+        times: how often.
+    """
+
+    def __init__(self, name: str, *, times: int = 1) -> None:
+        self.name = name
+        self.times = times
+
+    def generate(self, prompts: list[Prompt], decoding: Decoding, seeds: list[tuple[int, ...]]) -> list[Completion]:
+        return [Completion(self.name * self.times) for _ in prompts]
+
+
+ECHO = Provider(Echo, "says what it is called", example="up", missing=lambda: None)
+
+
+@pytest.fixture
+def echo() -> Iterator[None]:
+    register_provider("echo", ECHO)
+    yield
+    provider._PROVIDERS.pop("echo")
+
+
+def test_a_registered_provider_is_known_everywhere(echo: None) -> None:
+    policy = load_agent("echo:up", times=2, temperature=0.0, timeout=3.0)
+    assert (policy.name, policy.act(["obs"])[0].response) == ("echo:up", "upup")
+    assert "times" in known_options()
+    with pytest.raises(TypeError, match=r"no agent has an option 'tims' \(did you mean 'times'\?\)"):
+        load_agent("random", tims=2)
+    with pytest.raises(ValueError, match="'echo:' names no model; write echo:up"):
+        load_agent("echo:")
+    with pytest.raises(ValueError, match=r"unknown agent 'ehco'.*echo:up"):
+        load_agent("ehco")
+    assert ("echo:MODEL", "says what it is called", None) in agent_kinds()
+
+
+def test_options_are_a_providers_own(echo: None) -> None:
+    policy = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", times=2)  # another agent's, and ignored
+    assert policy.name == "openai:m"
+    assert "base_url" in providers()["openai"].options
+    assert "base_url" not in providers()["hf"].options
+
+
+def test_a_name_is_given_once(echo: None) -> None:
+    register_provider("echo", ECHO)  # the same line run again
+    with pytest.raises(ValueError, match="there is a provider 'echo' already"):
+        register_provider("echo", replace(ECHO, example="down"))
+    with pytest.raises(ValueError, match="one word, as in NAME:MODEL, got 'my echo'"):
+        register_provider("my echo", ECHO)
+
+
+def test_providers_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loud_models.py").write_text(
+        "from tests.agents.models.test_provider import Echo\n"
+        "from agents.models.provider import Provider\n"
+        "LOUD = Provider(Echo, 'loud', example='UP')\n"
+        "NUMBER = 3\n"
+    )
+    folder = tmp_path / "loud_models-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: loud-models\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[textbench.providers]\nloud = loud_models:LOUD\nbroken = loud_models:NOBODY\nnumber = loud_models:NUMBER\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(ROOT)
+    assert load_agent("loud:up", times=3).act(["obs"])[0].response == "upupup"
+    kinds = {kind.spec: kind for kind in agent_kinds()}
+    assert kinds["loud:MODEL"].missing is None
+    assert "can't be imported" in (kinds["broken:MODEL"].missing or "")  # and the others play on
+    with pytest.raises(ValueError, match="the registered provider 'broken' doesn't work: loud_models:NOBODY can't be"):
+        load_agent("broken:x")
+    with pytest.raises(ValueError, match=r"loud_models:NUMBER is a int and no agents\.models\.provider\.Provider"):
+        load_agent("number:x")
+
+
+def test_every_provider_here_says_what_a_person_needs() -> None:
+    for name, one in providers().items():
+        assert one.description, name
+        found = find_model(f"{name}:{one.example}")
+        assert found == (one, one.example)
+        assert one.options
+        for option in one.options:
+            assert re.fullmatch(r"[a-z_]+", option)
+
+
+def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
+    code = (
+        "import sys; from benchmark.play.catalogue import agent_kinds; from agents.load import known_options\n"
+        "agent_kinds(), known_options()\n"
+        "print([m for m in ('torch', 'transformers', 'openai', 'vllm', 'rich') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert out == "[]\n"
+
+
+# ---------------------------------------------------------------- how a trained model wants to be asked
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> str:
+    transformers = pytest.importorskip("transformers")
+    from tests.agents.models.local.test_transformers import make_tokenizer
+
+    tokenizer = make_tokenizer()
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = transformers.LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=4096, **sizes)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    write_card(tmp_path, mode="direct")
+    return str(tmp_path)
+
+
+def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained: str) -> None:
+    policy = load_agent(f"hf:{trained}", max_tokens=2)
+    assert isinstance(policy, LanguageAgentPolicy)
+    assert policy.prompt_map.mode == "direct"
+    assert policy.act(["obs"])[0].finish_reason == "length"
+    assert "mode='think'" in repr(load_agent(f"hf:{trained}", mode="think"))  # what a person says goes first
+    (Path(trained) / "textbench.json").unlink()
+    assert "mode='think'" in repr(load_agent(f"hf:{trained}"))
+
+
+def test_an_adapters_mode_goes_before_its_base_models(tmp_path: Path) -> None:
+    for name, mode in (("base", "think"), ("adapter", "direct")):
+        (tmp_path / name).mkdir()
+        write_card(tmp_path / name, mode=mode)
+    mode_of = providers()["hf"].trained_mode
+    assert mode_of(str(tmp_path / "base")) == "think"
+    assert mode_of(str(tmp_path / "base"), adapter=str(tmp_path / "adapter")) == "direct"
+    assert mode_of("org/some-model") is None
