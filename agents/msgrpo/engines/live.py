@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.base import Completion, Decoding
+from agents.models.local.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.turn import Prompt
 
@@ -80,8 +81,7 @@ class CopyEngine(LiveEngine):
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
         from transformers import AutoModelForCausalLM
 
-        unwrapped = getattr(model, "get_base_model", None)
-        base: Any = model if unwrapped is None else unwrapped()
+        base = unwrap(model)
         parameter = next(base.parameters())
         with torch.device(parameter.device):
             attention = base.config._attn_implementation
@@ -104,11 +104,10 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
     The model itself is not changed (merging and unmerging in place would leave rounding behind).
     """
-    unwrapped = getattr(model, "get_base_model", None)
-    if unwrapped is None:
+    base = unwrap(model)
+    if base is model:
         yield from ((name, parameter.detach()) for name, parameter in model.named_parameters())
         return
-    base = unwrapped()
     layers = {name: module for name, module in base.named_modules() if hasattr(module, "get_delta_weight")}
     for name, parameter in base.named_parameters():
         owner, _, kind = name.rpartition(".")
