@@ -188,6 +188,11 @@ def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor,
     window = getattr(config, "sliding_window", None)
     if window and getattr(config, "use_sliding_window", True) and longest > window:
         return f"its attention slides over {window} tokens and rows may have {longest}"
+    # branches of a tree would run into each other in layers that read tokens in order; on a few tokens of an untrained
+    # model that can't be told from rounding, so these models are known by what they say of themselves
+    kinds = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
+    if kinds or getattr(scorer.causal_lm, "_is_stateful", False):
+        return f"not all of its layers are attention ({', '.join(sorted(kinds)) or 'it keeps a state'})"
     if not _agrees(scorer, rows, _tree_batches(rows), wanted):
         return "it ignores 4-dimensional masks or positions"
     return ""
