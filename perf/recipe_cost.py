@@ -10,7 +10,7 @@ import argparse
 from dataclasses import dataclass
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.errors import ConfigError
 from textgames import SCENARIOS
 
 

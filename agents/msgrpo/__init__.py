@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agents.extras import install_command
+from agents.msgrpo.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.advantages import episode_return, group_advantages
 from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
-from agents.msgrpo.run.config import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.errors import ConfigError
 
 if TYPE_CHECKING:
     from agents.msgrpo.learner.loss import policy_loss
@@ -26,6 +26,7 @@ __all__ = [
     "policy_loss",
     "sample_episodes",
     "sampled_advantages",
+    "training_config_schema",
 ]
 
 _NEED_TORCH = {"policy_loss": "agents.msgrpo.learner.loss", "MSGRPOTrainer": "agents.msgrpo.trainer"}

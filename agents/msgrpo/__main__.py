@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import agents
-from agents.msgrpo.run.config import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError, RolloutError, TrainingDivergedError, UnusableModelError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,9 +63,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
-    from agents.msgrpo.learner.scorer import UnusableModelError
-    from agents.msgrpo.trainer import MSGRPOTrainer, TrainingDivergedError
-    from agents.msgrpo.trajectories import RolloutError
+    from agents.msgrpo.trainer import MSGRPOTrainer
 
     try:
         model, tokenizer = load(config)

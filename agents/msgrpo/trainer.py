@@ -32,14 +32,15 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.advantages import group_advantages
 from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
-from agents.msgrpo.learner.scorer import TokenScorer, UnusableModelError, choose_ways
+from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import (
-    DivergenceError,
     Learner,
     TrainingRow,
     UpdateStats,
@@ -47,10 +48,8 @@ from agents.msgrpo.learner.update import (
     make_optimizer,
 )
 from agents.msgrpo.run import checkpoint as checkpoints
-from agents.msgrpo.run.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
 from agents.msgrpo.run.interrupt import uninterrupted
-from agents.msgrpo.run.options import ConfigError
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.trajectories import (
     Game,
@@ -69,10 +68,6 @@ from agents.prompt import PromptMap
 
 Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 """An evaluation from outside: policy, game, number of episodes -> complete episodes."""
-
-
-class TrainingDivergedError(RuntimeError):
-    """Training was stopped by a NaN or an exploding gradient; the message has the iteration, the place and advice."""
 
 
 class MSGRPOTrainer:

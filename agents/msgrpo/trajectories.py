@@ -10,22 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.episode import Episode, EpisodeTask
+from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.advantages import Floats, episode_return
 from agents.msgrpo.credit.draw import Ints
+from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.learner.packing import TokenRow
 from agents.msgrpo.learner.update import TrainingRow
-from agents.msgrpo.run.config import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
 from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest
 from textgames import TRAINING_SEEDS, Scenario, game_of
 
 Game = Scenario | str
 """What to train or evaluate on: a scenario, a scenario's name or an environment id."""
-
-
-class RolloutError(RuntimeError):
-    """The engine failed in the middle of an iteration."""
 
 
 class Trajectory(NamedTuple):

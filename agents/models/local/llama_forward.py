@@ -16,15 +16,15 @@ Shapes: ``T`` packed tokens, ``H`` query heads, ``K`` key-value heads, ``G = H /
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
 from torch import Tensor, nn
 
-from agents.models.local.linear import linear
-
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _FIXED_ROPE = ("default", "linear", "llama3", "yarn")  # others change with the length of the sequence
+_ROPE_TABLES: WeakKeyDictionary[nn.Module, tuple[Tensor, Tensor]] = WeakKeyDictionary()
 _FUSE_BELOW_BYTES = 256 * 2**20  # above, copying the weights costs more than the operations that it saves
 
 
@@ -184,25 +184,25 @@ def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
 
 
 def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines of every position that the model has, from the model's own rotary module; kept on it."""
+    """Cosines and signed sines of every position that the model has, from the model's own rotary module; kept."""
     weight = inner.model.embed_tokens.weight
-    kept = getattr(inner.model.rotary_emb, "_textbench_tables", None)
+    kept = _ROPE_TABLES.get(inner.model.rotary_emb)
     if kept is not None and kept[0].device == weight.device and kept[0].dtype == weight.dtype:
-        return kept  # type: ignore[no-any-return]
+        return kept
     # not inference tensors even if made while sampling: training needs them too
     with torch.inference_mode(False), torch.no_grad():
         positions = torch.arange(inner.config.max_position_embeddings, device=weight.device)
         cos, sin = inner.model.rotary_emb(weight, positions[None])
     half = sin.shape[-1] // 2
     tables = cos[0].contiguous(), torch.cat((-sin[0, :, :half], sin[0, :, half:]), dim=-1).contiguous()
-    inner.model.rotary_emb._textbench_tables = tables
+    _ROPE_TABLES[inner.model.rotary_emb] = tables
     return tables
 
 
 def _apply(maps: tuple[Linear, ...], x: Tensor) -> Tensor:
     if len(maps) == 1:
-        return linear(x, *maps[0])
-    return torch.cat([linear(x, *m) for m in maps], dim=-1)
+        return F.linear(x, *maps[0])
+    return torch.cat([F.linear(x, *m) for m in maps], dim=-1)
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -238,15 +238,15 @@ def hidden_states(
         seen = attend(index, q, k, qkv[:, heads + kv_heads :])
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
-        x = x + linear(seen, *layer.out)
+        x = x + F.linear(seen, *layer.out)
         gate, up = _apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
-        x = x + linear(F.silu(gate) * up, *layer.down)
+        x = x + F.linear(F.silu(gate) * up, *layer.down)
     return F.rms_norm(x, width, weights.norm, eps)
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
     """Next-token logits ``(T, vocabulary)`` of final hidden states ``(T, hidden)``."""
-    return linear(hidden, *weights.head)
+    return F.linear(hidden, *weights.head)
 
 
 class Packing:

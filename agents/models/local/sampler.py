@@ -7,7 +7,7 @@ changes a token only if its uniform number lies within about 1e-6 of a boundary.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -15,9 +15,42 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.models.base import Decoding
-from agents.models.local.decoder import Decoder, TokenIds
+
+TokenIds = tuple[int, ...]
 
 _COMPACT_AT = 0.75  # rows that finished are dropped from the caches once they are a quarter; copying costs about a step
+
+
+class Batch(Protocol):
+    """Rows that are being continued, with what their tokens so far have left in caches."""
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""
+        ...
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows alone, in this order, so that no time is spent on those that are finished."""
+        ...
+
+
+class Decoder(Protocol):
+    """Next-token logits for batches of growing sequences: the part of generation that knows about caches."""
+
+    def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple[Batch, Tensor]:
+        """Read the prompts.
+
+        Args:
+            prompts: distinct, none empty.
+            rows: for every row of the batch, the index of its prompt.
+
+        Returns:
+            The batch, and the logits ``(rows, vocabulary)`` of every row's first token.
+        """
+        ...
+
+    def bytes_per_token(self) -> int:
+        """Memory of one token of one row in the caches."""
+        ...
 
 
 class Sampled(NamedTuple):
@@ -157,7 +190,7 @@ def sample(
     logprobs = np.zeros((count, longest), np.float32)
     lengths, stopped = np.zeros(count, np.intp), np.zeros(count, bool)
     limit = np.array(limits)
-    logits = decoder.start(list(number), which)
+    batch, logits = decoder.start(list(number), which)
     draws = torch.from_numpy(uniforms(seeds, longest)).to(logits.device)
     rows = np.arange(count)  # what stands in the decoder's rows
     live = np.ones(count, bool)  # of those, which still go on
@@ -173,9 +206,9 @@ def sample(
             break
         if live.sum() <= _COMPACT_AT * len(rows):
             keep = torch.from_numpy(np.flatnonzero(live)).to(logits.device)
-            decoder.keep(keep)
+            batch.keep(keep)
             tokens, rows, live = tokens.index_select(0, keep), rows[live], np.ones(len(keep), bool)
-        logits = decoder.step(tokens)
+        logits = batch.step(tokens)
     return [
         Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
         for row, scores, n, end in zip(ids, logprobs, lengths, stopped, strict=True)

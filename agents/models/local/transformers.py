@@ -35,10 +35,11 @@ except ModuleNotFoundError as error:
 
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import weights_identity
-from agents.models.local.decoder import LeanDecoder, TokenIds, make_decoder
+from agents.models.local.generic_decoder import GenericDecoder
+from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.plain_llama import read_plain_llama
-from agents.models.local.sampler import Sampled, StopCheck, sample
+from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.turn import Prompt, Usage
 
 _CPU_CACHE_BYTES = 2**30
@@ -149,9 +150,19 @@ class TransformersModel:
             identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
         name = name or str(path_or_repo)
         made = cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens, identity=identity)
+        made.check()
         if plain is not None:
             made._load = lambda: load()[0]
         return made
+
+    def check(self) -> None:
+        """See that the model can be sampled here.
+
+        Raises:
+            ValueError: it can't; the message says why, and what works.
+        """
+        if isinstance(self.decoder, GenericDecoder):
+            self.decoder.check()
 
     @property
     def model(self) -> Any:
@@ -334,6 +345,11 @@ class TransformersModel:
                 widest = len(prompts[row]) + limits[row]
             batches[-1].append(row)
         return batches
+
+
+def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
+    """The fastest decoder that covers the model; ``lean=False`` takes the generic one."""
+    return LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
 
 
 def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ whether draws are with replacement; without is the default here, and the others 
 import numpy as np
 import numpy.typing as npt
 
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

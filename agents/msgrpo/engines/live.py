@@ -11,8 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.base import Completion, Decoding
+from agents.models.local.lean_decoder import LeanDecoder
+from agents.models.local.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.errors import UnusableModelError
 from agents.turn import Prompt
+from textgames.names import did_you_mean
 
 
 @runtime_checkable
@@ -47,6 +51,10 @@ class LiveEngine:
 
     def __init__(self, model: nn.Module, tokenizer: Any) -> None:
         self._model = TransformersModel(model, tokenizer)
+        try:
+            self._model.check()
+        except ValueError as error:
+            raise UnusableModelError(str(error)) from error
         self.name = self._model.name
 
     def generate(
@@ -64,9 +72,8 @@ class LiveEngine:
         Reusing them changes the rounding of log-probabilities, so what a run does would depend on what was sampled
         before, and a resumed run would not be equal to the last bit.
         """
-        forget = getattr(self._model.decoder, "forget", None)
-        if forget is not None:
-            forget()
+        if isinstance(self._model.decoder, LeanDecoder):
+            self._model.decoder.forget()
 
 
 class CopyEngine(LiveEngine):
@@ -80,8 +87,7 @@ class CopyEngine(LiveEngine):
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
         from transformers import AutoModelForCausalLM
 
-        unwrapped = getattr(model, "get_base_model", None)
-        base: Any = model if unwrapped is None else unwrapped()
+        base = unwrap(model)
         parameter = next(base.parameters())
         with torch.device(parameter.device):
             attention = base.config._attn_implementation
@@ -91,11 +97,22 @@ class CopyEngine(LiveEngine):
         self._parameters = dict(twin.named_parameters())
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
-        """Copy them in."""
+        """Copy them in.
+
+        Raises:
+            ValueError: a name that the copy doesn't have, or none for a parameter of it: old weights would play on.
+        """
+        missing = dict(self._parameters)
         with torch.no_grad():
             for name, tensor in weights:
-                if name in self._parameters:
-                    self._parameters[name].copy_(tensor)
+                if name not in self._parameters:
+                    raise ValueError(
+                        f"the copy that is sampled from has no parameter {name!r}{did_you_mean(name, self._parameters)}"
+                    )
+                self._parameters[name].copy_(tensor)
+                missing.pop(name, None)
+        if missing:
+            raise ValueError(f"no new weights came for {', '.join(missing)}: the copy would be sampled with old ones")
 
 
 @torch.no_grad()
@@ -104,11 +121,10 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
     The model itself is not changed (merging and unmerging in place would leave rounding behind).
     """
-    unwrapped = getattr(model, "get_base_model", None)
-    if unwrapped is None:
+    base = unwrap(model)
+    if base is model:
         yield from ((name, parameter.detach()) for name, parameter in model.named_parameters())
         return
-    base = unwrapped()
     layers = {name: module for name, module in base.named_modules() if hasattr(module, "get_delta_weight")}
     for name, parameter in base.named_parameters():
         owner, _, kind = name.rpartition(".")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.errors import ConfigError
 
 KL_ESTIMATORS = ("k2", "k3")
 NORMALIZERS = ("token", "step", "episode")

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from agents.extras import install_command
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import MicroBatch
-from agents.msgrpo.learner.scorer import TokenScorer, UnusableModelError, score_with
-from agents.msgrpo.run.config import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.learner.scorer import TokenScorer, score_with
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
@@ -166,8 +166,4 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
     """The type of autocast, where the matrix products are in another type than the weights."""
-    if config.dtype == config.param_dtype:
-        return None
-    if config.dtype == "float32":
-        raise ConfigError("dtype = 'float32' with param_dtype = 'bfloat16': accepted for such weights: 'bfloat16'")
-    return torch.bfloat16
+    return None if config.dtype == config.param_dtype else torch.bfloat16

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from agents.models.local.llama_forward import unwrap
+from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.logprobs import head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, TokenRow, pack
 
@@ -20,10 +22,6 @@ LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
 
 TOLERANCE = 5e-3
 """Nats per token that two ways of scoring the same token in float32 may differ by; a wrong mask differs by far more."""
-
-
-class UnusableModelError(ValueError):
-    """A model or tokenizer that can't be trained; the message says why and what would work."""
 
 
 class RowScores(NamedTuple):
@@ -53,8 +51,7 @@ class TokenScorer(nn.Module):
     @property
     def causal_lm(self) -> Any:
         """The transformers model itself, without the adapter's wrapper (its layers hold the adapter)."""
-        unwrapped = getattr(self.model, "get_base_model", None)
-        return self.model if unwrapped is None else unwrapped()
+        return unwrap(self.model)
 
     @property
     def device(self) -> torch.device:
@@ -191,6 +188,11 @@ def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor,
     window = getattr(config, "sliding_window", None)
     if window and getattr(config, "use_sliding_window", True) and longest > window:
         return f"its attention slides over {window} tokens and rows may have {longest}"
+    # branches of a tree would run into each other in layers that read tokens in order; on a few tokens of an untrained
+    # model that can't be told from rounding, so these models are known by what they say of themselves
+    kinds = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
+    if kinds or getattr(scorer.causal_lm, "_is_stateful", False):
+        return f"not all of its layers are attention ({', '.join(sorted(kinds)) or 'it keeps a state'})"
     if not _agrees(scorer, rows, _tree_batches(rows), wanted):
         return "it ignores 4-dimensional masks or positions"
     return ""

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import policy_loss
 from agents.msgrpo.learner.packing import MicroBatch, TokenRow, pack
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
-from agents.msgrpo.run.config import MSGRPOConfig
 
 
 class TrainingRow(NamedTuple):
@@ -29,10 +30,6 @@ class TrainingRow(NamedTuple):
     draw: int
     """Which draw of an episode the step belongs to; an episode drawn twice is in the batch twice."""
     step: int
-
-
-class DivergenceError(RuntimeError):
-    """A NaN or an exploding gradient: the weights have not been touched by it."""
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from agents.files import replacing_folder, sync
-from agents.msgrpo.run.config import MSGRPOConfig
-from agents.msgrpo.run.options import ConfigError
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError
 
 STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
 _NAME = re.compile(r"iteration-(\d{6,})")

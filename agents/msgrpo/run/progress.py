@@ -15,7 +15,7 @@ from rich.table import Table
 from agents.clock import duration
 from agents.episode import Episode
 from agents.extras import install_command
-from agents.msgrpo.run.config import MSGRPOConfig
+from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
 
 SHOWN = (

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.learner.scorer import UnusableModelError
-from agents.msgrpo.trainer import TrainingDivergedError
+from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
 from agents.msgrpo.trajectories import training_tasks
 
 BANDIT = MSGRPOConfig(

@@ -1,6 +1,7 @@
 """The config: what it accepts, what it says when it doesn't, and the way to a file and back."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.run.config import describe
+from agents.msgrpo.config import describe, training_config_schema
 
 
 def test_defaults_are_the_authors_settings() -> None:
@@ -24,8 +25,21 @@ def test_defaults_are_the_authors_settings() -> None:
 
 def test_every_field_is_documented() -> None:
     for about in dataclasses.fields(MSGRPOConfig):
-        assert len(about.metadata["doc"]) > 10, about.name
-        assert "Accepted:" in describe(about.name)
+        documentation, accepted = describe(about.name).split(" Accepted: ")
+        assert len(documentation) > 10, about.name
+        assert len(accepted) > 3, about.name
+
+
+def test_the_schema_says_what_a_file_may_hold() -> None:
+    schema = training_config_schema()
+    assert set(schema["properties"]) == {about.name for about in dataclasses.fields(MSGRPOConfig)}
+    assert schema["additionalProperties"] is False
+    kl = schema["properties"]["kl_estimator"]
+    assert (kl["enum"], kl["default"], kl["section"]) == (["k2", "k3"], "k3", "loss")
+    assert schema["properties"]["group_size"]["minimum"] == 2
+    assert schema["properties"]["temperature"]["exclusiveMinimum"] == 0
+    assert all("\n" not in about["description"] for about in schema["properties"].values())
+    json.dumps(schema)  # plain data
 
 
 def test_config_is_frozen() -> None:
@@ -35,7 +49,9 @@ def test_config_is_frozen() -> None:
 
 @pytest.mark.parametrize("documented", [False, True])
 def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
-    config = MSGRPOConfig(scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c', tensorboard=True)
+    config = MSGRPOConfig(
+        scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c\t\x7f', tensorboard=True
+    )
     path = tmp_path / "run.toml"
     path.write_text(config.to_toml(documented=documented), encoding="utf-8")
     assert MSGRPOConfig.from_toml(path) == config
@@ -55,7 +71,7 @@ def test_flat_files_and_overrides(tmp_path: Path) -> None:
         ({"group_size": 1}, ["group_size", "1", ">= 2"]),
         ({"group_size": 2.5}, ["group_size", "2.5", "an integer"]),
         ({"group_size": True}, ["group_size", "True", "an integer"]),
-        ({"temperature": 0}, ["temperature", "0.0", "> 0"]),
+        ({"temperature": 0}, ["temperature = 0 ", "> 0"]),
         ({"temperature": float("nan")}, ["temperature", "nan"]),
         ({"learning_rate": "fast"}, ["learning_rate", "'fast'", "a number"]),
         ({"learning_rate": float("inf")}, ["learning_rate", "inf"]),
@@ -71,6 +87,8 @@ def test_flat_files_and_overrides(tmp_path: Path) -> None:
         ({"episodes_drawn": 33}, ["episodes_drawn = 33", "32"]),
         ({"old_logprobs": "sampling"}, ["old_logprobs", "minibatches", "recompute"]),
         ({"attention": "flash_attention_2"}, ["packing", "tree", "flash_attention_2"]),
+        ({"group_size": 1, "temperature": 0}, ["group_size = 1", "temperature = 0"]),
+        ({"dtype": "float32", "param_dtype": "bfloat16"}, ["dtype", "param_dtype", "accepted"]),
         ({"scenarios": [1]}, ["scenarios", "list of strings"]),
     ],
 )

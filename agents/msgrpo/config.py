@@ -1,0 +1,156 @@
+"""The configuration of a training run: :class:`MSGRPOConfig`, its TOML files, its ``--set`` overrides, its errors.
+
+A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_toml` does, or hold them flat.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.settings import TrainingSettings
+from textgames.names import did_you_mean, nearest_or_all
+
+
+class MSGRPOConfig(TrainingSettings):
+    """The settings of one run; immutable and checked when made. :class:`TrainingSettings` documents each of them.
+
+    Raises:
+        ConfigError: a value of the wrong type or outside what its field accepts, a name that is no setting, or values
+            that contradict each other.
+    """
+
+    if not TYPE_CHECKING:  # type checkers are to see the fields, which this signature would hide
+
+        def __init__(self, **settings: Any) -> None:
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                raise ConfigError("\n".join(_sentences(error, settings))) from None
+
+    @classmethod
+    def from_mapping(cls, settings: Mapping[str, Any]) -> "MSGRPOConfig":
+        """Make a config from ``{key: value}``, where a value may be a ``{key: value}`` section of the same keys."""
+        flat: dict[str, Any] = {}
+        for key, value in settings.items():
+            if isinstance(value, Mapping) and key not in sections():
+                raise ConfigError(f"[{key}] is not a section; {nearest_or_all(key, sections())}")
+            for name, setting in (value if isinstance(value, Mapping) else {key: value}).items():
+                if name in flat:
+                    raise ConfigError(f"{name} is set twice: {flat[name]!r} and {setting!r}")
+                flat[name] = setting
+        return cls(**flat)
+
+    @classmethod
+    def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
+        """Read a file, then apply ``key=value`` overrides.
+
+        Raises:
+            ConfigError: a file that can't be read or isn't TOML, and everything that the constructor refuses.
+        """
+        try:
+            settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"can't read the config {str(path)!r}: {error.strerror or error}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not a TOML file: {error}") from None
+        return cls.from_mapping(settings).with_overrides(overrides)
+
+    def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
+        """The same settings with ``key=value`` strings applied; values are TOML, quotes around strings optional."""
+        changes: dict[str, Any] = {}
+        for override in overrides:
+            name, equals, text = (part.strip() for part in override.partition("="))
+            if not equals:
+                raise ConfigError(f"--set {override}: expected key=value, for example --set learning_rate=1e-5")
+            if name not in _properties():
+                raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
+            try:
+                changes[name] = tomllib.loads(f"value = {text}")["value"]
+            except tomllib.TOMLDecodeError:
+                changes[name] = text  # a string without its quotes
+        return replace(self, **changes)
+
+    def to_toml(self, *, documented: bool = False) -> str:
+        """The settings as TOML in sections; ``documented`` puts each field's description above it."""
+        lines: list[str] = []
+        for section in sections():
+            lines += ["", f"[{section}]"]
+            for name, about in _properties().items():
+                if about["section"] == section:
+                    lines += [f"# {describe(name)}"] if documented else []
+                    # JSON's values are TOML's as well, but for one control character in strings
+                    value = json.dumps(getattr(self, name), ensure_ascii=False).replace("\x7f", "\\u007F")
+                    lines.append(f"{name} = {value}")
+        return "\n".join(lines[1:]) + "\n"
+
+    def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
+        """``{name: (own value, other's value)}`` of the settings in which two configs differ."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _properties()}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+@cache
+def training_config_schema() -> dict[str, Any]:
+    """The JSON Schema of the settings, flat; ``section`` says in which TOML table a setting stands."""
+    schema = TypeAdapter(TrainingSettings).json_schema()
+    for about in schema["properties"].values():
+        about["description"] = " ".join(about["description"].split())
+    return schema | {"title": "MSGRPOConfig", "$schema": "https://json-schema.org/draft/2020-12/schema"}
+
+
+def sections() -> tuple[str, ...]:
+    """The TOML tables that settings stand in, in order."""
+    return tuple(dict.fromkeys(about["section"] for about in _properties().values()))
+
+
+def describe(name: str) -> str:
+    """A setting's documentation and what it accepts, in one line."""
+    return f"{_properties()[name]['description']} Accepted: {_accepted(name)}."
+
+
+def _properties() -> dict[str, dict[str, Any]]:
+    properties: dict[str, dict[str, Any]] = training_config_schema()["properties"]
+    return properties
+
+
+def _not_a_setting(name: str) -> str:
+    return f"{name} is not a setting; {nearest_or_all(name, _properties())}"
+
+
+_KINDS = {"integer": "an integer", "number": "a number", "string": "a string", "boolean": "true, false"}
+_BOUNDS = {"exclusiveMinimum": ">", "minimum": ">=", "maximum": "<="}
+
+
+def _accepted(name: str) -> str:
+    """What a setting accepts, in words."""
+    about = _properties()[name]
+    if "enum" in about:
+        return ", ".join(about["enum"])
+    if about["type"] == "array":
+        return "a list of strings"
+    bounds = [f"{sign} {about[bound]:g}" for bound, sign in _BOUNDS.items() if bound in about]
+    return " ".join([_KINDS[about["type"]], " and ".join(bounds)]).strip()
+
+
+def _sentences(error: ValidationError, settings: Mapping[str, Any]) -> list[str]:
+    """What pydantic found wrong, each setting once, with its value and what it accepts."""
+    wrong: dict[str, str] = {}
+    for one in error.errors():
+        if not one["loc"]:  # values that are each right and contradict each other
+            wrong[""] = str(one["ctx"]["error"])
+            continue
+        name = str(one["loc"][0])
+        if name not in _properties():
+            wrong[name] = _not_a_setting(name)
+            continue
+        value = settings[name]
+        hint = did_you_mean(value, _properties()[name].get("enum", ())) if isinstance(value, str) else ""
+        wrong[name] = f"{name} = {value!r} can't be used; accepted: {_accepted(name)}{hint}"
+    return list(wrong.values())

@@ -1,0 +1,21 @@
+"""What can go wrong in a training run, by what a person can do about it."""
+
+
+class ConfigError(ValueError):
+    """A setting that can't be used. The message names the setting, its value and what is accepted."""
+
+
+class UnusableModelError(ValueError):
+    """A model or tokenizer that can't be trained. The message says why, and what would work."""
+
+
+class RolloutError(RuntimeError):
+    """The engine failed in the middle of an iteration."""
+
+
+class DivergenceError(RuntimeError):
+    """A loss or gradient was NaN or exploded. The weights have not been touched by it."""
+
+
+class TrainingDivergedError(RuntimeError):
+    """Training was stopped by a divergence. The message has the iteration, the place of the batch and advice."""

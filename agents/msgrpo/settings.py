@@ -1,0 +1,231 @@
+"""Every setting of a training run: its type, its default, what it accepts and what it means.
+
+The defaults are those that the paper's first author published for Qwen2.5-3B-Instruct (arXiv 2508.10839).
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
+
+
+def _as_tuple(value: Any) -> Any:
+    """Let one name stand for a list of one, and take a list as TOML has it."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+
+def setting(section: str, default: Any, **limits: Any) -> Any:
+    """Declare a field that stands in ``[section]`` of a file; the text below a field is its documentation."""
+    return Field(default, json_schema_extra={"section": section}, **limits)
+
+
+@dataclass(
+    frozen=True,
+    kw_only=True,
+    config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True),
+)
+class TrainingSettings:
+    """The fields of :class:`agents.msgrpo.config.MSGRPOConfig`, checked by pydantic when one is made."""
+
+    # ---------------------------------------------------------------- model
+
+    model: str = setting("model", "")
+    """Path or Hugging Face name of the model; for the command line, where no model object is passed."""
+    tokenizer: str = setting("model", "")
+    """Path or name of the tokenizer; empty: the model's own."""
+    dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
+    """Type of the matrix products, of sampling and of activations (autocast)."""
+    param_dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
+    """Type that weights and optimiser state are kept in. At a learning rate of 1e-6 most updates round to nothing
+    in bfloat16: it halves the memory and costs accuracy."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = setting("model", "sdpa")
+    """Attention implementation of transformers. Prefix trees need sdpa or eager."""
+    gradient_checkpointing: bool = setting("model", False)
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    lora_rank: int = setting("model", 0, ge=0)
+    """Rank of the LoRA adapter; 0 trains all weights. With LoRA the reference model is the adapter switched off."""
+    lora_alpha: int = setting("model", 32, ge=1)
+    """LoRA scale: the adapter's output is multiplied by lora_alpha / lora_rank."""
+    lora_targets: Names = setting("model", ("all-linear",))
+    """Names of the modules that get an adapter, or all-linear."""
+    device: str = setting("model", "auto")
+    """Torch device: cpu, cuda, cuda:1, or auto."""
+
+    # ---------------------------------------------------------------- rollout
+
+    scenarios: Names = setting("rollout", ())
+    """Scenario names or environment ids to train on; groups are dealt to them in turn. Empty: the one given to the
+    trainer."""
+    groups: int = setting("rollout", 2, ge=1)
+    """Groups per iteration. The episodes of a group start from the same initial state."""
+    group_size: int = setting("rollout", 16, ge=2)
+    """Episodes in a group."""
+    horizon: int = setting("rollout", 0, ge=0)
+    """Most steps of a training episode; 0: the scenario's own."""
+    temperature: float = setting("rollout", 1.25, gt=0)
+    """Sampling temperature in training. The learner's log-probabilities apply it as well; there is no top-k or
+    top-p."""
+    response_mode: Literal["think", "direct"] = setting("rollout", "think")
+    """What the prompt asks for: reasoning, plan and action, or the action alone."""
+    prompt_file: str = setting("rollout", "")
+    """TOML file with the prompts' wording (PromptMap.from_file); empty: the built-in wording."""
+    max_prompt_tokens: int = setting("rollout", 1500, ge=1)
+    """Longest prompt. A longer one is an error, never cut."""
+    max_response_tokens: int = setting("rollout", 256, ge=1)
+    """Longest response. One that is cut off here is trained on like any other, and the rate is logged."""
+    format_penalty: float = setting("rollout", 1.0, ge=0)
+    """Subtracted from the reward of a step whose response is invalid."""
+    invalid_action: Literal["default", "random", "noop", "terminate"] = setting("rollout", "default")
+    """What an invalid response makes the environment do."""
+    rollout_batch: int = setting("rollout", 0, ge=0)
+    """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
+
+    # ---------------------------------------------------------------- advantages
+
+    discount: float = setting("advantages", 1.0, gt=0, le=1)
+    """Discount per step in an episode's return; 1: the plain sum, as in the paper."""
+    advantage_baseline: Literal["mean", "leave_one_out", "none"] = setting("advantages", "mean")
+    """Subtracted from a return: its group's mean, the mean of the group's other episodes, or nothing."""
+    advantage_scale: Literal["group_std", "batch_std", "none"] = setting("advantages", "group_std")
+    """Divides the difference: the sample standard deviation of the group, that of the whole batch of differences,
+    or 1."""
+    advantage_eps: float = setting("advantages", 1e-6, gt=0)
+    """Added to the standard deviation."""
+
+    # ---------------------------------------------------------------- sampling
+
+    episode_sampling: Literal["aaw", "aaw_replacement", "unbiased", "uniform", "off"] = setting("sampling", "aaw")
+    """How episodes are drawn for the update: |A|-weighted without replacement, with replacement, with replacement
+    and sign(A) * mean|A| in place of A (unbiased), uniformly without replacement, or not at all."""
+    episodes_drawn: int = setting("sampling", 0, ge=0)
+    """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
+    replacement where fewer have an advantage."""
+
+    # ---------------------------------------------------------------- loss
+
+    loss_normalizer: Literal["token", "step", "episode"] = setting("loss", "token")
+    """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
+    batch."""
+    clip_low: float = setting("loss", 0.2, ge=0, le=1)
+    """The ratio is clipped below at 1 - clip_low."""
+    clip_high: float = setting("loss", 0.2, ge=0)
+    """The ratio is clipped above at 1 + clip_high."""
+    kl_coefficient: float = setting("loss", 0.0, ge=0)
+    """beta of the KL term towards the reference model, the model as it was at the start; 0: no reference model is
+    kept."""
+    kl_estimator: Literal["k2", "k3"] = setting("loss", "k3")
+    """Per-token estimate of KL(policy || reference): r - 1 - log r (k3) or (log r)^2 / 2 (k2, whose gradient is the
+    exact one on policy), r = p_ref / p."""
+    entropy_coefficient: float = setting("loss", 0.001)
+    """c_H of the entropy bonus, on the exact entropy of every response token's distribution."""
+    old_logprobs: Literal["auto", "sampling", "recompute"] = setting("loss", "auto")
+    """Where pi_old comes from: the sampler (sampling), a pass of the learner before the update (recompute), or the
+    sampler exactly when the update is one full-batch step by the model that sampled (auto)."""
+
+    # ---------------------------------------------------------------- update
+
+    iterations: int = setting("update", 600, ge=1)
+    """Iterations of the run."""
+    update_passes: int = setting("update", 1, ge=1)
+    """Times that an iteration's drawn episodes are gone through."""
+    minibatches: int = setting("update", 2, ge=1)
+    """Optimiser steps per pass. The steps of all drawn episodes are shuffled over them."""
+    learning_rate: float = setting("update", 1e-6, gt=0)
+    """Peak learning rate of AdamW."""
+    schedule: Literal["constant", "linear", "cosine"] = setting("update", "constant")
+    """Learning rate after the warm-up: constant, or linear / cosine to zero at the last iteration."""
+    warmup: int = setting("update", 0, ge=0)
+    """Iterations over which the learning rate rises linearly from zero."""
+    weight_decay: float = setting("update", 0.01, ge=0)
+    """Decoupled weight decay, on matrices only."""
+    adam_beta1: float = setting("update", 0.9, ge=0, le=0.9999)
+    """AdamW's decay of the first moment."""
+    adam_beta2: float = setting("update", 0.999, ge=0, le=0.99999)
+    """AdamW's decay of the second moment."""
+    adam_eps: float = setting("update", 1e-8, gt=0)
+    """AdamW's epsilon."""
+    max_grad_norm: float = setting("update", 1.0, ge=0)
+    """Gradients are scaled down to this norm; 0: never."""
+    abort_grad_norm: float = setting("update", 1e4, ge=0)
+    """A gradient norm above this stops the run, as a NaN does; 0: never."""
+    packing: Literal["tree", "rows"] = setting("update", "tree")
+    """Shape of a micro-batch: token trees in which equal prefixes are computed once, or length-sorted padded rows.
+    Trees fall back to rows for a model that they don't fit, with a note."""
+    micro_batch_tokens: int = setting("update", 8192, ge=1)
+    """Tokens of one forward and backward pass, padding included; bounds the memory and does not change the
+    gradient."""
+    tree_tokens: int = setting("update", 0, ge=0)
+    """Longest token tree; longer steps get a tree of their own. Attention within a tree is quadratic, so small
+    models want small trees. 0: four times the model's width, between 256 and 4096."""
+    logprob_chunk_tokens: int = setting("update", 1024, ge=1)
+    """Rows of the tokens x vocabulary matrix that exist at once."""
+
+    # ---------------------------------------------------------------- evaluation
+
+    eval_every: int = setting("evaluation", 50, ge=0)
+    """Iterations between evaluations, which also take place before the first and after the last; 0: none."""
+    eval_scenarios: Names = setting("evaluation", ())
+    """Scenarios to evaluate on; empty: those trained on."""
+    eval_episodes: int = setting("evaluation", 50, ge=1)
+    """Episodes per evaluation scenario: episode k has seed first_seed + k."""
+    eval_temperature: float = setting("evaluation", 0.5, ge=0)
+    """Sampling temperature in evaluation; 0: greedy."""
+
+    # ---------------------------------------------------------------- run
+
+    seed: int = setting("run", 0, ge=0)
+    """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""
+    out: str = setting("run", "")
+    """Folder of checkpoints, metrics and samples; empty: nothing is written."""
+    checkpoint_every: int = setting("run", 50, ge=0)
+    """Iterations between checkpoints; the last one is always saved. 0: only that one."""
+    keep_checkpoints: int = setting("run", 1, ge=1)
+    """Checkpoints kept besides the best one."""
+    samples_every: int = setting("run", 10, ge=0)
+    """Iterations between sample episodes written to samples.txt; 0: none."""
+    samples_shown: int = setting("run", 2, ge=1)
+    """Episodes written each time."""
+    tensorboard: bool = setting("run", False)
+    """Also write TensorBoard event files."""
+    threads: int = setting("run", 0, ge=0)
+    """Torch's CPU threads; 0: as they are."""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.episodes_drawn > self.episodes:
+            raise ValueError(
+                f"episodes_drawn = {self.episodes_drawn}: an iteration has groups * group_size = {self.episodes} "
+                f"episodes; accepted: 0 (half of them) to {self.episodes}"
+            )
+        if self.old_logprobs == "sampling" and not self.strictly_on_policy:
+            raise ValueError(
+                f"old_logprobs = 'sampling' with update_passes = {self.update_passes} and minibatches = "
+                f"{self.minibatches}: accepted only with one full-batch step (both 1); otherwise 'auto' or 'recompute'"
+            )
+        if self.packing == "tree" and self.attention == "flash_attention_2":
+            raise ValueError("packing = 'tree' needs attention = 'sdpa' or 'eager', got 'flash_attention_2'")
+        if self.dtype == "float32" and self.param_dtype == "bfloat16":
+            raise ValueError("dtype = 'float32' with param_dtype = 'bfloat16': accepted for such weights: 'bfloat16'")
+        return self
+
+    # ---------------------------------------------------------------- derived
+
+    @property
+    def episodes(self) -> int:
+        """N, the episodes of one iteration."""
+        return self.groups * self.group_size
+
+    @property
+    def draws(self) -> int:
+        """M, the episodes drawn for the update."""
+        return self.episodes_drawn or max(1, self.episodes // 2)
+
+    @property
+    def strictly_on_policy(self) -> bool:
+        """Whether the model that is updated is always exactly the one that sampled."""
+        return self.update_passes == 1 and self.minibatches == 1
