@@ -98,11 +98,11 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
     with pytest.raises(MissingAPIKeyError, match="OPENAI_API_KEY"):
         load_agent("openai:gpt-4o-mini")
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install .*\[vllm\]'):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*\[vllm\]"):
         load_agent("vllm:some/model")
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "agents.models.local.transformers", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install .*\[local\]'):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*\[local\]"):
         load_agent("hf:some/model")
 
 

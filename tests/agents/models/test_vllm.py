@@ -112,7 +112,7 @@ def test_a_model_without_a_chat_template_gets_plain_text(vllm):
 
 def test_a_missing_package_and_a_broken_one(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(ModuleNotFoundError, match=r'isn.t installed: pip install .*\[vllm\]'):
+    with pytest.raises(ModuleNotFoundError, match=r"isn.t installed: pip install .*\[vllm\]"):
         VLLMModel("some/model")
     monkeypatch.delitem(sys.modules, "vllm")
     (tmp_path / "vllm.py").write_text("import surely_not_installed")
