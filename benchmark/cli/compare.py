@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError, unknown_name
     from benchmark.play.session import Output
-    from benchmark.runs.folder import MANIFEST_NAME
+    from benchmark.runs.manifest import MANIFEST_NAME
     from benchmark.score.comparison import compare
     from benchmark.score.results import read_results
     from benchmark.score.scores import rating_rows

@@ -1,15 +1,16 @@
 """Go on with a run that was interrupted, or play its unscored episodes again.
 
-Everything that decides what is played comes from the run's manifest; only how fast, how long and for how much can be
-given anew.
+Everything that decides what is played comes from the run's manifest; how fast, how long and for how much can be given
+anew, and the number of episodes may grow.
 
-example:
+examples:
   textbench resume runs/20260131-235959-1a2b3c --max-cost 20
+  textbench resume runs/20260131-235959-1a2b3c --episodes 100
 """
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.play.options import OPERATING, add_options, read_options
+from benchmark.play.options import OPERATING, add_options, checked_options, read_options
 
 _NAMES = tuple(name for name in OPERATING if name != "out")
 
@@ -19,6 +20,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the run folder")
     add_options(parser, _NAMES)
     parser.add_argument("--base-url", metavar="URL", help="the same server, where its address holds credentials")
+    parser.add_argument("--episodes", metavar="N", help="extend the run to so many episodes per scenario and agent")
+    parser.add_argument("--repair", action="store_true", help="set damaged lines aside and play their episodes again")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -29,6 +32,12 @@ def run(args: Namespace) -> int:
 
     from benchmark.play.session import Output, resume_session
 
+    wanted = {} if args.episodes is None else {"episodes": args.episodes}
     return resume_session(
-        Path(args.folder), read_options(args, names=_NAMES), args.base_url, Output(args.json, args.quiet)
+        Path(args.folder),
+        read_options(args, names=_NAMES),
+        Output(args.json, args.quiet),
+        base_url=args.base_url,
+        repair=args.repair,
+        **checked_options(wanted, {"episodes": "--episodes"}),
     )

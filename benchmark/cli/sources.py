@@ -16,7 +16,7 @@ def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:
     Raises:
         UsageError: nothing is given and there is no run.
     """
-    from benchmark.runs.folder import MANIFEST_NAME
+    from benchmark.runs.manifest import MANIFEST_NAME
 
     if given:
         return [Path(path) for path in given]

@@ -12,7 +12,8 @@ from typing import Any
 
 from agents.files import replacing
 from benchmark.errors import StorageError, UsageError, unknown_name
-from benchmark.runs.folder import ENTRY_KIND, EPISODES_NAME, MANIFEST_NAME, Manifest, RunFolder, write_atomically
+from benchmark.runs.folder import EPISODES_NAME, RunFolder, write_atomically
+from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
 from benchmark.runs.record import Key, parse_line, to_line
 from benchmark.runs.redaction import Redactor

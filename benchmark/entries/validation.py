@@ -1,29 +1,38 @@
 """Checking a leaderboard entry: every episode is played again from its seed and responses, and must come out equal.
 
 Nothing that an entry claims is believed: not its scenarios' settings, not which episodes there are, not one reward.
-What can't be checked by playing is who wrote the responses; for the project's own scripted players that is checked as
-well, by asking them.
+What no replay can show (names, token counts, seconds, prices) must at least be possible, readable, and in agreement
+with the rest of the entry. Who wrote the responses can only be checked for the project's own scripted players, by
+asking them.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from agents.models.base import Decoding
+from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
-from benchmark.errors import UsageError
-from benchmark.runs.folder import ENTRY_KIND, EPISODES_NAME, MANIFEST_NAME, Manifest, RunFolder
-from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, scenario_to_json
+from benchmark.errors import UsageError, shown
+from benchmark.play.options import COUNTING, checked_options
+from benchmark.play.players import AgentSpec
+from benchmark.runs.folder import EPISODES_NAME, RunFolder
+from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
+from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MEASURED, REQUIRED, STEP_KEYS, Key, Record, key_of, observations_digest
-from benchmark.runs.replay import Replay, ReplayError, replay
+from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest, parse_line
+from benchmark.runs.replay import ReplayError, replay
 from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20
 """Reading stops after so many."""
 
-OPTIONAL_STEP_KEYS = {"unreadable", "finish_reason", "tokens"}
 OWN_PLAYERS = ("random", "greedy", "planner")
 """Scripted players whose every response follows from the seed."""
+
+LONGEST_NAME, LONGEST_TEXT = 100, 1000
+"""Characters of an agent's name, and of any other text of a manifest but the prompts."""
 
 
 def validate(path: Path) -> list[str]:
@@ -38,84 +47,141 @@ def validate(path: Path) -> list[str]:
     folder = RunFolder.open(path)
     if folder.manifest["kind"] != ENTRY_KIND:
         raise UsageError(f"{path} is a run, not an entry; make one: textbench submit {path}")
-    Plan.from_manifest(folder.manifest)  # or it can't be read at all
-    problems = []
-    for problem in _problems(folder):
-        problems.append(problem)
-        if len(problems) >= MAX_PROBLEMS:
-            break
-    return problems
-
-
-def _problems(folder: RunFolder) -> Iterator[str]:
-    found = list(manifest_problems(folder.manifest))
-    yield from found
-    if found:
-        return  # without trusted definitions there is nothing to replay against
-    try:
-        yield from _episode_problems(folder)
-    except UsageError as error:  # a line that isn't an episode
-        yield str(error)
+    plan = Plan.from_manifest(folder.manifest)
+    # The episodes are looked at only if the manifest is sound: without trusted definitions there is nothing to replay
+    # against.
+    problems = list(islice(manifest_problems(folder.manifest, plan), MAX_PROBLEMS))
+    problems += [
+        f"{file.name}: is a link, an entry holds its own files"
+        for file in (path / MANIFEST_NAME, folder.episodes_path)
+        if file.is_symlink()
+    ]
+    problems = problems or list(islice(_episode_problems(folder, plan), MAX_PROBLEMS))
+    return problems or list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
 
 
 # ---------------------------------------------------------------- the manifest
 
 
-def manifest_problems(manifest: Manifest) -> Iterator[str]:
+def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
     """What is wrong with an entry's claims about itself."""
-    agents = manifest["agents"]
-    if len(agents) != 1:
+    if len(manifest["agents"]) != 1:
         yield f"{MANIFEST_NAME}: an entry has the card of one agent"
         return
-    card = agents[0]
+    card = manifest["agents"][0]
     if card["name"] != manifest.get("agent"):
-        yield f"{MANIFEST_NAME}: agent is {manifest.get('agent')!r}, its card says {card['name']!r}"
+        yield f"{MANIFEST_NAME}: agent is {shown(manifest.get('agent'))}, its card says {shown(card['name'])}"
         return
-    prompt_map = card["settings"].get("prompt_map")
-    if prompt_map is not None and card["settings"].get("prompt_map_digest") != data_digest(prompt_map):
-        yield f"{MANIFEST_NAME}: prompt_map_digest isn't the digest of the prompt map"
-    yield from _scenario_problems(manifest)
-    yield from _seed_problems(manifest)
+    for problem in (
+        *_text_problems(manifest, ""),
+        *_card_problems(card),
+        *_settings_problems(manifest["settings"], card, plan),
+        *_scenario_problems(manifest["scenarios"]),
+        *_seed_problems(plan, card["name"], manifest["settings"].get("episodes")),
+    ):
+        yield f"{MANIFEST_NAME}: {problem}"
+    strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
+    if strangers:
+        yield f"{MANIFEST_NAME}: prices are given for {shown(strangers[0])}, the entry is of {card['name']!r}"
 
 
-def _scenario_problems(manifest: Manifest) -> Iterator[str]:
+def _text_problems(value: Any, place: str) -> Iterator[str]:
+    """Texts that a reader would see as something else than they are, and numbers that no table can hold."""
+    if isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _text_problems(str(name), f"a key of {place or 'the manifest'}")
+            if name != "prompt_map":  # prompts have many lines, and whatever letters their author wants
+                yield from _text_problems(item, f"{place}.{name}" if place else str(name))
+    elif isinstance(value, str):
+        invisible = next((letter for letter in value if not letter.isprintable()), None)
+        if invisible is not None:
+            yield f"{place} has the invisible character U+{ord(invisible):04X}"
+        if len(value) > LONGEST_TEXT:
+            yield f"{place} has {len(value):,} characters, at most {LONGEST_TEXT:,} are accepted"
+    elif isinstance(value, int | float) and abs(value) > MAX_SEED:
+        yield f"{place} is {shown(value)}, too large for a number of a manifest"
+
+
+def _card_problems(card: dict[str, Any]) -> Iterator[str]:
+    name, spec, settings = card["name"], card["spec"], card["settings"]
+    # Other alphabets have letters that look like these, and some that look like nothing at all.
+    if not (name.isascii() and name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST_NAME):
+        yield (
+            f"the agent's name is {shown(name)}, accepted are 1 to {LONGEST_NAME} letters, digits and signs of ASCII; "
+            "play it under such a name: textbench run --agent NAME=SPEC"
+        )
+    if name.casefold() in OWN_PLAYERS and spec != name:
+        yield f"the agent's name is {name!r}, which is a player of the project, but its spec is {shown(spec)}"
+    prompt_map = settings.get("prompt_map")
+    if prompt_map is not None and settings.get("prompt_map_digest") != data_digest(prompt_map):
+        yield "prompt_map_digest isn't the digest of the prompt map"
+    try:
+        Decoding(
+            **{name: settings[name] for name in ("temperature", "top_p", "max_tokens", "stop") if name in settings}
+        )
+    except (TypeError, ValueError) as error:
+        yield f"the card's settings aren't possible: {error}"
+
+
+def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Plan) -> Iterator[str]:
+    odd = sorted(set(settings) ^ set(COUNTING))
+    if odd:
+        yield f"settings.{odd[0]} is {'missing' if odd[0] in COUNTING else 'unknown'}"
+        return
+    try:
+        checked_options(settings, {name: f"settings.{name}" for name in settings})
+    except UsageError as error:
+        yield str(error)
+        return
+    if settings["seed_offset"] != 0:
+        yield f"settings.seed_offset is {settings['seed_offset']!r}, an entry has 0"
+    for name in ("agents", "scenarios"):
+        if len(set(settings[name])) < len(settings[name]):
+            yield f"settings.{name} has a name twice: {shown(settings[name])}"
+    if AgentSpec(card["name"], card["spec"]) not in map(AgentSpec.parse, settings["agents"]):
+        yield f"settings.agents has no agent {card['name']!r} with the spec {shown(card['spec'])}"
+    for name in plan.scenarios:
+        if name not in settings["scenarios"]:
+            yield f"settings.scenarios lacks {shown(name)}, which has episodes"
+    for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
+        on_card = card["settings"].get("history_turns" if name == "history" else name)
+        # What nobody set is what the agent's kind has by itself; of the built-in kinds' decoding that is known.
+        wanted = settings[name]
+        if wanted is None and card["kind"] in ("openai", "hf", "vllm"):
+            wanted = getattr(Decoding(), name, None)
+        if None not in (on_card, wanted) and on_card != wanted:
+            yield f"settings.{name} gives {wanted!r}, the card says {shown(on_card)}"
+
+
+def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
     for name in PAPER_SCENARIOS:
-        if name not in manifest["scenarios"]:
-            yield f"{MANIFEST_NAME}: scenario {name!r} is missing"
-    for name, claimed in manifest["scenarios"].items():
+        if name not in claimed:
+            yield f"scenario {name!r} is missing"
+    for name, definition in claimed.items():
         if name not in SCENARIOS:
-            yield f"{MANIFEST_NAME}: there is no scenario {name!r}"
+            yield f"there is no scenario {shown(name)}"
             continue
-        for path, ours, theirs in _differences(scenario_to_json(SCENARIOS[name]), claimed, name):
-            yield f"{MANIFEST_NAME}: scenarios.{path} is {theirs!r}, the scenario's is {ours!r}"
+        for path, ours, theirs in _differences(scenario_to_json(SCENARIOS[name]), definition, name):
+            yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
-def _seed_problems(manifest: Manifest) -> Iterator[str]:
-    agent = manifest["agent"]
-    settings = manifest["settings"]
-    for name, wanted in (("seed_offset", 0),):
-        if settings.get(name) != wanted:
-            yield f"{MANIFEST_NAME}: settings.{name} is {settings.get(name)!r}, an entry has {wanted!r}"
-    alone = set()
-    for row in manifest["matchups"]:
-        where = f"{MANIFEST_NAME}: {row['scenario']}"
-        if row["scenario"] not in SCENARIOS:
-            yield f"{where} isn't a scenario"
-            continue
-        if agent not in row["agents"]:
-            yield f"{where}: {agent!r} doesn't play in it"
-        alone |= {row["scenario"]} if row["agents"] == [agent] else set()
-        seeds = list(expand_ranges(row["seeds"]))
-        first = SCENARIOS[row["scenario"]].first_seed
-        if seeds != list(range(first, first + len(seeds))):
-            yield f"{where}: the seeds aren't {first}, {first + 1}, ... without a gap"
+def _seed_problems(plan: Plan, agent: str, episodes: object) -> Iterator[str]:
+    for matchup, seeds in plan.seeds.items():
+        name = matchup.scenario
+        if name not in SCENARIOS:
+            continue  # which has been said
+        if agent not in matchup.agents:
+            yield f"{name}: {agent!r} doesn't play in it"
+        first = SCENARIOS[name].first_seed
+        if list(seeds) != list(range(first, first + len(seeds))):
+            yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
         if len(seeds) < MIN_EPISODES:
-            yield f"{where}: {len(seeds)} episodes, an entry has at least {MIN_EPISODES}"
-        if len(seeds) != settings.get("episodes"):
-            yield f"{where}: {len(seeds)} episodes, settings.episodes is {settings.get('episodes')!r}"
+            yield f"{name}: {len(seeds)} episodes, an entry has at least {MIN_EPISODES}"
+        if len(seeds) != episodes:
+            yield f"{name}: {len(seeds)} episodes, settings.episodes is {shown(episodes)}"
     for name in PAPER_SCENARIOS:
-        if name not in alone:
-            yield f"{MANIFEST_NAME}: no episodes of {name!r}"
+        if (name, (agent,)) not in plan.seeds:
+            yield f"no episodes of {name!r}"
 
 
 def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -130,54 +196,44 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
 # ---------------------------------------------------------------- the episodes
 
 
-def _episode_problems(folder: RunFolder) -> Iterator[str]:
-    content_end = folder.episodes_path.read_bytes()[-1:] if folder.episodes_path.exists() else b""
-    if content_end != b"\n":
-        yield (
-            f"{EPISODES_NAME}: the last line isn't finished" if content_end else f"{EPISODES_NAME} is missing or empty"
-        )
+def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
+    if not folder.episodes_path.is_file() or not folder.episodes_path.stat().st_size:
+        yield f"{EPISODES_NAME} is missing or empty"
         return
-    plan = Plan.from_manifest(folder.manifest)
-    expected = set(plan.episodes())
+    missing = dict.fromkeys(plan.episodes())
     seen: set[Key] = set()
-    for number, record in folder.numbered_records():
-        place = f"{EPISODES_NAME} line {number}"
-        problems = list(_shape_problems(record))
-        if not problems:
+    with folder.episodes_path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            place = f"{EPISODES_NAME} line {number}"
+            if not line.endswith(b"\n"):
+                yield f"{EPISODES_NAME}: the last line isn't finished"
+                return
+            try:
+                strict_json(line)  # as parse_line is quick, it lets a key stand twice in an object
+                record = parse_line(line)
+            except ValueError as error:
+                yield f"{place} isn't an episode: {error}"
+                continue
             key = key_of(record)
-            place += f" ({key})"
-            if key in seen:
-                problems.append("the same episode again")
-            elif key not in expected:
-                problems.append("isn't an episode of this entry")
-            seen.add(key)
-        if not problems:
-            problems = list(replay_problems(record, SCENARIOS[record["scenario"]]))
-        yield from (f"{place}: {problem}" for problem in problems)
-    for key in plan.episodes():
-        if key not in seen:
-            yield f"{EPISODES_NAME}: {key} is missing"
-    card = folder.manifest["agents"][0]
-    if card["spec"] in OWN_PLAYERS:
-        yield from _player_problems(folder, card["name"], card["spec"])
+            if key in missing:
+                del missing[key]
+                seen.add(key)
+                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]]))
+            else:
+                problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
+            yield from (f"{place} ({key}): {problem}" for problem in problems)
+    yield from (f"{EPISODES_NAME}: {key} is missing" for key in missing)
 
 
-def _shape_problems(record: Record) -> Iterator[str]:
-    """What makes a record unfit to be looked at any further; types have been checked when it was read."""
-    extra = sorted(set(record) - set(REQUIRED))
-    if extra:
-        yield f"has an unknown field {extra[0]!r}"
-    if record["scenario"] not in SCENARIOS:
-        yield f"there is no scenario {record['scenario']!r}"
+def _measure_problems(record: Record) -> Iterator[str]:
+    """Where figures that no replay can give contradict each other."""
+    counted = [sum(step["tokens"][i] for step in record["steps"] if "tokens" in step) for i in (0, 1)]
+    cached = record[MEASURED].get("cached_tokens", [0, 0])
+    if any(part > whole for part, whole in zip(cached, counted, strict=True)):
+        yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
     for index, step in enumerate(record["steps"]):
-        unknown = sorted(set(step) - STEP_KEYS - OPTIONAL_STEP_KEYS)
-        if unknown:
-            yield f"step {index} has an unknown field {unknown[0]!r}"
-        if any(count < 0 for count in step.get("tokens", ())):
-            yield f"step {index}: tokens is {step['tokens']!r}"
-    seconds = record[MEASURED].get("seconds", 0.0)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
-        yield f"measured.seconds is {seconds!r}"
+        if step.get("finish_reason", "stop") not in get_args(FinishReason):
+            yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
 def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
@@ -190,22 +246,15 @@ def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
     except ReplayError as error:
         yield str(error)
         return
-    if not played.end.over:
-        yield f"ends after {len(played.steps)} responses, but the game goes on"
-    for index, (claimed, step) in enumerate(zip(record["steps"], played.steps, strict=True)):
-        for name, value in (
-            ("action", step.action),
-            ("valid", step.valid),
-            ("unreadable", step.unreadable),
-            ("reward", step.reward),
-        ):
-            if not _equal(claimed.get(name), value):
-                yield f"step {index}: {name} is {claimed.get(name)!r}, the replay gives {value!r}"
-    yield from _end_problems(record, played)
-
-
-def _end_problems(record: Record, played: Replay) -> Iterator[str]:
     end = played.end
+    if not end.over:
+        yield f"ends after {len(played.steps)} responses, but the game goes on"
+    if list(record["agents"]) != list(end.returns):
+        yield f"agents has the players {', '.join(record['agents'])}, the game has {', '.join(end.returns)}"
+    for index, (claimed, step) in enumerate(zip(record["steps"], played.steps, strict=True)):
+        for name in ("action", "valid", "unreadable", "reward"):
+            if claimed.get(name) != getattr(step, name):
+                yield f"step {index}: {name} is {shown(claimed.get(name))}, the replay gives {getattr(step, name)!r}"
     for name, value in (
         ("returns", end.returns),
         ("successes", end.successes),
@@ -213,43 +262,35 @@ def _end_problems(record: Record, played: Replay) -> Iterator[str]:
         ("truncated", end.truncated),
         ("observations_digest", observations_digest(step.observation for step in played.steps)),
     ):
-        if not _equal(record[name], value):
-            yield f"{name} is {record[name]!r}, the replay gives {value!r}"
+        if record[name] != value:
+            yield f"{name} is {shown(record[name])}, the replay gives {value!r}"
 
 
-def _equal(claimed: Any, value: Any) -> bool:
-    """Equal values of equal kinds: ``true`` isn't ``1``, but ``1`` is ``1.0``, as JSON has it."""
-    if isinstance(value, dict):
-        return (
-            isinstance(claimed, dict)
-            and set(claimed) == set(value)
-            and all(_equal(claimed[name], item) for name, item in value.items())
-        )
-    if isinstance(claimed, bool) is not isinstance(value, bool):
-        return False
-    return bool(claimed == value)
-
-
-def _player_problems(folder: RunFolder, name: str, spec: str) -> Iterator[str]:
+def _player_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
     """Whether one of the project's own players really wrote the responses that are under its name."""
     from agents.episode import EpisodeTask
     from agents.load import load_agent
     from agents.loop.rollout import rollout
 
-    for matchup, seeds in Plan.from_manifest(folder.manifest).seeds.items():
-        if matchup.agents != (name,):
-            continue
-        scenario = SCENARIOS[matchup.scenario]
-        ours = {
-            episode.seed: [step.turn.response for step in episode.steps]
-            for episode in rollout(load_agent(spec), (EpisodeTask.of(scenario, seed) for seed in seeds))
-        }
-        for number, record in folder.numbered_records():
-            if record["scenario"] != matchup.scenario or tuple(record["agents"].values()) != matchup.agents:
-                continue
-            theirs = [step["response"] for step in record["steps"]]
-            for index, (a, b) in enumerate(zip(theirs, ours.get(record["seed"], ()), strict=False)):
-                if a != b:
-                    place = f"{EPISODES_NAME} line {number} ({key_of(record)}), step {index}"
-                    yield f"{place}: the response is {a!r}, the agent {spec!r} answers {b!r}"
-                    break
+    name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
+    if spec not in OWN_PLAYERS:
+        return
+    tasks = [
+        EpisodeTask.of(SCENARIOS[matchup.scenario], seed)
+        for matchup, seeds in plan.seeds.items()
+        for seed in seeds
+        if matchup.agents == (name,)
+    ]
+    ours = {
+        Key(episode.scenario, (name,), episode.seed): [step.turn.response for step in episode.steps]
+        for episode in rollout(load_agent(spec), tasks)
+    }
+    for number, record in folder.numbered_records():
+        place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
+        if any("tokens" in step for step in record["steps"]) and len(record["agents"]) == 1:
+            yield f"{place}: has tokens, but the agent {spec!r} has no model"
+        for index, (step, answer) in enumerate(zip(record["steps"], ours.get(key_of(record), ()), strict=False)):
+            theirs = step["response"]
+            if theirs != answer:
+                yield f"{place}, step {index}: the response is {theirs!r}, the agent {spec!r} answers {answer!r}"
+                break

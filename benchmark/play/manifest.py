@@ -6,15 +6,15 @@ No score without where it came from. Nothing here identifies the machine's owner
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from benchmark.errors import UsageError
 from benchmark.play.options import COUNTING, OPERATING, RunOptions
-from benchmark.runs.folder import MANIFEST_VERSION, RUN_KIND, Manifest
+from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import code_version, file_digest, now, package_versions
 from benchmark.runs.redaction import public_url
-from benchmark.score.prices import Price
 
 
 def new_manifest(
@@ -55,18 +55,20 @@ def counting_settings(options: RunOptions) -> dict[str, Any]:
     return settings
 
 
-def check_same_settings(path: Path, old: Manifest, new: Manifest) -> None:
-    """Refuse to go on in a folder that was made with something else.
+def take_over(path: Path, old: Manifest, new: Manifest) -> None:
+    """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
 
     Raises:
-        UsageError: names the first setting that differs, with the old and the new value.
+        UsageError: anything else that decides results differs; names the first such setting with its old and new value.
     """
-    again = f"go on with the old settings: textbench resume {path}"
+    resume = f"textbench resume {quote(str(path))}"
+    again = f"go on with the old settings: {resume}"
     restore = "put back what it was made with, and go on"
+    settings = [(name, old["settings"].get(name), value, again) for name, value in new["settings"].items()]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
     for title, before, after, advice in (
         ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
-        *((name, old["settings"].get(name), value, again) for name, value in new["settings"].items()),
+        *(setting for setting in settings if setting[0] != "episodes"),
         *((*difference, restore) for difference in (*scenarios, *_agent_differences(old, new))),
     ):
         if before != after:
@@ -74,6 +76,27 @@ def check_same_settings(path: Path, old: Manifest, new: Manifest) -> None:
             raise UsageError(
                 f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
             )
+    _extend(path, old, new, resume)
+    old["prices"] = {**old.get("prices", {}), **new["prices"]}
+
+
+def _extend(path: Path, old: Manifest, new: Manifest, resume: str) -> None:
+    """Take over a larger number of episodes; every seed of before stays."""
+    before, after = old["settings"]["episodes"], new["settings"]["episodes"]
+    if after == before:
+        return
+    if after < before:
+        raise UsageError(
+            f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
+            f"ask for more, choose another --out, or go on: {resume}"
+        )
+    kept, planned = Plan.from_manifest(old).seeds, Plan.from_manifest(new).seeds
+    if kept.keys() != planned.keys() or any(not set(kept[matchup]) <= set(planned[matchup]) for matchup in kept):
+        raise UsageError(
+            f"{path} was merged of runs with different seeds or agents, so it can't be extended itself; "
+            f"extend those runs, and merge them again"
+        )
+    old["settings"]["episodes"], old["matchups"] = after, new["matchups"]
 
 
 def _innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:

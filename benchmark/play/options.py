@@ -1,112 +1,112 @@
-"""The options of a run: one table for the command line, the configuration file and the environment.
+"""The options of a run: one table for the command line, the configuration file, the environment and the manifest.
 
 An option comes, in this order, from the command line, the ``--config`` file, the environment (``TEXTBENCH_EPISODES``)
-and its default. Options that *count* decide what is played and can't change when a run is resumed; the others (how
-fast, how long, for how much) can.
+and its default. Options that *count* decide what is played and can't change when a run is resumed (but for
+``episodes``, which may grow); the others (how fast, how long, for how much) can.
 """
 
 import argparse
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from benchmark.errors import UsageError, unknown_name
+from benchmark.errors import UsageError, shown, unknown_name
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+MAX_EPISODES = 10_000_000
+MAX_SEED_OFFSET = 2**52
+"""Far beyond what anybody plays; with it every seed is a whole number that float64 and JSON hold exactly."""
 
 
-class Option(NamedTuple):
-    """One option.
+def option(default: Any, text: str, metavar: str, *, counts: bool = False, **bounds: float) -> Any:
+    """A field of :class:`RunOptions`.
 
-    Attributes:
-        name: as in the configuration file; with hyphens it is the flag's.
-        kind: what a value is: ``str``, ``int`` or ``float``.
+    Args:
         default: its value when nobody says anything.
-        help: one line for ``--help``.
+        text: one line for ``--help``.
         metavar: what stands for the value there.
         counts: whether it decides what is played.
-        many: it may be given several times; a list in the file, separated by commas in the environment.
-        least: the smallest value that makes sense.
-        choices: the accepted values, where they are few.
+        bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
-
-    name: str
-    kind: type
-    default: Any
-    help: str
-    metavar: str
-    counts: bool = False
-    many: bool = False
-    least: float | None = None
-    choices: tuple[str, ...] = ()
-
-    @property
-    def flag(self) -> str:
-        """``--max-cost``; lists are singular on the command line: ``--agent A --agent B``."""
-        return "--" + (self.name.removesuffix("s") if self.many else self.name).replace("_", "-")
-
-
-OPTIONS = (
-    Option(
-        "agents", str, (), "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC", "SPEC", True, True
-    ),
-    Option("scenarios", str, ("paper",), "a scenario to play, or paper (default: its four) or all", "NAME", True, True),
-    Option("episodes", int, 50, "episodes per scenario and agent (default 50)", "N", True, least=1),
-    Option("seed_offset", int, 0, "start at this episode of the scenario's seeds (default 0)", "N", True, least=0),
-    Option("base_url", str, None, "server of openai: agents (default $OPENAI_BASE_URL)", "URL", True),
-    Option("temperature", float, None, "softmax temperature of language models (default 0.5)", "T", True, least=0),
-    Option("top_p", float, None, "nucleus sampling (default 1: off)", "P", True, least=0),
-    Option("max_tokens", int, None, "longest response, in tokens (default 256)", "N", True, least=1),
-    Option("mode", str, None, "response template: think (default) or direct", "MODE", True),
-    Option("history", int, None, "last turns that the prompt repeats (default 0)", "K", True, least=0),
-    Option("prompts", str, None, "file with your own wording of the prompts (TOML)", "FILE", True),
-    Option("max_concurrency", int, 64, "episodes in flight (default 64)", "N", least=1),
-    Option("max_retries", int, 5, "retries of a failed request: 429, 5xx, time-outs (default 5)", "N", least=0),
-    Option("timeout", float, 120.0, "seconds for one request (default 120)", "S", least=0),
-    Option("run_timeout", float, None, "seconds for the whole run; then it stops, and can be resumed", "S", least=0),
-    Option("max_cost", float, None, "stop when this much has been spent; needs --prices", "USD", least=0),
-    Option("prices", str, None, "file with prices per million tokens (TOML)", "FILE"),
-    Option("cache", str, None, "file with the responses of deterministic models (temperature 0), to reuse", "FILE"),
-    Option("out", str, None, "run folder (default runs/<time>-<id>)", "DIR"),
-)
-COUNTING = tuple(option.name for option in OPTIONS if option.counts)
-OPERATING = tuple(option.name for option in OPTIONS if not option.counts)
+    return field(default=default, metadata={"text": text, "metavar": metavar, "counts": counts, "bounds": bounds})
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of one run, checked; the meaning of each is its help in :data:`OPTIONS`."""
+    """The options of one run. A tuple may be given several times, and stands in the environment with commas."""
 
-    agents: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ("paper",)
-    episodes: int = 50
-    seed_offset: int = 0
-    base_url: str | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    mode: str | None = None
-    history: int | None = None
-    prompts: str | None = None
-    max_concurrency: int = 64
-    max_retries: int = 5
-    timeout: float = 120.0
-    run_timeout: float | None = None
-    max_cost: float | None = None
-    prices: str | None = None
-    cache: str | None = None
-    out: str | None = None
+    agents: tuple[str, ...] = option(
+        (), "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC", "SPEC", counts=True
+    )
+    scenarios: tuple[str, ...] = option(
+        ("paper",), "a scenario to play, or paper (default: its four) or all", "NAME", counts=True
+    )
+    episodes: int = option(50, "episodes per scenario and agent (default 50)", "N", counts=True, ge=1, le=MAX_EPISODES)
+    seed_offset: int = option(
+        0, "start at this episode of the scenario's seeds (default 0)", "N", counts=True, ge=0, le=MAX_SEED_OFFSET
+    )
+    base_url: str | None = option(None, "server of openai: agents (default $OPENAI_BASE_URL)", "URL", counts=True)
+    temperature: float | None = option(
+        None, "softmax temperature of language models (default 0.5)", "T", counts=True, ge=0, le=100
+    )
+    top_p: float | None = option(None, "nucleus sampling (default 1: off)", "P", counts=True, gt=0, le=1)
+    max_tokens: int | None = option(
+        None, "longest response, in tokens (default 256)", "N", counts=True, ge=1, le=1_000_000
+    )
+    mode: str | None = option(None, "response template: think (default) or direct", "MODE", counts=True)
+    history: int | None = option(
+        None, "last turns that the prompt repeats (default 0)", "K", counts=True, ge=0, le=1_000_000
+    )
+    prompts: str | None = option(None, "file with your own wording of the prompts (TOML)", "FILE", counts=True)
+    max_concurrency: int = option(64, "episodes in flight (default 64)", "N", ge=1, le=100_000)
+    max_retries: int = option(5, "retries of a failed request: 429, 5xx, time-outs (default 5)", "N", ge=0, le=1_000)
+    timeout: float = option(120.0, "seconds for one request (default 120)", "S", ge=0, le=1_000_000)
+    run_timeout: float | None = option(
+        None, "seconds for the whole run; then it stops, and can be resumed", "S", ge=0, le=1_000_000_000
+    )
+    max_cost: float | None = option(
+        None, "stop when this much has been spent; needs --prices", "USD", ge=0, le=1_000_000_000
+    )
+    prices: str | None = option(None, "file with prices per million tokens (TOML)", "FILE")
+    cache: str | None = option(
+        None, "file with the responses of deterministic models (temperature 0), to reuse", "FILE"
+    )
+    out: str | None = option(None, "run folder (default runs/<time>-<id>)", "DIR")
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""
 
 
+OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) if one.metadata}
+COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
+OPERATING = tuple(name for name, one in OPTIONS.items() if not one.metadata["counts"])
+
+VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name in OPTIONS}
+OTHER_VARIABLES = ("TEXTBENCH_CACHE_DIR", "TEXTBENCH_UPDATE_GOLDEN", "TEXTBENCH_UPDATE_TRANSCRIPTS")
+"""The references' cache folder, and what tells the tests to write their expected files anew."""
+
+
+def takes_many(name: str) -> bool:
+    """Whether an option is a list: ``--agent A --agent B``."""
+    return get_origin(OPTIONS[name].type) is tuple
+
+
+def flag_of(name: str) -> str:
+    """``--max-cost``; lists are singular on the command line."""
+    return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
+
+
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = COUNTING + OPERATING) -> None:
     """Add the flags of these options, and ``--config``, to a command."""
-    for option in OPTIONS:
-        if option.name in names:
-            action = "append" if option.many else "store"
-            parser.add_argument(option.flag, dest=option.name, action=action, metavar=option.metavar, help=option.help)
+    for name in names:
+        about = OPTIONS[name].metadata
+        action = "append" if takes_many(name) else "store"
+        parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=about["text"])
     parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
 
 
@@ -116,23 +116,78 @@ def read_options(
     """Combine command line, configuration file, environment and defaults.
 
     Raises:
-        UsageError: an unknown name in the file, or a value that isn't accepted; says where it came from.
+        UsageError: an unknown name in the file or the environment, or a value that isn't accepted; says where it came
+            from.
     """
     variables = os.environ if environ is None else environ
+    for variable in variables:
+        if variable.startswith("TEXTBENCH_") and variable not in (*VARIABLES, *OTHER_VARIABLES):
+            raise unknown_name("environment variable of textbench", variable, (*VARIABLES, *OTHER_VARIABLES))
     config = _read_config(args.config, names) if getattr(args, "config", None) else {}
     values: dict[str, Any] = {}
-    for option in OPTIONS:
-        if option.name not in names:
+    origins: dict[str, str] = {}
+    for variable, name in VARIABLES.items():
+        if name not in names:
             continue
-        variable = f"TEXTBENCH_{option.name.upper()}"
-        if getattr(args, option.name, None) is not None:
-            values[option.name] = _convert(option, getattr(args, option.name), option.flag)
-        elif option.name in config:
-            values[option.name] = _convert(option, config[option.name], f"{option.name} in {args.config}")
+        if getattr(args, name, None) is not None:
+            values[name], origins[name] = getattr(args, name), flag_of(name)
+        elif name in config:
+            values[name], origins[name] = config[name], f"{name} in {args.config}"
         elif variables.get(variable):
             text = variables[variable]
-            values[option.name] = _convert(option, text.split(",") if option.many else text, variable)
-    return RunOptions(**values, given=frozenset(values))
+            values[name], origins[name] = text.split(",") if takes_many(name) else text, variable
+        if name in values and takes_many(name) and isinstance(values[name], str):
+            values[name] = [values[name]]
+    return RunOptions(**checked_options(values, origins), given=frozenset(values))
+
+
+def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+    """The values as the options' types; texts of numbers become numbers.
+
+    Args:
+        values: by the options' names.
+        origins: what to call each of them in an error; the name itself where it has none.
+
+    Raises:
+        UsageError: a value isn't accepted.
+    """
+    from pydantic import ValidationError
+
+    def refuse(name: str, value: Any) -> UsageError:
+        return UsageError(f"{origins.get(name, name)} must be {_accepted(name)}, got {shown(value)}")
+
+    for name, value in values.items():
+        if isinstance(value, bool):  # pydantic would take true for 1
+            raise refuse(name, value)
+    try:
+        checked = options_model()(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise refuse(str(first["loc"][0]), first["input"]) from None
+    return {name: getattr(checked, name) for name in values}
+
+
+@cache
+def options_model() -> "type[BaseModel]":
+    """The options as pydantic checks and publishes them; made late, since ``--help`` can do without pydantic."""
+    import pydantic
+
+    definitions: dict[str, Any] = {
+        name: (one.type, pydantic.Field(one.default, description=one.metadata["text"], **one.metadata["bounds"]))
+        for name, one in OPTIONS.items()
+    }
+    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
+    return pydantic.create_model("RunOptions", __config__=config, **definitions)
+
+
+def _accepted(name: str) -> str:
+    """What an option takes, for its error: ``a whole number from 1 to 10,000,000``."""
+    bounds = OPTIONS[name].metadata["bounds"]
+    kinds = (OPTIONS[name].type, *get_args(OPTIONS[name].type))
+    kind = "a whole number" if int in kinds else "a number" if float in kinds else "a text"
+    if "gt" in bounds:
+        return f"{kind} above {bounds['gt']:,} and at most {bounds['le']:,}"
+    return f"{kind} from {bounds['ge']:,} to {bounds['le']:,}" if bounds else kind
 
 
 def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
@@ -147,29 +202,3 @@ def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
         if name not in names:
             raise unknown_name(f"option of a run (in {file})", name, names)
     return spelt
-
-
-def _convert(option: Option, value: Any, where: str) -> Any:
-    if not option.many:
-        return _convert_one(option, value, where)
-    values = value if isinstance(value, list) else [value]
-    return tuple(_convert_one(option, item, where) for item in values)
-
-
-def _convert_one(option: Option, value: Any, where: str) -> Any:
-    wanted = {str: "a text", int: "a whole number", float: "a number"}[option.kind]
-    least = "" if option.least is None else f" of at least {option.least:g}"
-    wrong = UsageError(f"{where} must be {wanted}{least}, got {value!r}")
-    if isinstance(value, bool) or (option.kind is str and not isinstance(value, str)):
-        raise wrong
-    if option.kind is int and isinstance(value, float):
-        raise wrong
-    try:
-        converted = option.kind(value)
-    except (TypeError, ValueError):
-        raise wrong from None
-    if option.kind is not str and not (converted == converted and abs(converted) < float("inf")):
-        raise wrong
-    if option.least is not None and converted < option.least:
-        raise wrong
-    return converted

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.clock import duration
+from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
-from benchmark.score.prices import Price
 from benchmark.score.scores import cost
 
 LINE_SECONDS = 15.0

@@ -10,30 +10,30 @@ import shlex
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
-from benchmark.play.manifest import check_same_settings, finish_session, new_manifest, start_session
-from benchmark.play.options import COUNTING, OPERATING, RunOptions
+from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
+from benchmark.play.options import COUNTING, OPERATING, RunOptions, checked_options
 from benchmark.play.players import AgentSpec, Players
 from benchmark.play.progress import Meter, choose_display
 from benchmark.play.runner import Limits, play_plan
-from benchmark.runs.folder import MANIFEST_NAME, Manifest, RunFolder, read_manifest, write_atomically
+from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
+from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import key_of
 from benchmark.runs.redaction import Redactor
-from benchmark.score.prices import Price, price_of, read_prices
+from benchmark.score.prices import price_of, read_prices
 from benchmark.score.references import References
 from benchmark.score.results import read_results
 from benchmark.show.document_of import results_document
 from benchmark.show.terminal_tables import overall_sheet, print_sheets, rating_sheets, score_sheets, stdout_console
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
-PROMPTS_NAME = "prompts.toml"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,86 @@ def new_run_path() -> Path:
     return Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
+def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redactor) -> RunFolder:
+    """Check every agent, then open the folder.
+
+    Raises:
+        UsageError, StorageError: whatever stands in the way, before the first episode.
+    """
+    cards = players.check()
+    prices = agent_prices(cards, options)
+    return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
+
+
+def resume_session(
+    path: Path,
+    given: RunOptions,
+    output: Output,
+    *,
+    base_url: str | None = None,
+    episodes: int | None = None,
+    repair: bool = False,
+) -> int:
+    """Play what a run folder lacks, with the settings of its manifest.
+
+    Args:
+        path: the run folder.
+        given: the options that may change; those that nobody set stay as they were.
+        output: what the user wants to see.
+        base_url: the server's address again, where it holds credentials (a manifest never does).
+        episodes: a larger number of episodes than the run was made with.
+        repair: set damaged lines aside first, and play their episodes again.
+
+    Raises:
+        UsageError: it isn't a run folder, or what would be played isn't any more what was asked for (named).
+        StorageError: it is in use or can't be written.
+    """
+    manifest = read_manifest(path)
+    plan = Plan.from_manifest(manifest)
+    options = resumed_options(path, manifest, given)
+    if base_url is not None:
+        options = replace(options, base_url=base_url)
+    if episodes is not None:
+        options = replace(options, episodes=episodes)
+        names = [AgentSpec.parse(text).name for text in options.agents]
+        plan = Plan.of(names, plan.scenarios, episodes, options.seed_offset)
+    redactor = Redactor.from_environment([options.base_url or ""])
+    players = Players([AgentSpec.parse(text) for text in options.agents], options)
+    with RunFolder.open_for_writing(path, redactor) as folder:
+        damaged = folder.set_damaged_lines_aside() if repair else 0
+        if damaged:
+            output.say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
+        cards = players.check()
+        prices = agent_prices(cards, options, manifest.get("prices"))
+        take_over(path, folder.manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
+        return play_session(folder, Plan.from_manifest(folder.manifest), players, options, output, redactor)
+
+
+def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
+    """The options of a manifest, with those that may change replaced by what is given.
+
+    Raises:
+        UsageError: the manifest's settings aren't those of this version.
+    """
+    settings = dict(manifest["settings"])
+    odd = set(settings) ^ set(COUNTING)
+    if odd:
+        raise UsageError(f"{path} was made by another version of textbench: the setting {min(odd)!r}")
+    if settings["prompts"] is not None:
+        settings["prompts"] = str(path / PROMPTS_NAME)
+    operation = {name: value for name, value in manifest.get("operation", {}).items() if name in OPERATING}
+    operation["prices"] = None  # the manifest has what was in the file
+    operation |= {name: getattr(given, name) for name in given.given}
+    values = settings | operation
+    return RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
+
+
+def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
+    """The manifest as it comes back from its file: tuples as lists, and without secrets."""
+    stored: Manifest = json.loads(redactor.scrub(json.dumps(manifest, default=str)))
+    return stored
+
+
 def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> RunFolder:
     """A new run folder, or the old one of ``--out`` when it was made with the same settings.
 
@@ -68,14 +148,12 @@ def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> 
     """
     path = Path(options.out) if options.out else new_run_path()
     if not (path / MANIFEST_NAME).exists():
-        folder = RunFolder.create(path, manifest, redactor)
-        if options.prompts is not None:  # the user's file may change or move; a resume needs the one that was used
-            write_atomically(path / PROMPTS_NAME, Path(options.prompts).read_text(encoding="utf-8"))
-        return folder
+        # The user's file of prompts may change or move; a resume needs the one that was used.
+        files = {PROMPTS_NAME: Path(options.prompts).read_text(encoding="utf-8")} if options.prompts else {}
+        return RunFolder.create(path, manifest, redactor, files)
     folder = RunFolder.open_for_writing(path, redactor)
     try:
-        check_same_settings(path, folder.manifest, as_stored(manifest, redactor))
-        folder.manifest["prices"] |= manifest["prices"]
+        take_over(path, folder.manifest, as_stored(manifest, redactor))
     except UsageError:
         folder.close()
         raise
@@ -220,67 +298,3 @@ def _say_how_to_go_on(folder: RunFolder, why: str, meter: Meter) -> None:
     done = sum(tally.done for tally in meter.tallies.values())
     print(f"textbench: {why}; {done} of {total} episodes are kept. Go on with:", file=sys.stderr)
     print(f"  {resume_command(folder.path)}", file=sys.stderr, flush=True)
-
-
-def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redactor) -> RunFolder:
-    """Check every agent, then open the folder.
-
-    Raises:
-        UsageError, StorageError: whatever stands in the way, before the first episode.
-    """
-    cards = players.check()
-    prices = agent_prices(cards, options)
-    return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
-
-
-def resume_session(path: Path, given: RunOptions, base_url: str | None, output: Output) -> int:
-    """Play what a run folder lacks, with the settings of its manifest.
-
-    Args:
-        path: the run folder.
-        given: the options that may change; those that nobody set stay as they were.
-        base_url: the server's address again, where it holds credentials (a manifest never does).
-        output: what the user wants to see.
-
-    Raises:
-        UsageError: it isn't a run folder, or what would be played isn't any more what was asked for (named).
-        StorageError: it is in use or can't be written.
-    """
-    manifest = read_manifest(path)
-    options = resumed_options(path, manifest, given, base_url)
-    redactor = Redactor.from_environment([options.base_url or ""])
-    players = Players([AgentSpec.parse(text) for text in options.agents], options)
-    plan = Plan.from_manifest(manifest)
-    with RunFolder.open_for_writing(path, redactor) as folder:
-        cards = players.check()
-        prices = agent_prices(cards, options, manifest.get("prices"))
-        check_same_settings(path, manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
-        folder.manifest["prices"] = prices
-        return play_session(folder, plan, players, options, output, redactor)
-
-
-def resumed_options(path: Path, manifest: Manifest, given: RunOptions, base_url: str | None) -> RunOptions:
-    """The options of a manifest, with those that may change replaced by what is given.
-
-    Raises:
-        UsageError: the manifest's settings aren't those of this version.
-    """
-    settings = dict(manifest["settings"])
-    unknown = [name for name in settings if name not in COUNTING] + [n for n in COUNTING if n not in settings]
-    if unknown:
-        raise UsageError(f"{path} was made by another version of textbench: the setting {unknown[0]!r}")
-    settings["agents"], settings["scenarios"] = tuple(settings["agents"]), tuple(settings["scenarios"])
-    if base_url is not None:
-        settings["base_url"] = base_url
-    if settings["prompts"] is not None:
-        settings["prompts"] = str(path / PROMPTS_NAME)
-    operation = {name: value for name, value in manifest["operation"].items() if name in OPERATING}
-    operation["prices"] = None  # the manifest has what was in the file
-    operation |= {name: getattr(given, name) for name in given.given}
-    return RunOptions(**settings, **operation)
-
-
-def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
-    """The manifest as it comes back from its file: tuples as lists, and without secrets."""
-    stored: Manifest = json.loads(redactor.scrub(json.dumps(manifest, default=str)))
-    return stored

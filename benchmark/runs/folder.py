@@ -13,25 +13,23 @@ writing cuts it off.
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from shlex import quote
 
 from agents.files import replacing
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import StorageError, UsageError, shown
 from benchmark.runs.locking import LOCK_NAME, FolderLock
+from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
 from benchmark.runs.redaction import Redactor
 
-MANIFEST_NAME = "manifest.json"
 EPISODES_NAME = "episodes.jsonl"
-RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
-MANIFEST_VERSION = 1
+DAMAGED_NAME = "episodes.damaged.jsonl"
+PROMPTS_NAME = "prompts.toml"
 
 SYNC_SECONDS = 2.0
 """The most that a power cut can cost."""
-
-Manifest = dict[str, Any]
 
 
 class RunFolder:
@@ -53,25 +51,43 @@ class RunFolder:
     # ---------------------------------------------------------------- opening
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, redactor: Redactor) -> "RunFolder":
+    def create(
+        cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, str] | None = None
+    ) -> "RunFolder":
         """Make a new run folder, locked and open for appending.
+
+        The manifest is written last, so a folder that has one is whole. What a process leaves that is killed before
+        (a lock, drafts, ``files``) doesn't stand in the way of the next.
+
+        Args:
+            path: an empty folder, or one that doesn't exist yet.
+            manifest: of the run.
+            redactor: what must not be written.
+            files: ``{name: text}`` that belongs to the run.
 
         Raises:
             UsageError: the folder already holds something.
             StorageError: it can't be made or written.
         """
+        folder = cls(path, manifest, redactor)
+        files = files or {}
         try:
             path.mkdir(parents=True, exist_ok=True)
+            _refuse_strangers(path, files)  # before the lock is made: a folder that isn't ours stays as it is
+            folder._lock = FolderLock(path)
+            _refuse_strangers(path, files)  # and again: another process may have made its run here just now
+            for name, text in files.items():
+                write_atomically(path / name, text)
+            folder.write_manifest()
+            for draft in path.glob(f".{MANIFEST_NAME}.*"):
+                draft.unlink()
+            folder._open_file()
         except OSError as error:
-            raise StorageError(f"can't make the run folder {path}: {error.strerror}") from None
-        folder = cls(path, manifest, redactor)
-        folder._lock = FolderLock(path)
-        strangers = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK_NAME)
-        if strangers:
             folder.close()
-            raise UsageError(f"{path} isn't empty (it holds {strangers[0]!r}) and isn't a run; choose another --out")
-        folder.write_manifest()
-        folder._open_file()
+            raise StorageError(f"can't make the run folder {path}: {error.strerror}") from None
+        except BaseException:
+            folder.close()
+            raise
         return folder
 
     @classmethod
@@ -88,7 +104,7 @@ class RunFolder:
         """An existing run folder, locked, its unfinished last line cut off, to go on appending.
 
         Raises:
-            UsageError: it isn't a run folder, or holds lines that aren't episode records.
+            UsageError: it isn't a run folder.
             StorageError: it is in use, or can't be written.
         """
         manifest = read_manifest(path)
@@ -147,20 +163,28 @@ class RunFolder:
     def _lines(self) -> Iterator[tuple[int, int, Record]]:
         """(byte offset, line number from 1, record) of every finished line."""
         offset = 0
+        own = self.manifest["kind"] == RUN_KIND
+        if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
+            repair = f"; play its episodes again: textbench resume {quote(str(self.path))}" if own else ""
+            raise UsageError(f"{self.path} has no file {EPISODES_NAME}{repair}")
         try:
             with self.episodes_path.open("rb") as lines:
                 for number, line in enumerate(lines, start=1):
                     if not line.endswith(b"\n"):
                         return
-                    try:
-                        yield offset, number, parse_line(line)
-                    except ValueError as error:
-                        raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}") from None
+                    yield offset, number, self._parse(line)
                     offset += len(line)
-        except FileNotFoundError:
-            return
         except OSError as error:
             raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
+        except ValueError as error:
+            repair = f"; set damaged lines aside and play them again: {repair_command(self.path)}" if own else ""
+            raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
+
+    def _parse(self, line: bytes) -> Record:
+        record = parse_line(line)
+        if record["scenario"] not in self.manifest["scenarios"]:
+            raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
+        return record
 
     # ---------------------------------------------------------------- writing
 
@@ -214,6 +238,36 @@ class RunFolder:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def set_damaged_lines_aside(self) -> int:
+        """Move every line that isn't an episode to :data:`DAMAGED_NAME`, and return how many there were.
+
+        Their episodes then count as not played. Nothing is lost: the lines are on the device before they are taken out.
+
+        Raises:
+            StorageError: the disk is full or the folder can't be written.
+        """
+        assert self._file is not None, "the folder is open for reading only"
+        damaged = 0
+        try:
+            with (
+                self.episodes_path.open("rb") as lines,
+                (self.path / DAMAGED_NAME).open("ab") as aside,
+                replacing(self.episodes_path, "wb") as kept,
+            ):
+                for line in lines:
+                    try:
+                        self._parse(line)
+                        kept.write(line)
+                    except ValueError:
+                        damaged += aside.write(line) > 0
+                aside.flush()
+                os.fsync(aside.fileno())
+        except OSError as error:
+            raise StorageError(f"can't write in {self.path}: {error.strerror}") from None
+        os.close(self._file)  # it is the old file, which has no name any more
+        self._open_file()
+        return damaged
+
     def _open_file(self) -> None:
         try:
             self._file = os.open(self.episodes_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -237,51 +291,21 @@ class RunFolder:
             os.ftruncate(self._file, end)
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a run folder or an entry.
-
-    Raises:
-        UsageError: there is none, or it isn't one of ours; in one sentence.
-    """
-    file = path / MANIFEST_NAME
-    if not path.exists():
-        raise UsageError(f"there is no {path}")
-    try:
-        manifest = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}") from None
-    except OSError as error:
-        raise UsageError(f"can't read {file}: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{file} isn't a manifest: not JSON ({error})") from None
-    if not isinstance(manifest, dict) or manifest.get("kind") not in (RUN_KIND, ENTRY_KIND):
-        raise UsageError(f"{file} isn't a textbench manifest: its kind isn't {RUN_KIND!r} or {ENTRY_KIND!r}")
-    if manifest.get("schema_version") != MANIFEST_VERSION:
-        version = manifest.get("schema_version")
-        raise UsageError(f"{file} has schema_version {version!r}; this version of textbench reads {MANIFEST_VERSION}")
-    wrong = _shape_problem(manifest)
-    if wrong:
-        raise UsageError(f"{file} isn't a textbench manifest: {wrong}")
-    return manifest
+def repair_command(path: Path) -> str:
+    """The command that goes on with a run some of whose lines can't be read."""
+    return f"textbench resume {quote(str(path))} --repair"
 
 
-_SHAPE = {"textbench": dict, "settings": dict, "scenarios": dict, "agents": list, "matchups": list}
-_CARD = {"name": str, "spec": str, "kind": str, "settings": dict}
-
-
-def _shape_problem(manifest: Manifest) -> str | None:
-    """What makes a manifest unreadable, so that nobody else has to look."""
-    for name, kind in _SHAPE.items():
-        if name not in manifest:
-            return f"{name!r} is missing"
-        if not isinstance(manifest[name], kind):
-            return f"{name!r} is {type(manifest[name]).__name__}, not {kind.__name__}"
-    for card in manifest["agents"]:
-        if not isinstance(card, dict) or any(not isinstance(card.get(name), kind) for name, kind in _CARD.items()):
-            return f"an agent's card must have {', '.join(_CARD)}, got {card!r}"
-    if "version" not in manifest["textbench"]:
-        return "textbench.version is missing"
-    return None
+def _refuse_strangers(path: Path, files: Mapping[str, str]) -> None:
+    """Let nothing be overwritten but what a run leaves that was killed before its manifest was whole."""
+    if (path / MANIFEST_NAME).exists():
+        raise UsageError(f"{path} already holds a run; choose another --out")
+    for entry in sorted(path.iterdir()):
+        name = entry.name
+        draft = any(name.startswith(f".{file}.") for file in (MANIFEST_NAME, *files))
+        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name].encode())
+        if not ours:
+            raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")
 
 
 def write_atomically(file: Path, text: str) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmark.errors import UsageError
-from benchmark.runs.folder import RUN_KIND, Manifest, RunFolder
+from benchmark.runs.folder import PROMPTS_NAME, RunFolder
+from benchmark.runs.manifest import RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, canonical_line, key_of
 from benchmark.runs.redaction import Redactor
@@ -36,9 +37,15 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     """Write a new run folder with the episodes of all sources.
 
     Raises:
-        UsageError: the sources don't belong together (other versions, scenarios, or another agent of the same name).
+        UsageError: the sources don't belong together (other versions, scenarios, or another agent of the same name), or
+            a folder is named twice.
         StorageError: ``out`` can't be written.
     """
+    places = [path.resolve() for path in (*sources, out)]
+    for position, place in enumerate(places):
+        if place in places[:position]:
+            what = "--out is one of the runs to merge" if position == len(sources) else "a run is named twice"
+            raise UsageError(f"{what}: {place}")
     folders = [RunFolder.open(path) for path in sources]
     manifest = _merged_manifest(folders)
     indices = [folder.index() for folder in folders]
@@ -49,7 +56,9 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
                 owner[key] = number
     several = {key for key in owner if sum(key in index for index in indices) > 1}
     plan = Plan.from_manifest(manifest)
-    with RunFolder.create(out, manifest, redactor) as target:
+    prompts = next((path / PROMPTS_NAME for path in sources if (path / PROMPTS_NAME).is_file()), None)
+    files = {} if prompts is None else {PROMPTS_NAME: prompts.read_text(encoding="utf-8")}
+    with RunFolder.create(out, manifest, redactor, files) as target:
         conflicts = _copy(folders, owner, several, target)
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)

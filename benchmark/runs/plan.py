@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmark.errors import UsageError, unknown_name
-from benchmark.runs.folder import RUN_KIND
+from benchmark.errors import UsageError, shown, unknown_name
+from benchmark.runs.manifest import RUN_KIND
 from benchmark.runs.record import Key
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -63,23 +63,22 @@ class Plan:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
-        """The plan that a manifest holds.
+        """The plan that a manifest holds, as :func:`~benchmark.runs.manifest.read_manifest` gives it.
 
         Raises:
-            UsageError: it isn't one.
+            UsageError: its parts contradict each other.
         """
-        own = manifest.get("kind") == RUN_KIND
+        own = manifest["kind"] == RUN_KIND
         scenarios = {name: scenario_from_json(name, data, imports=own) for name, data in manifest["scenarios"].items()}
-        try:
-            seeds = {
-                Matchup(row["scenario"], tuple(row["agents"])): expand_ranges(row["seeds"])
-                for row in manifest["matchups"]
-            }
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"the manifest's matchups can't be read: {error!r}") from None
-        for matchup in seeds:
+        seeds: dict[Matchup, Sequence[int]] = {}
+        for row in manifest["matchups"]:
+            matchup = Matchup(row["scenario"], tuple(row["agents"]))
+            if matchup in seeds:
+                agents = " against ".join(matchup.agents)
+                raise UsageError(f"the manifest has the matchup of {agents} in {shown(matchup.scenario)} twice")
             if matchup.scenario not in scenarios:
-                raise UsageError(f"the manifest has matchups of {matchup.scenario!r} and no definition of it")
+                raise UsageError(f"the manifest has matchups of {shown(matchup.scenario)} and no definition of it")
+            seeds[matchup] = expand_ranges(row["seeds"])
         return cls(scenarios, seeds)
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +194,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def scenario_from_json(name: str, data: Any, *, imports: bool = False) -> Scenario:
+def scenario_from_json(name: str, data: Mapping[str, Any], *, imports: bool = False) -> Scenario:
     """The scenario of a manifest's definition.
 
     Args:
@@ -204,19 +203,16 @@ def scenario_from_json(name: str, data: Any, *, imports: bool = False) -> Scenar
         imports: whether it may name a module that registers its game.
 
     Raises:
-        UsageError: the definition isn't one.
+        UsageError: its game can't be imported, or may not be.
     """
-    try:
-        scenario = Scenario(
-            name, data["env_id"], dict(data["kwargs"]), int(data["horizon"]), int(data["first_seed"]), data["training"]
+    scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
+    if imports:
+        import_registration(scenario.env_id)
+    elif ":" in scenario.env_id:  # reading a stranger's file must not import modules
+        raise UsageError(
+            f"the scenario {shown(name)} is of the game {scenario.env_id!r}; an entry can't bring its own game"
         )
-        if imports:
-            import_registration(scenario.env_id)
-        elif ":" in scenario.env_id:
-            raise ValueError("an entry can't bring its own game")  # reading a stranger's file must not import modules
-        return scenario
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"the manifest's definition of scenario {name!r} can't be read: {error!r}") from None
+    return scenario
 
 
 def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
@@ -231,13 +227,16 @@ def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
 
 
 def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The seeds of ``[[first, last], ...]``.
+    """The seeds of ``[[first, last], ...]``, ends included.
 
     Raises:
-        ValueError: not that, or more seeds than anybody plays.
+        UsageError: they overlap or aren't in order, or they are more than anybody plays.
     """
-    if any(type(end) is not int for pair in ranges for end in pair) or sum(b - a for a, b in ranges) > MAX_SEEDS:
-        raise ValueError(f"seeds must be a list of [first, last], got {ranges!r}")
+    ends = [end for pair in ranges for end in pair]
+    if ends != sorted(ends) or any(last >= first for (_, last), (first, _) in pairwise(ranges)):
+        raise UsageError(f"the manifest's seeds must be [first, last] pairs in order, got {shown(ranges)}")
+    if sum(last - first for first, last in ranges) >= MAX_SEEDS:
+        raise UsageError(f"the manifest has more than {MAX_SEEDS:,} seeds of one matchup, {shown(ranges)}")
     if len(ranges) == 1:
         return range(ranges[0][0], ranges[0][1] + 1)
     return [seed for first, last in ranges for seed in range(first, last + 1)]

@@ -8,33 +8,76 @@ depends on the machine (seconds, cache hits) stands in ``measured`` and in nothi
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from agents.episode import Episode, Step
+from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
-
-Record = dict[str, Any]
-"""A parsed line: ``schema_version scenario seed agents steps returns successes terminated truncated error
-observations_digest measured``."""
 
 MEASURED = "measured"
 """The only key whose value isn't determined by the seed and the responses."""
 
-REQUIRED: dict[str, type | tuple[type, ...]] = {
-    "schema_version": int,
-    "scenario": str,
-    "seed": int,
-    "agents": dict,
-    "steps": list,
-    "returns": dict,
-    "successes": dict,
-    "terminated": bool,
-    "truncated": bool,
-    "error": (str, type(None)),
-    "observations_digest": str,
-    MEASURED: dict,
-}
+MAX_SEED = 2**53 - 1
+"""The largest whole number that JSON readers and tables of float64 hold exactly."""
+
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+"""No unknown keys, no ``true`` for 1, no ``"1"`` for 1, no NaN."""
+
+# The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
+Tokens = Annotated[list[Annotated[int, Field(ge=0, le=10**9)]], Field(min_length=2, max_length=2)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+
+
+@with_config(STRICT)
+class StepRecord(TypedDict):
+    """One player's part of one round. What says nothing is left out: a large run has millions of steps."""
+
+    round: Annotated[int, Field(ge=0, description="From 0.")]
+    player: Annotated[str, Field(description="Who acted, a key of the episode's agents.")]
+    response: Annotated[str, Field(description="What the player wrote, as it is.")]
+    action: Annotated[str, Field(description="The action that the game executed.")]
+    valid: Annotated[bool, Field(description="Whether the response named a legal action.")]
+    reward: Annotated[float, Field(description="The player's reward of this round.")]
+    unreadable: NotRequired[Annotated[str, Field(description="Why the response was invalid.")]]
+    finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
+    tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
+
+
+@with_config(STRICT)
+class Measured(TypedDict, total=False):
+    """What depends on the machine."""
+
+    seconds: Annotated[Seconds, Field(description="Wall-clock time of the episode.")]
+    cached_tokens: Annotated[
+        Tokens, Field(description="Prompt and completion tokens that the response cache answered.")
+    ]
+
+
+@with_config(STRICT)
+class EpisodeRecord(TypedDict):
+    """One episode: a line of ``episodes.jsonl``."""
+
+    schema_version: Literal[1]
+    scenario: str
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)]
+    agents: Annotated[dict[str, str], Field(min_length=1, description="The agent's name of every player, in order.")]
+    steps: list[StepRecord]
+    returns: Annotated[dict[str, float], Field(description="The sum of rewards of every player.")]
+    successes: dict[str, bool]
+    terminated: Annotated[bool, Field(description="The game ended by its own rules.")]
+    truncated: Annotated[bool, Field(description="The game ended by the step limit.")]
+    error: Annotated[str | None, Field(description="Why the episode is unscored (a provider's error), or null.")]
+    observations_digest: Annotated[str, Field(description="Fingerprint of everything that the players read.")]
+    measured: Measured
+
+
+Record = dict[str, Any]
+"""A parsed line, which has the shape of :class:`EpisodeRecord`."""
 
 
 class Key(NamedTuple):
@@ -123,59 +166,44 @@ def to_line(record: Record) -> bytes:
         return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
+@cache
+def _episode_type() -> TypeAdapter[Any]:
+    return TypeAdapter(EpisodeRecord)  # made when the first line is read, since it takes some milliseconds
+
+
 def parse_line(line: bytes) -> Record:
     """The record of a line.
 
     Raises:
-        ValueError: the line isn't an episode record of this version; says why.
+        ValueError: the line isn't an episode record of this version; says what is wrong with it, and where.
     """
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON ({error})") from None
-    if not isinstance(record, dict):
-        raise ValueError(f"not an episode record but a JSON {type(record).__name__}")
-    if record.get("schema_version") != SCHEMA_VERSION:
-        version = record.get("schema_version")
-        raise ValueError(f"schema_version is {version!r}, this version of textbench reads {SCHEMA_VERSION}")
-    for name, kind in REQUIRED.items():
-        if name not in record:
-            raise ValueError(f"{name!r} is missing")
-        if not isinstance(record[name], kind):
-            raise ValueError(f"{name!r} is {type(record[name]).__name__}")
-    _check_players(record)
-    _check_steps(record)
+        record: Record = _episode_type().validate_json(line)
+    except ValidationError as error:
+        if error.errors(include_input=False)[0]["type"] != "json_invalid":
+            raise ValueError(problem_of(error)) from None
+        record = _parse_surrogates(line)
+    players = record["agents"].keys()
+    for name in ("returns", "successes"):
+        if record[name].keys() != players:
+            raise ValueError(f"{name} must have a value of every player, got {record[name]!r}")
+    for index, step in enumerate(record["steps"]):
+        if step["player"] not in players:
+            raise ValueError(f"steps.{index}.player must be one of {', '.join(players)}, got {step['player']!r}")
     return record
 
 
-STEP_KEYS = {"round", "player", "response", "action", "valid", "reward"}
-
-
-def _check_players(record: Record) -> None:
-    players = record["agents"].keys()
-    if not players or not all(isinstance(name, str) for name in record["agents"].values()):
-        raise ValueError(f"'agents' must be {{player: name}}, got {record['agents']!r}")
-    for name, kind in (("returns", (int, float)), ("successes", (bool, int))):
-        values = record[name]
-        if values.keys() != players or not all(isinstance(value, kind) for value in values.values()):
-            raise ValueError(f"{name!r} must have a value of every player, got {values!r}")
-
-
-def _check_steps(record: Record) -> None:
-    players = record["agents"].keys()
-    for index, step in enumerate(record["steps"]):
-        if not isinstance(step, dict) or not step.keys() >= STEP_KEYS:
-            raise ValueError(f"step {index} must have {', '.join(sorted(STEP_KEYS))}")
-        if step["player"].__hash__ is None or step["player"] not in players or not isinstance(step["response"], str):
-            raise ValueError(f"step {index} has a player who isn't in the game, or a response that isn't text")
-        if not isinstance(step["reward"], int | float) or not isinstance(step["round"], int):
-            raise ValueError(f"step {index} has a reward or a round that isn't a number")
-        tokens = step.get("tokens", _NO_TOKENS)
-        if not isinstance(tokens, list) or len(tokens) != 2 or not all(isinstance(count, int) for count in tokens):
-            raise ValueError(f"step {index}: tokens must be [prompt, completion], got {tokens!r}")
-
-
-_NO_TOKENS = [0, 0]
+def _parse_surrogates(line: bytes) -> Record:
+    """A line that pydantic's parser refuses: not JSON, or a response with half a surrogate pair, which models write."""
+    try:
+        record: Record = json.loads(line)
+        whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+        _episode_type().validate_json(whole)
+    except ValidationError as error:
+        raise ValueError(problem_of(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    return record
 
 
 def canonical_line(record: Record) -> bytes:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmark.errors import UsageError
+from pydantic import TypeAdapter, ValidationError
 
-Price = dict[str, float]
-"""``{"input": USD per million prompt tokens, "output": USD per million completion tokens}``."""
+from benchmark.errors import UsageError, problem_of
+from benchmark.runs.manifest import Price, PriceShape
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
@@ -30,21 +30,14 @@ def read_prices(file: str | Path) -> dict[str, Price]:
         raise UsageError(f"can't read the price file {file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the price file {file} isn't TOML: {error}") from None
-    table = data.get("prices")
-    if not isinstance(table, dict):
+    try:
+        accepted: TypeAdapter[Any] = TypeAdapter(dict[str, PriceShape])
+        return dict(accepted.validate_python(data.get("prices")))
+    except ValidationError as error:
         raise UsageError(
-            f'the price file {file} has no prices; write [prices."MODEL"] with input = ... and output = ...'
-        )
-    return {name: _price(entry, f"{file}, prices.{name}") for name, entry in table.items()}
-
-
-def _price(entry: Any, where: str) -> Price:
-    if not isinstance(entry, dict) or set(entry) != {"input", "output"}:
-        raise UsageError(f"{where} must have input and output (USD per million tokens), got {entry!r}")
-    for name, value in entry.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise UsageError(f"{where}.{name} must be a number of at least 0 (USD per million tokens), got {value!r}")
-    return {name: float(value) for name, value in entry.items()}
+            f"the price file {file}: {problem_of(error, 'prices')}; write (in USD per million tokens) "
+            '[prices."MODEL"] with input = ... and output = ...'
+        ) from None
 
 
 def price_of(table: Mapping[str, Price], names: Iterable[str | None]) -> Price | None:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.errors import UsageError
-from benchmark.runs.folder import MANIFEST_NAME, Manifest, RunFolder
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import MANIFEST_NAME, Manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.ratings import Game

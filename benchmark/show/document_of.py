@@ -6,7 +6,7 @@ The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.runs.folder import ENTRY_KIND
+from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import compare
 from benchmark.score.document import (

@@ -52,10 +52,18 @@ def test_the_version_is_the_packages(textbench):
         (("run", "--scenario", "frozen-lak"), "no scenario named 'frozen-lak'; did you mean 'frozen-lake'?"),
         (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, frozen-lake"),
         (("run", "--agnet", "random"), "there is no option '--agnet' (did you mean '--agent'?)"),
-        (("run", "--episodes", "many"), "--episodes must be a whole number of at least 1, got 'many'"),
-        (("run", "--episodes", "0"), "--episodes must be a whole number of at least 1, got '0'"),
-        (("run", "--timeout", "-1"), "--timeout must be a number of at least 0, got '-1'"),
-        (("run", "--temperature", "nan"), "--temperature must be a number of at least 0, got 'nan'"),
+        (("run", "--episodes", "many"), "--episodes must be a whole number from 1 to 10,000,000, got 'many'"),
+        (("run", "--episodes", "0"), "--episodes must be a whole number from 1 to 10,000,000, got '0'"),
+        (("run", "--episodes", "1" + "0" * 20), "to 10,000,000, got '100000000000000000000'"),
+        (("run", "--episodes", "9" * 5000), "to 10,000,000, got '99999"),
+        (("run", "--seed-offset", str(2**63)), "--seed-offset must be a whole number from 0 to 4,503,599,627,370,496"),
+        (("run", "--max-concurrency", "1" + "0" * 20), "--max-concurrency must be a whole number from 1 to 100,000"),
+        (("run", "--timeout", "-1"), "--timeout must be a number from 0 to 1,000,000, got '-1'"),
+        (("run", "--timeout", "1e400"), "--timeout must be a number from 0 to 1,000,000, got '1e400'"),
+        (("run", "--max-cost", "inf"), "--max-cost must be a number from 0 to 1,000,000,000, got 'inf'"),
+        (("run", "--temperature", "nan"), "--temperature must be a number from 0 to 100, got 'nan'"),
+        (("run", "--top-p", "0"), "--top-p must be a number above 0 and at most 1, got '0'"),
+        (("resume", ".", "--episodes", "0"), "--episodes must be a whole number from 1 to 10,000,000, got '0'"),
         (("run", "--agent", "random", "--agent", "random"), "two agents are named 'random'"),
         (("run", "--agent", "openai:gpt-4o-mini"), "export OPENAI_API_KEY="),
         (("run", "--agent", "openai:m", "--base-url", "nonsense"), "the base URL has the form http://HOST:PORT/v1"),
@@ -69,6 +77,8 @@ def test_the_version_is_the_packages(textbench):
         (("submit", "nowhere"), "there is no nowhere"),
         (("validate", "nowhere"), "there is no nowhere"),
         (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
+        (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
+        (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
         (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
@@ -116,8 +126,8 @@ def test_a_configuration_file_gives_the_options_and_the_command_line_goes_before
     ("text", "sentence"),
     [
         ("epsiodes = 5", "no option of a run (in run.toml) named 'epsiodes'; did you mean 'episodes'?"),
-        ('episodes = "5.5"', "episodes in run.toml must be a whole number of at least 1, got '5.5'"),
-        ("episodes = true", "episodes in run.toml must be a whole number of at least 1, got True"),
+        ('episodes = "5.5"', "episodes in run.toml must be a whole number from 1 to 10,000,000, got '5.5'"),
+        ("episodes = true", "episodes in run.toml must be a whole number from 1 to 10,000,000, got True"),
         ("agents = [1]", "agents in run.toml must be a text, got 1"),
         ("episodes = ", "the configuration file run.toml isn't TOML"),
     ],
@@ -136,6 +146,19 @@ def test_the_environment_gives_options_too(textbench, monkeypatch):
     assert json.loads(done.out)["episodes"] == 4
     monkeypatch.setenv("TEXTBENCH_EPISODES", "two")
     assert "TEXTBENCH_EPISODES must be a whole number" in textbench("run", "--dry-run").err
+
+
+def test_a_misspelt_variable_of_the_environment_is_refused(textbench, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_EPISODS", "3")
+    done = textbench("run", "--dry-run")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "textbench: no environment variable of textbench named 'TEXTBENCH_EPISODS'; "
+        "did you mean 'TEXTBENCH_EPISODES'?\n"
+    )
+    monkeypatch.delenv("TEXTBENCH_EPISODS")
+    monkeypatch.setenv("TEXTBENCH_UPDATE_GOLDEN", "1")
+    assert textbench("run", "--dry-run").code == 0
 
 
 def test_list_knows_all_scenarios_and_agents(textbench):

@@ -73,7 +73,6 @@ def test_the_same_command_into_the_same_folder_goes_on(textbench):
 @pytest.mark.parametrize(
     ("change", "name", "old", "new"),
     [
-        (("--episodes", 5), "episodes", "3", "5"),
         (("--seed-offset", 7), "seed_offset", "0", "7"),
         (("--agent", "greedy"), "agents", "['random']", "['random', 'greedy']"),
         (("--scenario", "snake"), "scenarios", "['frozen-lake']", "['frozen-lake', 'snake']"),
@@ -90,6 +89,86 @@ def test_a_changed_setting_doesnt_go_into_the_old_folder(textbench, change, name
     assert f"here was made with {name} = {old}, now it is {new}" in done.err
     assert "textbench resume here" in done.err
     assert Path("here/episodes.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "extend",
+    [
+        ("run", "--agent", "random", "--agent", "greedy", *LAKE, "--episodes", 5, "--out", "here"),
+        ("resume", "here", "--episodes", 5, "--quiet"),
+    ],
+)
+def test_a_run_can_be_extended(textbench, extend):
+    command = ("run", "--agent", "random", "--agent", "greedy", *LAKE)
+    assert textbench(*command, "--episodes", 3, "--out", "here").code == 0
+    before = Path("here/episodes.jsonl").read_bytes()
+    done = textbench(*extend)
+    assert done.code == 0, done.err
+    assert Path("here/episodes.jsonl").read_bytes().startswith(before)
+    assert textbench(*command, "--episodes", 5, "--out", "whole").code == 0
+    assert counted("here") == counted("whole")
+    manifests = [RunFolder.open(Path(name)).manifest for name in ("here", "whole")]
+    for name in ("settings", "matchups", "scenarios", "agents"):
+        assert manifests[0][name] == manifests[1][name]
+    assert len(manifests[0]["sessions"]) == 2
+
+
+@pytest.mark.parametrize("fewer", [("run", "--agent", "random", *LAKE, "--out", "here"), ("resume", "here")])
+def test_a_run_isnt_cut_down(textbench, fewer):
+    assert textbench("run", "--agent", "random", *LAKE, "--episodes", 3, "--out", "here").code == 0
+    before = Path("here/manifest.json").read_bytes()
+    done = textbench(*fewer, "--episodes", 2)
+    assert done.code == 2
+    assert "here has 3 episodes of every scenario, and 2 would drop some of them" in done.err
+    assert done.err.rstrip().endswith("or go on: textbench resume here")
+    assert Path("here/manifest.json").read_bytes() == before
+
+
+def test_nothing_else_changes_when_a_run_is_extended(textbench, small_run):
+    manifest = json.loads((small_run / "manifest.json").read_text())
+    manifest["agents"][0]["settings"]["kind"] = "another"
+    (small_run / "manifest.json").write_text(json.dumps(manifest))
+    done = textbench("resume", small_run, "--episodes", 9)
+    assert done.code == 2
+    assert "settings of agent random, kind = 'another', now it is 'random'" in done.err
+
+
+def test_merged_runs_of_different_seeds_cant_be_extended(textbench):
+    command = ("run", "--agent", "random", *LAKE, "--episodes", 2)
+    assert textbench(*command, "--out", "a").code == 0
+    assert textbench(*command, "--out", "b", "--seed-offset", 50).code == 0
+    assert textbench("merge", "a", "b", "--out", "both").code == 0
+    done = textbench("resume", "both", "--episodes", 9)
+    assert done.code == 2
+    assert "both was merged of runs with different seeds or agents, so it can't be extended itself" in done.err
+
+
+def test_a_damaged_line_is_named_with_its_repair_and_played_again(textbench, small_run):
+    whole = counted(small_run)
+    lines = (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (small_run / "episodes.jsonl").write_bytes(b"".join([*lines[:4], lines[4][:90] + b"\n", *lines[5:]]))
+    for command in (("leaderboard", small_run), ("resume", small_run), ("submit", small_run, "--agent", "greedy")):
+        done = textbench(*command)
+        assert done.code == 2
+        assert "small/episodes.jsonl line 5 isn't an episode: not JSON" in done.err
+        assert done.err.endswith("set damaged lines aside and play them again: textbench resume small --repair\n")
+    done = textbench("resume", small_run, "--repair")
+    assert done.code == 0, done.err
+    assert "1 damaged lines are now in small/episodes.damaged.jsonl; their episodes are played again" in done.err
+    assert counted(small_run) == whole
+
+
+def test_a_lost_file_of_episodes_is_named_and_played_again(textbench, small_run):
+    whole = counted(small_run)
+    (small_run / "episodes.jsonl").unlink()
+    for command in (("leaderboard", small_run), ("merge", small_run, "--out", "m"), ("replay", small_run)):
+        done = textbench(*command)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            "textbench: small has no file episodes.jsonl; play its episodes again: textbench resume small\n"
+        )
+    assert textbench("resume", small_run, "--quiet").code == 0
+    assert counted(small_run) == whole
 
 
 def test_a_resume_with_other_code_is_refused(textbench, small_run):

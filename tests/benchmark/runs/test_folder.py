@@ -9,16 +9,19 @@ import sys
 import pytest
 
 from benchmark.errors import StorageError, UsageError
-from benchmark.runs.folder import EPISODES_NAME, MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND, RunFolder
+from benchmark.runs.folder import DAMAGED_NAME, EPISODES_NAME, RunFolder
+from benchmark.runs.manifest import MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND
+from benchmark.runs.plan import scenario_to_json
 from benchmark.runs.record import SCHEMA_VERSION
 from benchmark.runs.redaction import Redactor
+from textgames.scenarios import SCENARIOS
 
 MANIFEST = {
     "schema_version": MANIFEST_VERSION,
     "kind": RUN_KIND,
     "textbench": {"version": "1"},
     "settings": {},
-    "scenarios": {},
+    "scenarios": {"frozen-lake": scenario_to_json(SCENARIOS["frozen-lake"])},
     "agents": [],
     "matchups": [],
 }
@@ -94,7 +97,33 @@ def test_a_damaged_line_in_the_middle_is_named_not_skipped(folder):
     folder.close()
     with folder.episodes_path.open("ab") as file:
         file.write(b"\x00\x00\x00\n")
-    with pytest.raises(UsageError, match=r"episodes\.jsonl line 2 isn't an episode: not JSON"):
+    with pytest.raises(
+        UsageError, match=r"episodes\.jsonl line 2 isn't an episode: not JSON.*textbench resume .* --repair"
+    ):
+        list(RunFolder.open(folder.path).records())
+
+
+def test_damaged_lines_are_set_aside_and_nothing_else_is_touched(folder):
+    folder.append(record(1))
+    folder.append(record(2))
+    folder.close()
+    first, second = folder.episodes_path.read_bytes().splitlines(keepends=True)
+    foreign = second.replace(b"frozen-lake", b"chess")
+    folder.episodes_path.write_bytes(b"\x00\x00\n" + first + foreign + second)
+    with RunFolder.open_for_writing(folder.path, Redactor()) as again:
+        assert again.set_damaged_lines_aside() == 2
+        again.append(record(3))
+        assert again.set_damaged_lines_aside() == 0
+    assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1, 2, 3]
+    assert (folder.path / DAMAGED_NAME).read_bytes() == b"\x00\x00\n" + foreign
+
+
+@pytest.mark.parametrize("make", [lambda path: None, os.mkdir, os.mkfifo])
+def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make):
+    folder.close()
+    folder.episodes_path.unlink()
+    make(folder.episodes_path)
+    with pytest.raises(UsageError, match=r"run has no file episodes\.jsonl; play its episodes again: textbench resume"):
         list(RunFolder.open(folder.path).records())
 
 
@@ -116,20 +145,44 @@ def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path):
     with pytest.raises(UsageError, match=r"isn't empty.*thesis\.tex"):
         RunFolder.create(tmp_path, dict(MANIFEST), Redactor())
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_users_own_file_of_prompts_isnt_taken_for_the_runs(tmp_path):
+    (tmp_path / "prompts.toml").write_text("theirs")
+    with pytest.raises(UsageError, match=r"isn't empty.*prompts\.toml"):
+        RunFolder.create(tmp_path, dict(MANIFEST), Redactor(), {"prompts.toml": "ours"})
+    assert (tmp_path / "prompts.toml").read_text() == "theirs"
+
+
+def test_a_second_run_doesnt_take_the_place_of_the_first(folder):
+    folder.close()
+    with pytest.raises(UsageError, match="already holds a run"):
+        RunFolder.create(folder.path, dict(MANIFEST), Redactor())
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         ("{", "not JSON"),
-        ("[]", "kind isn't"),
-        ('{"kind": "npm-package"}', "kind isn't"),
-        (json.dumps({**MANIFEST, "schema_version": 9}), "schema_version 9"),
-        (json.dumps({key: value for key, value in MANIFEST.items() if key != "agents"}), "'agents' is missing"),
+        ("[]", r"it must be a valid dictionary, got \[\]"),
+        (
+            '{"schema_version": 1, "kind": "npm-package"}',
+            "kind must be 'textbench-run' or 'textbench-entry', got 'npm-p",
+        ),
+        (json.dumps({**MANIFEST, "schema_version": 9}), "schema_version must be 1, got 9"),
+        (json.dumps({key: value for key, value in MANIFEST.items() if key != "agents"}), "agents is missing"),
+        (json.dumps({**MANIFEST, "verified": True}), "verified is unknown here"),
+        (json.dumps(MANIFEST)[:-1] + ', "agents": []}', "the key 'agents' stands twice"),
+        (json.dumps({**MANIFEST, "note": float("nan")}), "NaN isn't a JSON number"),
+        (json.dumps(MANIFEST).encode("utf-16"), "not UTF-8"),
+        ("\ufeff" + json.dumps(MANIFEST), "not JSON .Unexpected UTF-8 BOM"),
+        (b'{"note": "\xff"}', "not UTF-8"),
+        ('{"note": ' * 100_000, "nested too deeply"),
     ],
 )
 def test_a_foreign_manifest_is_one_sentence(tmp_path, content, complaint):
-    (tmp_path / MANIFEST_NAME).write_text(content)
+    (tmp_path / MANIFEST_NAME).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=complaint):
         RunFolder.open(tmp_path)
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmark.runs.folder import MANIFEST_VERSION, RUN_KIND
+from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
 from benchmark.score.comparison import compare, paired_differences

@@ -1,0 +1,172 @@
+"""``manifest.json``: what a run or an entry was asked for, of whom, with which versions. Its shape, and reading it."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from benchmark.errors import UsageError, problem_of, shown
+from benchmark.runs.record import MAX_SEED, STRICT
+
+MANIFEST_NAME = "manifest.json"
+RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
+MANIFEST_VERSION = 1
+
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Dollars = Annotated[float, Field(ge=0, le=1e6)]
+
+
+@with_config(STRICT)
+class PriceShape(TypedDict):
+    """US dollars per million tokens."""
+
+    input: Annotated[Dollars, Field(description="Of the prompt.")]
+    output: Annotated[Dollars, Field(description="Of the completion.")]
+
+
+Price = dict[str, float]
+"""A parsed price, which has the shape of :class:`PriceShape`."""
+
+
+@with_config(STRICT)
+class CodeShape(TypedDict):
+    """Which code played."""
+
+    version: str
+    commit: NotRequired[Annotated[str | None, Field(description="Null where it ran from an installed package.")]]
+    dirty: NotRequired[Annotated[bool | None, Field(description="Whether the code had uncommitted changes.")]]
+
+
+@with_config(STRICT)
+class SessionShape(CodeShape):
+    """One process that played."""
+
+    started: Annotated[str, Field(description="ISO 8601, UTC.")]
+    finished: str | None
+    outcome: NotRequired[Annotated[str, Field(description="finished, interrupted, or why it stopped.")]]
+
+
+@with_config(STRICT)
+class CardShape(TypedDict):
+    """One agent."""
+
+    name: Annotated[str, Field(description="What results call it.")]
+    spec: Annotated[str, Field(description="What --agent took.")]
+    kind: str
+    settings: Annotated[dict[str, Any], Field(description="Model, decoding and prompt texts, as far as it has them.")]
+
+
+@with_config(STRICT)
+class ScenarioShape(TypedDict):
+    """The whole definition of a scenario, so that a folder can be read where the project's own has changed."""
+
+    env_id: str
+    kwargs: dict[str, Any]
+    horizon: Annotated[int, Field(ge=1, le=10**6)]
+    first_seed: Seed
+    training: bool
+
+
+@with_config(STRICT)
+class MatchupShape(TypedDict):
+    """Who sits at the table of a scenario, on which seeds."""
+
+    scenario: str
+    agents: Annotated[list[str], Field(min_length=1)]
+    seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
+
+
+@with_config(STRICT)
+class ManifestShape(TypedDict):
+    """The manifest of a run folder or of a leaderboard entry."""
+
+    schema_version: Literal[1]
+    kind: Literal["textbench-run", "textbench-entry"]
+    textbench: CodeShape
+    python: NotRequired[str]
+    platform: NotRequired[str]
+    packages: NotRequired[dict[str, str]]
+    settings: Annotated[dict[str, Any], Field(description="The options that decide what is played.")]
+    operation: NotRequired[Annotated[dict[str, Any], Field(description="How fast, how long and for how much.")]]
+    agents: list[CardShape]
+    prices: NotRequired[dict[str, PriceShape]]
+    scenarios: dict[str, ScenarioShape]
+    matchups: list[MatchupShape]
+    sessions: NotRequired[list[SessionShape]]
+    merged_from: NotRequired[list[str]]
+    agent: NotRequired[Annotated[str, Field(description="An entry's agent.")]]
+    author: NotRequired[str]
+    note: NotRequired[str]
+
+
+Manifest = dict[str, Any]
+"""A parsed manifest, which has the shape of :class:`ManifestShape`."""
+
+
+@cache
+def _manifest_type() -> TypeAdapter[Any]:
+    return TypeAdapter(ManifestShape)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a run folder or an entry.
+
+    Raises:
+        UsageError: there is none, or it isn't one of ours; in one sentence.
+    """
+    file = path / MANIFEST_NAME
+    if not path.exists():
+        raise UsageError(f"there is no {path}")
+    if not path.is_dir():
+        raise UsageError(f"{path} is a file; a run or an entry is a folder with a {MANIFEST_NAME}")
+    try:
+        if file.exists() and not file.is_file():  # a pipe would keep us waiting for ever
+            raise UsageError(f"{file} isn't a file")
+        manifest: Manifest = _manifest_type().validate_python(strict_json(file.read_bytes()))
+        return manifest
+    except FileNotFoundError:
+        raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{_unborn(path)}") from None
+    except OSError as error:
+        raise UsageError(f"can't read {file}: {error.strerror}") from None
+    except ValidationError as error:
+        raise UsageError(f"{file} isn't a manifest that this version of textbench reads: {problem_of(error)}") from None
+    except ValueError as error:
+        raise UsageError(f"{file} isn't a manifest: {error}") from None
+
+
+def _unborn(path: Path) -> str:
+    """Advice for the folder of a run that was killed before it had written its manifest."""
+    if not (path / ".lock").exists():
+        return ""
+    return f"; if a run was killed here before its first episode, start it again: textbench run ... --out {path}"
+
+
+def strict_json(data: bytes) -> Any:
+    """What JSON text means, where every reader agrees on it: UTF-8, no key twice in an object, no NaN.
+
+    Raises:
+        ValueError: it isn't that; says what is wrong.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 ({error.reason} at byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON ({error})") from None
+    except RecursionError:
+        raise ValueError("not JSON that anybody can read: it is nested too deeply") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {shown(next(name for name in names if names.count(name) > 1))} stands twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} isn't a JSON number")
