@@ -46,11 +46,14 @@ class TSMG(ABC, Generic[StateT]):
         noop: the action that does nothing, where the game has one.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
+        return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
+            Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
     """
 
     players: tuple[Player, ...] = ("player_0",)
     actions: tuple[Action, ...] = ()
     noop: Action | None = None
+    return_range: tuple[float, float] | None = None
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}
 

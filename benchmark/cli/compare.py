@@ -1,5 +1,5 @@
 """Compare agents on the same seeds: paired differences with 95% intervals, a permutation test with Holm's correction
-over the scenarios, and the number of episodes that it would take to tell the two apart.
+over everything that is shown, and the number of episodes that it would take to tell the two apart.
 
 examples:
   textbench compare planner greedy                 two agents of the newest run
@@ -42,6 +42,9 @@ def run(args: Namespace) -> int:
 
     folders = [name for name in args.agents if (Path(name) / MANIFEST_NAME).exists()]
     names = [name for name in args.agents if name not in folders]
+    for name in args.agents:
+        if args.agents.count(name) > 1:
+            raise UsageError(f"comparing takes different agents, got {name!r} twice")
     sources = [*folders, *(args.sources or ())]
     results = read_results(given_or_newest(sources, Output()))
     for name in names:

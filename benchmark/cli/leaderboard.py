@@ -9,6 +9,8 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from benchmark.cli.sources import add_max_episodes, given_or_newest
+
 if TYPE_CHECKING:
     from benchmark.play.session import Output
     from benchmark.score.document import ViewDocument
@@ -23,9 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
     output.add_argument("--html", metavar="FILE", help="write the page with tables, comparison and replays")
     parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
-    parser.add_argument(
-        "--max-episodes", type=int, default=5000, metavar="N", help="replays on the page (default 5000)"
-    )
+    add_max_episodes(parser)
     parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
 
 
@@ -33,7 +33,6 @@ def run(args: Namespace) -> int:
     """Show."""
     import json
 
-    from benchmark.cli.sources import given_or_newest
     from benchmark.play.session import Output, print_leaderboard
     from benchmark.score.references import References
     from benchmark.score.results import read_results
@@ -47,7 +46,7 @@ def run(args: Namespace) -> int:
     if args.html:
         return _write_page(
             args,
-            results_document(results, title=args.title, max_episodes=max(1, args.max_episodes), references=references),
+            results_document(results, title=args.title, max_episodes=args.max_episodes, references=references),
             output,
         )
     document = results_document(results, title=args.title, max_episodes=0, references=references)

@@ -1,5 +1,6 @@
-"""Which results a command is about when nobody says: the newest run."""
+"""What the commands that show results share: which results, when nobody says, and how much of them."""
 
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,19 @@ from benchmark.errors import UsageError
 
 if TYPE_CHECKING:
     from benchmark.play.session import Output
+
+
+def add_max_episodes(parser: ArgumentParser) -> None:
+    """The option ``--max-episodes`` of the commands that make a page."""
+    parser.add_argument(
+        "--max-episodes", type=_count, default=5000, metavar="N", help="replays on the page (default 5000)"
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise ArgumentTypeError(f"must be a whole number from 1 to 999999999, got {text!r}")
+    return int(text)
 
 
 def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:

@@ -7,6 +7,8 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_max_episodes, given_or_newest
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What to show."""
@@ -14,14 +16,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
-    parser.add_argument(
-        "--max-episodes", type=int, default=5000, metavar="N", help="replays on the page (default 5000)"
-    )
+    add_max_episodes(parser)
 
 
 def run(args: Namespace) -> int:
     """Serve the page until Ctrl-C."""
-    from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError
     from benchmark.play.session import Output
     from benchmark.score.references import References
@@ -33,7 +32,7 @@ def run(args: Namespace) -> int:
     output = Output()
     results = read_results(given_or_newest(args.sources, output))
     document = results_document(
-        results, title=args.title, max_episodes=max(1, args.max_episodes), references=References(results, output.say)
+        results, title=args.title, max_episodes=args.max_episodes, references=References(results, output.say)
     )
     try:
         serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=_announce)

@@ -31,7 +31,7 @@ from benchmark.score.prices import price_of, read_prices
 from benchmark.score.references import References
 from benchmark.score.results import read_results
 from benchmark.show.document_of import results_document
-from benchmark.show.terminal_tables import overall_sheet, print_sheets, rating_sheets, score_sheets, stdout_console
+from benchmark.show.terminal_tables import leaderboard_sheets, print_sheets, stdout_console
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
@@ -250,10 +250,7 @@ def show_run(path: Path, output: Output, reason: str | None = None) -> bool:
 
 def print_leaderboard(document: Mapping[str, Any]) -> None:
     """The tables of a document, on stdout."""
-    sheets = score_sheets(document["scores"]) + rating_sheets(document["ratings"])
-    if len(document["scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
-        sheets.append(overall_sheet(document["overall"]))
-    print_sheets(sheets, stdout_console())
+    print_sheets(leaderboard_sheets(document), stdout_console())
 
 
 def resume_command(path: Path) -> str:

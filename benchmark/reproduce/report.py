@@ -13,7 +13,7 @@ from agents.clock import duration
 from benchmark.reproduce.claims import Claim, judge, mean_over_runs
 from benchmark.reproduce.results import Array, Played, Results
 from benchmark.reproduce.settings import Experiment
-from benchmark.score.statistics import Estimate, mean_estimate, success_estimate
+from benchmark.score.statistics import Estimate, mean_estimate
 
 Facts = Mapping[str, str]
 """Where and with what it ran: commit, versions, processes; shown as they are."""
@@ -323,7 +323,7 @@ def _estimates(played: Sequence[Played]) -> dict[str, Any]:
 
 def success_of(successes: Array) -> Estimate:
     """A success rate with its interval, also where all or none succeed."""
-    return success_estimate(successes, mean_estimate(successes))
+    return mean_estimate(successes, (0, 1))
 
 
 def _cell_data(played: Sequence[Played]) -> dict[str, Any]:

@@ -1,53 +1,83 @@
 """Comparing agents on the same seeds: paired differences, tests, and how many episodes would settle it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
-from benchmark.score.document import ComparisonView, Estimate
+from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.results import Results
+from textgames.scenarios import Scenario
+
+BEST, BELOW = 8, 1
+"""Which pairs of a large board are compared: the best agents with everyone, everyone with the next agents below."""
 
 
 def compare(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
     """Every pair of ``agents`` in every scenario for one player, where both scored at least two common seeds.
 
-    Positive differences mean that the first of the pair got the higher returns. Holm's correction is over the
-    scenarios of each pair. (Agents that met in a scenario for two players are compared by their ratings.)
+    Positive differences mean that the first of the pair got the higher returns. Holm's correction is over everything
+    that is returned. (Agents that met in a scenario for two players are compared by their ratings.)
     """
-    rows: list[ComparisonView] = []
-    for a, b in combinations(agents, 2):
-        rows += compare_pair(results, a, b)
-    return rows
+    return _compare(results, combinations(agents, 2), None)
 
 
-def compare_pair(results: Results, a: str, b: str) -> list[ComparisonView]:
-    """Two agents in every scenario for one player that both played."""
+def compare_best(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
+    """The comparisons that a page shows of a board whose ``agents`` are given best first.
+
+    Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
+    with the next below it. Holm's correction is over the whole board (:func:`board_family`) all the same.
+    """
+    near = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : place + 1 + BELOW])
+    best = ((a, b) for a, b in combinations(agents, 2) if a in agents[:BEST])
+    return _compare(results, dict.fromkeys([*best, *near]), board_family(results))
+
+
+def board_family(results: Results) -> int:
+    """How many comparisons a board could make: all pairs of agents in every scenario, and overall."""
+    played = [sum((agent, scenario) in results.cells for agent in results.agents) for scenario in results.scenarios]
+    if len(solo_scenarios(results)) > 1:
+        played.append(len(results.agents))
+    return sum(count * (count - 1) // 2 for count in played)
+
+
+def solo_scenarios(results: Results) -> list[Scenario]:
+    """The scenarios for one player: the others are told by ratings."""
+    return [scenario for scenario in results.scenarios.values() if num_players(scenario) == 1]
+
+
+def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
     rows = []
-    for scenario in results.scenarios.values():
-        if num_players(scenario) > 1:
-            continue
-        differences = paired_differences(results, a, b, scenario.name)
-        if len(differences) < 2:
-            continue
-        estimate = stats.mean_estimate(differences)
-        rows.append(
-            ComparisonView(
-                scenario=scenario.name,
-                a=a,
-                b=b,
-                pairs=len(differences),
-                difference=Estimate(value=estimate.value, low=estimate.low, high=estimate.high),
-                p_value=stats.paired_p_value(differences),
-                p_holm=1.0,
-                episodes_needed=stats.episodes_needed(differences),
+    scenarios = [(scenario.name, return_range(scenario)) for scenario in solo_scenarios(results)]
+    for a, b in pairs:
+        for scenario, returns in scenarios:
+            differences = paired_differences(results, a, b, scenario)
+            if len(differences) < 2:
+                continue
+            largest = returns[1] - returns[0] if returns else np.abs(differences).max()
+            estimate = stats.mean_estimate(differences, (-largest, largest))
+            rows.append(
+                ComparisonView(
+                    scenario=scenario,
+                    a=a,
+                    b=b,
+                    pairs=len(differences),
+                    difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+                    p_value=stats.paired_p_value(differences),
+                    p_holm=1.0,
+                    episodes_needed=stats.episodes_needed(differences),
+                )
             )
-        )
-    for row, adjusted in zip(rows, stats.holm([row["p_value"] for row in rows]), strict=True):
+    for row, adjusted in zip(rows, stats.holm([row["p_value"] for row in rows], family), strict=True):
         row["p_holm"] = adjusted
     return rows
+
+
+def return_range(scenario: Scenario) -> tuple[float, ...]:
+    """The lowest and the highest return of an episode, as the game states them; empty where it doesn't."""
+    return scenario.game().return_range or ()
 
 
 def paired_differences(results: Results, a: str, b: str, scenario: str) -> stats.Array:
@@ -55,6 +85,8 @@ def paired_differences(results: Results, a: str, b: str, scenario: str) -> stats
     cells = [results.cells.get((agent, scenario)) for agent in (a, b)]
     if cells[0] is None or cells[1] is None:
         return np.empty(0)
-    first, second = cells[0].table(), cells[1].table()
-    _, rows_a, rows_b = np.intersect1d(first["seed"], second["seed"], return_indices=True)
-    return first["score"][rows_a] - second["score"][rows_b]
+    first, second = cells[0].returns(), cells[1].returns()
+    if np.array_equal(first[0], second[0]):
+        return first[1] - second[1]
+    _, rows_a, rows_b = np.intersect1d(first[0], second[0], return_indices=True)
+    return first[1][rows_a] - second[1][rows_b]

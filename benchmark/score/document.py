@@ -13,8 +13,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 SCHEMA_VERSION = 1
 
 
-class Estimate(TypedDict):
-    """A number with its 95% bootstrap interval. ``low``/``high`` are ``None`` where there are fewer than 2 episodes."""
+class EstimateView(TypedDict):
+    """A :class:`benchmark.score.statistics.Estimate` as JSON: a figure with its 95% interval.
+
+    ``low <= value <= high``. Both ends are ``None`` where there are fewer than two episodes, where all of them are
+    equal and nobody knows what else was possible (say, the tokens of a player without a model), and where the figure is
+    fixed by definition (the normalised score of the agent that is the end of the scale).
+    """
 
     value: float
     low: float | None
@@ -108,19 +113,22 @@ class ScoreView(TypedDict):
     errors: dict[str, int]
     """``{reason: episodes}`` of the unscored ones."""
     rank: int | None
-    """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes)."""
-    mean_return: Estimate | None
-    normalized: Estimate | None
+    """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes). Agents share the rank of
+    the best one that they can't be told apart from."""
+    tied: bool
+    """Whether it shares its rank with another agent."""
+    mean_return: EstimateView | None
+    normalized: EstimateView | None
     """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
-    success_rate: Estimate | None
+    success_rate: EstimateView | None
     """Share of episodes, 0..1."""
-    invalid_rate: Estimate | None
+    invalid_rate: EstimateView | None
     """Share of responses that named no legal action, 0..1."""
     invalid_reasons: dict[str, int]
     """``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``."""
-    length: Estimate | None
+    length: EstimateView | None
     """Rounds per episode."""
-    tokens: Estimate | None
+    tokens: EstimateView | None
     """Prompt + completion tokens per episode."""
     cost: float | None
     """US dollars over all episodes; ``None`` without a price for the model."""
@@ -130,15 +138,19 @@ class ScoreView(TypedDict):
 
 
 class OverallView(TypedDict):
-    """One agent over all scenarios of the document that have one player."""
+    """One agent over the document's ``overall_scenarios``."""
 
     agent: str
     rank: int | None
-    """From 1, by ``normalized``; ``None`` unless the agent is ranked in every scenario."""
-    normalized: Estimate | None
+    """From 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios."""
+    tied: bool
+    """Whether it shares its rank with another agent, as in :class:`ScoreView`."""
+    normalized: EstimateView | None
     """Mean of the normalised scores over scenarios, each weighing the same."""
     scenarios: int
-    """How many scenarios it is ranked in."""
+    """How many of these scenarios it is ranked in."""
+    lacks: list[str]
+    """The others."""
 
 
 class ComparisonView(TypedDict):
@@ -149,22 +161,27 @@ class ComparisonView(TypedDict):
     b: str
     pairs: int
     """Seeds that both played and scored."""
-    difference: Estimate
+    difference: EstimateView
     """Mean of ``return_a - return_b`` over seeds."""
     p_value: float
-    """Paired permutation test, two-sided."""
+    """Paired sign-flip permutation test, two-sided, exact up to 1,000 pairs."""
     p_holm: float
-    """The same after Holm's correction over the scenarios of this pair of agents."""
+    """The same after Holm's correction over all comparisons of the table or the board, shown or not."""
     episodes_needed: int | None
     """Episodes to detect the observed difference with power 0.8 at level 0.05; ``None`` when the difference is 0."""
 
 
 class RatingView(TypedDict):
-    """Head-to-head strength in a two-player scenario (Bradley-Terry, in Elo points, mean 0)."""
+    """Head-to-head strength in a two-player scenario (Bradley-Terry, in Elo points)."""
 
     scenario: str
     agent: str
-    rating: Estimate
+    group: int
+    """Agents with equal numbers are on one scale with mean 0; ratings of different groups can't be compared."""
+    rating: EstimateView | None
+    """``None`` for an agent alone in its group: it won, or lost, all games against each of the others."""
+    in_cycle: bool
+    """Whether it is one of several agents that beat each other in a circle, which no order explains."""
     games: int
     wins: int
     losses: int
@@ -232,8 +249,13 @@ class ViewDocument(TypedDict):
     """One for every agent and scenario with at least one planned episode."""
     overall: list[OverallView]
     """Best first; agents without a rank last."""
+    overall_scenarios: list[str]
+    """What the overall score is over: the paper's scenarios where more than half of the agents were to play all of
+    them, else every scenario for one player that more than half were to play."""
     comparisons: list[ComparisonView]
-    """Every pair of agents once per scenario, ``a`` before ``b`` in ``agents``."""
+    """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
+    comparisons_family: int
+    """How many comparisons the board could make: what the correction of the p-values counts."""
     ratings: list[RatingView]
     texts: list[str]
     """The string table of the episodes."""

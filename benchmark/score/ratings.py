@@ -1,7 +1,11 @@
 """Head-to-head strength: Bradley-Terry ratings of games between agents, by choix, on the Elo scale.
 
 Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & Terry 1952). A draw is half a win for
-each. A little regularisation keeps the rating of an agent finite that won, or lost, every game.
+each.
+
+Two agents have finite ratings on one scale only if results lead from each to the other: a has won against or drawn with
+b, or with somebody who has with b, and so on, and the other way round (Ford 1957). So agents are rated in groups that
+are linked in this way; an agent that won all its games, or lost them all, is alone in its group and has no rating.
 """
 
 from collections.abc import Sequence
@@ -11,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.score.statistics import CONFIDENCE, SEED, Estimate
+from benchmark.score.statistics import LEVELS, SEED, Array, Estimate
 
 ELO = 400 / log(10)
 """Elo points per natural-log unit of strength."""
 
 ALPHA = 0.1
-"""choix's regularisation: the weight of a weak prior under which all agents are equal."""
+"""choix's regularisation, the weight of a weak prior under which all agents are equal; some replicates need it."""
 
 RESAMPLES = 400
 
@@ -31,10 +35,24 @@ class Game(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """An agent's rating over its games; ratings have mean 0."""
+    """An agent's record and its rating, which has mean 0 within the group.
+
+    Attributes:
+        agent: whose.
+        group: agents with equal numbers are on one scale; ratings of different groups can't be compared.
+        rating: ``None`` for an agent that is alone in its group.
+        in_cycle: whether it is one of several agents that beat each other in a circle (a beat b more often than not, b
+            beat c, c beat a), whose results no order explains.
+        games: against others.
+        wins: of them.
+        losses: of them.
+        draws: of them.
+    """
 
     agent: str
-    rating: Estimate
+    group: int
+    rating: Estimate | None
+    in_cycle: bool
     games: int
     wins: int
     losses: int
@@ -42,39 +60,86 @@ class Rating(NamedTuple):
 
 
 def bradley_terry(games: Sequence[Game]) -> list[Rating]:
-    """Rate everyone who played someone else, best first, with bootstrap intervals over games.
+    """Rate everyone who played someone else, best first within each group, the groups by their share of points.
 
-    Returns:
-        Nothing when nobody met anybody else.
+    The intervals are from a Bayesian bootstrap over games in which every pair that met plays one further game, with a
+    random winner: equal results leave room for another one, too.
     """
     games = [game for game in games if game.first != game.second]
     names = sorted({name for game in games for name in game[:2]})
-    if len(names) < 2:
+    if not names:
         return []
     place = {name: index for index, name in enumerate(names)}
     table = np.array([(place[game.first], place[game.second], game.result) for game in games])
-    values = _strengths(table, len(names))
+    points = _points(table, np.ones(len(table)), len(names))
+    decided = table[table[:, 2] != 0.5]
+    wins = _points(decided, np.ones(len(decided)), len(names))
+    groups, circles = _linked(points > 0), _linked(points > points.T)
+    ratings: list[Rating] = []
+    for number, group in enumerate(_best_first(points, groups), 1):
+        members = np.flatnonzero(groups == group)
+        rated = []
+        for member, estimate in zip(members, _estimates(table, members), strict=True):
+            played = round(points[member].sum() + points[:, member].sum())
+            won, lost = round(wins[member].sum()), round(wins[:, member].sum())
+            in_cycle = int((circles == circles[member]).sum()) > 1
+            rated.append(Rating(names[member], number, estimate, in_cycle, played, won, lost, played - won - lost))
+        ratings += sorted(rated, key=lambda one: (-one.rating.value if one.rating else 0.0, one.agent))
+    return ratings
+
+
+def _points(table: Array, weights: Array, count: int) -> Array:
+    """Points of i against j, shape (count, count), of games as rows (first, second, result)."""
+    points = np.zeros((count, count))
+    first, second = table[:, 0].astype(int), table[:, 1].astype(int)
+    np.add.at(points, (first, second), weights * table[:, 2])
+    np.add.at(points, (second, first), weights * (1 - table[:, 2]))
+    return points
+
+
+def _linked(arrows: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The number of everyone's group: arrows lead from each of its members to every other one."""
+    from scipy.sparse.csgraph import connected_components
+
+    numbers: NDArray[np.int32] = connected_components(arrows, directed=True, connection="strong")[1]
+    return numbers
+
+
+def _best_first(points: Array, groups: NDArray[np.int32]) -> list[int]:
+    """The groups by the share of points that their members took from others."""
+    share = {}
+    for group in set(groups.tolist()):
+        inside = groups == group
+        taken, given = points[inside].sum(), points[:, inside].sum()
+        share[group] = taken / (taken + given)
+    return sorted(share, key=lambda group: (-share[group], group))
+
+
+def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]:
+    """The ratings of a group's members by their games against each other."""
+    count = len(members)
+    if count < 2:
+        return [None]
+    table = table[np.isin(table[:, 0], members) & np.isin(table[:, 1], members)]
+    table[:, :2] = np.searchsorted(members, table[:, :2])
+    values = _strengths(_points(table, np.ones(len(table)), count))
+    if len(table) < 2:
+        return [Estimate(float(value), None, None) for value in values]
     rng = np.random.default_rng(SEED)
-    replicates = np.array(
-        [_strengths(table[rng.integers(len(table), size=len(table))], len(names)) for _ in range(RESAMPLES)]
-    )
-    low, high = np.quantile(replicates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
-    ratings = []
-    for index, name in enumerate(names):
-        results = [game.result if game.first == name else 1 - game.result for game in games if name in game[:2]]
-        estimate = Estimate(float(values[index]), float(low[index]), float(high[index]))
-        wins, losses = sum(r == 1 for r in results), sum(r == 0 for r in results)
-        ratings.append(Rating(name, estimate, len(results), wins, losses, len(results) - wins - losses))
-    return sorted(ratings, key=lambda rating: (-rating.rating.value, rating.agent))
+    pairs = np.unique(np.sort(table[:, :2], axis=1), axis=0)
+    replicates = []
+    for _ in range(RESAMPLES):
+        further = np.column_stack([pairs, rng.integers(2, size=len(pairs))])
+        weights = rng.standard_exponential(len(table) + len(pairs))
+        replicates.append(_strengths(_points(np.concatenate([table, further]), weights, count)))
+    low, high = np.quantile(replicates, LEVELS, axis=0)
+    ends = zip(values, np.minimum(low, values), np.maximum(high, values), strict=True)
+    return [Estimate(*map(float, row)) for row in ends]
 
 
-def _strengths(table: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Elo-scaled strengths, shape (count,), mean 0, of games as rows (first, second, result)."""
+def _strengths(points: Array) -> Array:
+    """Strengths in Elo points, mean 0, shape (count,), of the points of i against j."""
     import choix
 
-    wins = np.zeros((count, count))  # wins[i, j]: how often i beat j
-    first, second = table[:, 0].astype(int), table[:, 1].astype(int)
-    np.add.at(wins, (first, second), table[:, 2])
-    np.add.at(wins, (second, first), 1 - table[:, 2])
-    strengths = choix.ilsr_pairwise_dense(wins, alpha=ALPHA)
+    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA)
     return np.asarray((strengths - strengths.mean()) * ELO, dtype=np.float64)

@@ -65,8 +65,13 @@ class Cell:
 
     @property
     def complete(self) -> bool:
-        """Everything that was planned was played and scored: the cell can be ranked."""
+        """Whether everything that was planned was played and scored, so that the cell can be ranked."""
         return self.episodes == self.planned > 0 and not self.errors
+
+    def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
+        seeds, place, count = np.unique(np.array(self.columns["seed"]), return_inverse=True, return_counts=True)
+        return seeds, np.bincount(place, np.array(self.columns["score"])) / count
 
     def table(self) -> dict[str, NDArray[np.float64]]:
         """The columns as arrays, rows in the order of the seeds."""
@@ -105,7 +110,7 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Every cell is."""
+        """Whether every agent played and scored everything that was planned for it."""
         return all(cell.complete for cell in self.cells.values())
 
     @property

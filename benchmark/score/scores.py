@@ -3,13 +3,16 @@
 ``Results -> [Cell -> ScoreView] -> ranks -> overall``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
-from benchmark.score.document import Estimate, OverallView, RatingView, ReferenceView, ScoreView
+from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
+from benchmark.score.document import EstimateView, OverallView, RatingView, ReferenceView, ScoreView
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, Results
@@ -19,6 +22,16 @@ SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
 """The columns of a cell's episode table, see :func:`episode_table`."""
 
 NO_SCALE = Scale(None, "", None, "")
+
+LEVEL = 0.05
+"""Agents whose difference has at least this p-value, corrected for the whole board, can't be told apart."""
+
+
+class Place(NamedTuple):
+    """A rank from 1, and whether it is shared."""
+
+    rank: int
+    tied: bool
 
 
 def score_rows(results: Results, references: References | None = None) -> list[ScoreView]:
@@ -35,8 +48,13 @@ def score_rows(results: Results, references: References | None = None) -> list[S
             for (agent, in_scenario), cell in results.cells.items()
             if in_scenario == name
         ]
-        rank_rows(group)
-        rows += sorted(group, key=_best_first)
+        # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
+        whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
+        means = {row["agent"]: row["mean_return"]["value"] for row in whole if row["mean_return"] is not None}
+        places = rank(means, _told_apart(results, {name: 1.0}))
+        for row in group:
+            row["rank"], row["tied"] = places.get(row["agent"], (None, False))
+        rows += sorted(group, key=lambda row: (*_best_first(row, row["mean_return"]), row["agent"]))
     return rows
 
 
@@ -52,6 +70,7 @@ def score_row(
         unscored=cell.unscored,
         errors=dict(cell.errors.most_common()),
         rank=None,
+        tied=False,
         mean_return=None,
         normalized=None,
         success_rate=None,
@@ -69,17 +88,16 @@ def score_row(
     mean, normal, invalid, length, tokens, success = stats.bootstrap(
         table,
         [
-            stats.column(SCORE),
-            stats.normalised(SCORE, RANDOM, OPTIMAL),
+            stats.column(SCORE, possible_returns(scenario, table)),
+            normalised(scenario, table, scale),
             stats.ratio(INVALID, RESPONSES),
-            stats.column(LENGTH),
+            stats.column(LENGTH, (1, scenario.horizon)),
             stats.column(TOKENS),
-            stats.column(SUCCESS),
+            stats.column(SUCCESS, (0, 1)),
         ],
     )
-    row["mean_return"], row["normalized"] = to_view(mean), to_view(normal)
-    row["invalid_rate"], row["length"], row["tokens"] = to_view(invalid), to_view(length), to_view(tokens)
-    row["success_rate"] = to_view(stats.success_estimate(table[:, SUCCESS], success))
+    row["mean_return"], row["normalized"], row["invalid_rate"] = to_view(mean), to_view(normal), to_view(invalid)
+    row["length"], row["tokens"], row["success_rate"] = to_view(length), to_view(tokens), to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["reference"] = ReferenceView(
         random=_mean(scale.random),
@@ -88,6 +106,23 @@ def score_row(
         optimal_source=scale.optimal_source,
     )
     return row
+
+
+def possible_returns(scenario: Scenario, table: stats.Array) -> list[float]:
+    """Returns that an episode table needn't show and that are possible: the bounds that the game states.
+
+    Where it states none, the sample has to do; only if all its returns are equal, those of the references stand in.
+    """
+    if stated := return_range(scenario):
+        return [*stated]
+    references = table[:, [RANDOM, OPTIMAL]]
+    return references[np.isfinite(references)].tolist() if np.ptp(table[:, SCORE]) == 0 else []
+
+
+def normalised(scenario: Scenario, table: stats.Array, scale: Scale) -> stats.Statistic:
+    """The normalised score of an episode table."""
+    played = not scale.optimal_source.startswith("exact")
+    return stats.normalised(SCORE, RANDOM, OPTIMAL, possible_returns(scenario, table), played=played)
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
@@ -115,50 +150,94 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
     return table, scale
 
 
-def rank_rows(rows: Sequence[ScoreView]) -> None:
-    """Rank the rows of one scenario by mean return, equal means sharing a place.
+def rank(values: Mapping[str, float], told_apart: Callable[[str, str], bool]) -> dict[str, Place]:
+    """Places by value, largest first. Agents that can't be told apart from the best of their group share its rank.
 
-    A row with unscored or missing episodes isn't ranked: what it lost nobody knows.
+    The best agent opens a group; going down, everyone joins it who can't be told apart from that agent; the first who
+    can be opens the next group, and so on. So there are fewer tests than agents.
     """
-    ranked = {
-        row["agent"]: row["mean_return"]["value"]
-        for row in rows
-        if row["mean_return"] is not None and row["episodes"] == row["planned"] and not row["unscored"]
+    groups: list[list[str]] = []
+    for name in sorted(values, key=lambda name: (-values[name], name)):
+        if groups and not told_apart(groups[-1][0], name):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    places: dict[str, Place] = {}
+    for group in groups:
+        place = Place(1 + len(places), len(group) > 1)
+        places |= dict.fromkeys(group, place)
+    return places
+
+
+def overall_scenarios(results: Results) -> list[str]:
+    """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
+
+    They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
+    one player that more than half of the agents were to play.
+    """
+    agents = results.agents
+    shared = [
+        scenario.name
+        for scenario in solo_scenarios(results)
+        if 2 * sum((agent, scenario.name) in results.cells for agent in agents) > len(agents)
+    ]
+    return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
+
+
+def overall_rows(results: Results, references: References) -> tuple[list[str], list[OverallView]]:
+    """Every agent's mean normalised score, best first, unranked ones last, and the scenarios that it is over.
+
+    These are :func:`overall_scenarios` without those whose scale nobody knows.
+    """
+    names = overall_scenarios(results)
+    episodes = {
+        key: episode_table(cell, results.scenarios[key[1]], references)
+        for key, cell in results.cells.items()
+        if key[1] in names and cell.complete
     }
+    spans = {name: _span(table) for (_, name), (table, _) in episodes.items()}
+    names = [name for name in names if name not in spans or spans[name] > 0]
+    rows = []
+    for agent in results.agents:
+        played = [name for name in names if (agent, name) in episodes]
+        normalized = None
+        if played and played == names:
+            tables = [episodes[agent, name][0] for name in names]
+            scores = [normalised(results.scenarios[name], *episodes[agent, name]) for name in names]
+            normalized = to_view(stats.mean_of_estimates(tables, scores))
+        lacks = [name for name in names if name not in played]
+        row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
+        rows.append(row)
+    values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
+    places = rank(values, _told_apart(results, {name: spans[name] for name in names if name in spans}))
     for row in rows:
-        if row["agent"] in ranked:
-            row["rank"] = 1 + sum(value > ranked[row["agent"]] + 1e-12 for value in ranked.values())
+        row["rank"], row["tied"] = places.get(row["agent"], (None, False))
+    return names, sorted(rows, key=lambda row: (*_best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
 
 
-def overall_rows(results: Results, references: References) -> list[OverallView]:
-    """Every agent's mean normalised score over the scenarios for one player, best first, unranked ones last."""
-    rows = [_overall_row(agent, results, references) for agent in results.agents]
-    values = [row["normalized"]["value"] for row in rows if row["normalized"] is not None]
-    for row in rows:
-        if row["normalized"] is not None:
-            own = row["normalized"]["value"]
-            row["rank"] = 1 + sum(value > own + 1e-12 for value in values)
-    return sorted(rows, key=lambda row: (row["rank"] is None, row["rank"] or 0, -row["scenarios"], row["agent"]))
+def _span(table: stats.Array) -> float:
+    """How far optimal is above random on these episodes; 0 where that isn't known."""
+    span = float((table[:, OPTIMAL] - table[:, RANDOM]).mean())
+    return span if span > 1e-12 else 0.0
 
 
-def _overall_row(agent: str, results: Results, references: References) -> OverallView:
-    tables = []
-    singles = [s for s in results.scenarios.values() if not _is_game_between_agents(results, s)]
-    for scenario in singles:
-        cell = results.cells.get((agent, scenario.name))
-        if cell is not None and cell.complete:
-            tables.append(episode_table(cell, scenario, references)[0])
-    normalized = None
-    if tables and len(tables) == len(singles):
-        statistic = stats.normalised(SCORE, RANDOM, OPTIMAL)
-        normalized = to_view(stats.mean_of_estimates(tables, [statistic] * len(tables)))
-    return OverallView(agent=agent, rank=None, normalized=normalized, scenarios=len(tables))
+def _told_apart(results: Results, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
+    """Whether two agents differ on their common seeds of some scenarios, whose returns weigh as ``spans`` say.
 
+    The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
+    made depends on what the ones before showed.
+    """
+    family = board_family(results)
 
-def _is_game_between_agents(results: Results, scenario: Scenario) -> bool:
-    from benchmark.runs.plan import num_players
+    def told_apart(a: str, b: str) -> bool:
+        differences = {name: paired_differences(results, a, b, name) for name in spans}
+        scaled = [
+            values if len(spans) == 1 else values / (spans[name] * max(1, len(values)))
+            for name, values in differences.items()
+        ]
+        return family * stats.paired_p_value(np.concatenate(scaled)) < LEVEL
 
-    return num_players(scenario) > 1
+    return told_apart
 
 
 def rating_rows(results: Results) -> list[RatingView]:
@@ -167,7 +246,9 @@ def rating_rows(results: Results) -> list[RatingView]:
         RatingView(
             scenario=scenario,
             agent=rating.agent,
-            rating=Estimate(value=rating.rating.value, low=rating.rating.low, high=rating.rating.high),
+            group=rating.group,
+            rating=None if rating.rating is None else to_view(rating.rating),
+            in_cycle=rating.in_cycle,
             games=rating.games,
             wins=rating.wins,
             losses=rating.losses,
@@ -190,16 +271,21 @@ def cost(tokens: Sequence[int], price: Mapping[str, float] | None) -> float | No
     return (tokens[0] * price["input"] + tokens[1] * price["output"]) / 1e6
 
 
-def to_view(estimate: stats.Estimate) -> Estimate | None:
+def to_view(estimate: stats.Estimate) -> EstimateView | None:
     """The estimate as plain JSON; ``None`` when it isn't a number."""
     if not isfinite(estimate.value):
         return None
-    return Estimate(value=estimate.value, low=estimate.low, high=estimate.high)
+    return EstimateView(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
 def _mean(values: stats.Array | None) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def _best_first(row: ScoreView) -> tuple[bool, int, str]:
-    return row["rank"] is None, row["rank"] or 0, row["agent"]
+def _is_whole(row: ScoreView) -> bool:
+    """Whether the row can be ranked. With unscored or missing episodes nobody knows what it lost."""
+    return row["episodes"] == row["planned"] and not row["unscored"]
+
+
+def _best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> tuple[bool, float]:
+    return row["rank"] is None, -estimate["value"] if estimate else 0.0

@@ -1,12 +1,17 @@
 """Estimates with intervals, paired tests, and how many episodes it takes to tell two agents apart.
 
-Every statistic of an episode table here is a smooth function of column means (a mean; a ratio of two means such as
-invalid responses per response; a normalised score), so one matrix product of resampling weights and columns gives
-all bootstrap replicates of all of them at once. Equal seeds of different agents get equal weights, and the random
-generator is seeded by a constant: the same episodes always give the same interval.
+Every figure of an episode table is a smooth function of column means: a mean; a ratio of two means, such as invalid
+responses per response; a normalised score. So one matrix product of resampling weights and columns gives all replicates
+of all of them. Equal seeds of different agents get equal weights, and the random generator is seeded by a constant: the
+same episodes always give the same interval.
 
-Sources: Efron & Tibshirani, "An Introduction to the Bootstrap" (1993), sections 13.3 (percentile) and 14.3 (BCa);
-Holm, "A simple sequentially rejective multiple test procedure" (1979).
+**The interval** is that of a Bayesian bootstrap (episodes weighted by a flat Dirichlet; Rubin 1981) with one further
+episode that was not played: for the lower end it has the lowest value that is possible, for the upper end the highest.
+So a sample without spread still has an interval, since the next episode may differ. For values of 0 and 1 the ends are
+those of Clopper and Pearson (1934), which cover the truth at least as often as they say. For any bounded values this is
+the bound of Gaffke (2005), see Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random
+variable" (2019). Where nobody knows the lowest and the highest possible value, the extremes of the sample stand in, and
+a sample of equal values has no interval at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +25,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
+LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
 RESAMPLES = 4000
 """Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate."""
 
@@ -27,210 +34,236 @@ LEAST_RESAMPLES = 1000
 """Of tables with many thousand episodes, whose intervals are narrow."""
 
 SEED = 20250810
-PERMUTATIONS = 9999
-PERMUTATION_LIMIT = 1000
-"""Above this many pairs the sign-flip distribution is normal to all printed digits, and the t test is used."""
+ENUMERATION_LIMIT = 14
+"""Up to this many unequal pairs all 2^n signs are tried."""
+
+EXACT_LIMIT = 1000
+"""Above this many unequal pairs the sign-flip distribution is normal to all printed digits."""
+
+GRID = 400
+"""Steps between 0 and the largest difference where differences are no multiples of a common unit."""
 
 _BLOCK = 4_000_000
 """Resampling weights held at a time; 8 bytes each."""
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95% interval; the ends are ``None`` where there are fewer than two episodes."""
+    """A figure with its 95% interval.
+
+    The ends are ``None`` where there are fewer than two episodes, where all episodes are equal and nobody knows what
+    else was possible, and where the figure is fixed by definition.
+    """
 
     value: float
     low: float | None
     high: float | None
 
 
-Statistic = Callable[[Array], Array]
-"""From column means, shape (..., k), to the statistic, shape (...)."""
+class Statistic(NamedTuple):
+    """A figure of an episode table.
+
+    Attributes:
+        of: from column means, shape (..., k), to the figure, shape (...).
+        further: from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as
+            low and as high as one episode can.
+    """
+
+    of: Callable[[Array], Array]
+    further: Callable[[Array], tuple[Array, Array]]
 
 
-def column(index: int) -> Statistic:
-    """The mean of one column."""
+def column(index: int, possible: Sequence[float] = ()) -> Statistic:
+    """The mean of one column, whose values may reach ``possible`` besides the ones seen."""
 
-    def statistic(means: Array) -> Array:
+    def mean(means: Array) -> Array:
         values: Array = means[..., index]
         return values
 
-    return statistic
+    return Statistic(mean, lambda table: _further(table, index, [*table[:, index], *possible]))
 
 
 def ratio(numerator: int, denominator: int) -> Statistic:
-    """The ratio of two columns' means; 0 where the denominator is."""
+    """The ratio of two columns' means, between 0 and 1 in every episode; 0 where the denominator is."""
 
-    def statistic(means: Array) -> Array:
-        quotient = np.zeros(means.shape[:-1])
-        np.divide(means[..., numerator], means[..., denominator], out=quotient, where=means[..., denominator] != 0)
-        return quotient
+    def quotient(means: Array) -> Array:
+        shares = np.zeros(means.shape[:-1])
+        np.divide(means[..., numerator], means[..., denominator], out=shares, where=means[..., denominator] != 0)
+        return shares
 
-    return statistic
-
-
-def normalised(score: int, random: int, optimal: int) -> Statistic:
-    """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random."""
-
-    def statistic(means: Array) -> Array:
-        span = means[..., optimal] - means[..., random]
-        quotient = np.full(means.shape[:-1], np.nan)
-        np.divide(means[..., score] - means[..., random], span, out=quotient, where=span > 1e-12)
-        return quotient
-
-    return statistic
+    return Statistic(quotient, lambda table: _further(table, numerator, [0.0, table[:, denominator].mean()]))
 
 
-def bootstrap(columns: Array, statistics: Sequence[Statistic]) -> list[Estimate]:
-    """Estimate statistics of an episode table with their bootstrap intervals over episodes.
-
-    The interval is BCa (bias-corrected and accelerated); where the replicates or the jackknife have no spread, or are
-    too few to correct by, it is the percentile interval.
+def normalised(
+    score: int, random: int, optimal: int, possible: Sequence[float] = (), *, played: bool = False
+) -> Statistic:
+    """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
 
     Args:
-        columns: shape (episodes, k).
-        statistics: functions of the column means.
-
-    Returns:
-        One estimate per statistic; NaN values become an interval without ends.
+        score: the column of returns.
+        random: the column of the scale's 0.
+        optimal: the column of the scale's 1.
+        possible: returns that can occur besides the ones seen.
+        played: whether an agent played the ends of the scale. That agent's own score is 0 or 1 by definition.
     """
-    count = len(columns)
-    means = columns.mean(axis=0)
-    values = [float(statistic(means)) for statistic in statistics]
-    if count < 2:
-        return [Estimate(value, None, None) for value in values]
-    replicates = _resampled_means(columns)
-    left_out = (columns.sum(axis=0) - columns) / (count - 1)
+
+    def position(means: Array) -> Array:
+        span = means[..., optimal] - means[..., random]
+        scores = np.full(means.shape[:-1], np.nan)
+        np.divide(means[..., score] - means[..., random], span, out=scores, where=span > 1e-12)
+        return scores
+
+    def further(table: Array) -> tuple[Array, Array]:
+        if played and any(np.array_equal(table[:, score], table[:, end]) for end in (random, optimal)):
+            return table.mean(axis=0), table.mean(axis=0)
+        return _further(table, score, [*table[:, score], *possible])
+
+    return Statistic(position, further)
+
+
+def _further(table: Array, index: int, values: Sequence[float]) -> tuple[Array, Array]:
+    """Two average episodes that have the least and the largest of ``values`` in one column."""
+    least, most = table.mean(axis=0), table.mean(axis=0)
+    least[index], most[index] = min(values), max(values)
+    return least, most
+
+
+def bootstrap(table: Array, statistics: Sequence[Statistic]) -> list[Estimate]:
+    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes."""
+    sums, rest = _resampled(table)
     return [
-        Estimate(value, *_bca_interval(value, statistic(replicates), statistic(left_out)))
-        for value, statistic in zip(values, statistics, strict=True)
+        _interval(float(one.of(table.mean(axis=0))), *(one.of(sums + rest * row) for row in one.further(table)))
+        for one in statistics
     ]
 
 
-def mean_estimate(values: Array) -> Estimate:
-    """The mean of one column with its bootstrap interval."""
-    return bootstrap(values[:, None], [column(0)])[0]
-
-
-def success_estimate(successes: Array, estimate: Estimate) -> Estimate:
-    """A share of episodes, given its bootstrap estimate.
-
-    With all successes or none the bootstrap has no spread and would claim certainty, so there the interval is
-    Wilson's score interval (Wilson 1927).
-    """
-    if len(successes) >= 2 and successes.min() == successes.max():
-        from scipy.stats import binomtest
-
-        interval = binomtest(int(successes.sum()), len(successes)).proportion_ci(CONFIDENCE, method="wilson")
-        return Estimate(estimate.value, float(interval.low), float(interval.high))
-    return estimate
+def mean_estimate(values: Array, possible: Sequence[float] = ()) -> Estimate:
+    """The mean of one column with its interval; ``possible`` as :func:`column` takes it."""
+    return bootstrap(values[:, None], [column(0, possible)])[0]
 
 
 def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) -> Estimate:
-    """The plain mean of one statistic each of several independent tables (scenarios), with its percentile interval.
+    """The plain mean of one statistic each of several independent tables (scenarios), with its interval.
 
     Args:
         tables: one episode table per scenario; their numbers of episodes may differ.
         statistics: the statistic of each table.
     """
-    value = float(np.mean([statistic(t.mean(axis=0)) for t, statistic in zip(tables, statistics, strict=True)]))
-    if any(len(table) < 2 for table in tables):
+    value = float(np.mean([one.of(table.mean(axis=0)) for table, one in zip(tables, statistics, strict=True)]))
+    ends: list[list[Array]] = [[], []]
+    for stream, (table, one) in enumerate(zip(tables, statistics, strict=True)):
+        # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
+        sums, rest = _resampled(table, stream)
+        for replicates, row in zip(ends, one.further(table), strict=True):
+            replicates.append(one.of(sums + rest * row))
+    shortest = min(len(replicates) for replicates in ends[0])
+    low, high = (np.mean([replicates[:shortest] for replicates in end], axis=0) for end in ends)
+    return _interval(value, low, high)
+
+
+def _interval(value: float, lowered: Array, raised: Array) -> Estimate:
+    """The value with the ends of its interval, from the replicates with either further episode."""
+    if not isfinite(value) or not len(lowered) or min(np.isfinite(lowered).mean(), np.isfinite(raised).mean()) < 0.9:
         return Estimate(value, None, None)
-    # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
-    each = [
-        statistic(_resampled_means(table, stream))
-        for stream, (table, statistic) in enumerate(zip(tables, statistics, strict=True))
-    ]
-    shortest = min(map(len, each))
-    replicates = np.mean([values[:shortest] for values in each], axis=0)
-    return Estimate(value, *_quantiles(replicates, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    low = float(np.quantile(lowered[np.isfinite(lowered)], LEVELS[0]))
+    high = float(np.quantile(raised[np.isfinite(raised)], LEVELS[1]))
+    if high - low <= 1e-9 * max(1.0, abs(value)):
+        return Estimate(value, None, None)
+    return Estimate(value, min(low, value), max(high, value))
 
 
-def _resampled_means(columns: Array, stream: int = 0) -> Array:
-    """Column means of every resample, shape (number of resamples, k); the number depends on the episodes' alone."""
-    count = len(columns)
+def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
+    """Weighted sums of the episodes in every resample, (resamples, k), and the further one's weight, (resamples, 1).
+
+    With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone.
+    """
+    count = len(table)
+    if count < 2:
+        return np.empty((0, table.shape[1])), np.empty((0, 1))
     resamples = max(LEAST_RESAMPLES, min(RESAMPLES, 5 * _BLOCK // count))
     if resamples * count <= _BLOCK:
-        return _weights(count, resamples, stream) @ columns
+        blocks = [_weights(count, resamples, stream)]
+        return blocks[0][:, :-1] @ table, blocks[0][:, -1:]
     rng = np.random.default_rng([SEED, stream, count])
     rows = max(1, _BLOCK // count)
-    blocks = [_draw_weights(rng, count, min(rows, resamples - done)) @ columns for done in range(0, resamples, rows)]
-    return np.concatenate(blocks)
+    sums, rest = [], []
+    for done in range(0, resamples, rows):
+        weights = _draw_weights(rng, count, min(rows, resamples - done))
+        sums.append(weights[:, :-1] @ table)
+        rest.append(weights[:, -1:])
+    return np.concatenate(sums), np.concatenate(rest)
 
 
 @lru_cache(maxsize=8)
 def _weights(count: int, resamples: int, stream: int) -> Array:
-    """The resampling weights of ``count`` episodes, shape (resamples, count); rows sum to 1."""
     return _draw_weights(np.random.default_rng([SEED, stream, count]), count, resamples)
 
 
 def _draw_weights(rng: np.random.Generator, count: int, rows: int) -> Array:
-    """How often each episode is drawn in each resample, as a share."""
-    drawn = rng.integers(count, size=(rows, count)) + np.arange(rows)[:, None] * count
-    return np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count) / count
-
-
-def _bca_interval(value: float, replicates: Array, left_out: Array) -> tuple[float | None, float | None]:
-    """The BCa interval's ends (Efron & Tibshirani, equations 14.9, 14.14, 14.15)."""
-    from scipy.special import ndtr, ndtri
-
-    levels = np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    if not isfinite(value):
-        return None, None
-    # Ties with the value count half, or a coarse statistic (few episodes) looks biased.
-    bias = float(ndtri((np.mean(replicates < value) + np.mean(replicates <= value)) / 2))
-    deviations = left_out.mean() - left_out
-    spread = float((deviations**2).sum())
-    if isfinite(bias) and spread > 1e-20:  # else all but constant, and the skewness is rounding noise
-        acceleration = float((deviations**3).sum()) / (6 * spread**1.5)
-        z = bias + ndtri(levels)
-        levels = ndtr(bias + z / (1 - acceleration * z))
-    return _quantiles(replicates, float(levels[0]), float(levels[1]))
-
-
-def _quantiles(replicates: Array, low: float, high: float) -> tuple[float | None, float | None]:
-    """Two quantiles of the replicates that are numbers; ``None`` when hardly any are."""
-    finite = replicates[np.isfinite(replicates)]
-    if len(finite) < 0.9 * len(replicates):
-        return None, None
-    ends = np.quantile(finite, [low, high])
-    return float(ends[0]), float(ends[1])
+    """Flat Dirichlet weights of ``count`` episodes and a further one, shape (rows, count + 1); rows sum to 1."""
+    weights: Array = rng.standard_exponential((rows, count + 1))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 def paired_p_value(differences: Array) -> float:
-    """Two-sided p-value of "no difference" for paired values: a sign-flip permutation test (scipy).
+    """Two-sided p-value of "no difference" for paired values: the sign-flip permutation test of their sum.
 
-    Up to :data:`PERMUTATION_LIMIT` pairs by permutation (exact when the signs can be enumerated), above it by the t
-    test that it converges to.
+    The p-value is exact: by enumeration of the signs where there are few pairs, else by the distribution of the sum on
+    the grid that the differences lie on (those on none are rounded to 1/400 of the largest). Above
+    :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
 
     Args:
         differences: shape (pairs,).
     """
-    unequal = differences[differences != 0]  # a zero stays zero whatever its sign: it changes no permutation
-    if len(unequal) < 2:  # with one, both signs are as extreme
+    sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
+    observed = abs(float(differences.sum()))
+    if len(sizes) < 2:  # with one, both signs are as extreme
         return 1.0
-    from scipy import stats
+    if len(sizes) > EXACT_LIMIT:
+        from scipy.special import ndtr
 
-    if len(unequal) > PERMUTATION_LIMIT:
-        return float(stats.ttest_1samp(differences, 0.0).pvalue)
-    result = stats.permutation_test(
-        (unequal, np.zeros_like(unequal)),
-        lambda a, b, axis: np.mean(a - b, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=PERMUTATIONS,
-        batch=1000,
-        rng=np.random.default_rng(SEED),
-    )
-    return min(1.0, float(result.pvalue))
+        return float(2 * ndtr(-observed / np.sqrt((sizes**2).sum())))
+    if len(sizes) <= ENUMERATION_LIMIT:
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums + size, sums - size])
+        return float(np.mean(np.abs(sums) >= observed - 1e-9 * sizes.sum()))
+    steps = _on_a_grid(sizes)
+    total = int(steps.sum())
+    reached = abs(int((steps * np.sign(differences[differences != 0])).sum()))
+    chances = np.zeros(total + 1)  # chances[s]: that the positive differences sum to s steps
+    chances[0] = 1.0
+    for step in np.sort(steps):
+        chances *= 0.5
+        chances[step:] += chances[: total + 1 - step].copy()
+    extreme = np.abs(2 * np.arange(total + 1) - total) >= reached
+    return min(1.0, float(chances[extreme].sum()))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: adjusted p-values, in the given order."""
+def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
+    """Differences as whole numbers of a step: their common unit of at least 0.01, else 1/400 of the largest."""
+    hundredths: NDArray[np.int64] = np.rint(100 * sizes).astype(np.int64)
+    if np.allclose(hundredths / 100, sizes, rtol=0, atol=1e-9):
+        steps: NDArray[np.int64] = hundredths // int(np.gcd.reduce(hundredths))
+        if steps.max() <= GRID:
+            return steps
+    return np.rint(sizes * (GRID / float(sizes.max()))).astype(np.int64)
+
+
+def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
+    """Holm's step-down correction (Holm 1979): adjusted p-values, in the given order.
+
+    Args:
+        p_values: of the comparisons that were made.
+        family: how many comparisons could have been made; the ones that were not can only have made the others'
+            adjusted p-values smaller, so leaving them out errs on the safe side. All were made when not given.
+    """
+    family = max(family or 0, len(p_values))
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [1.0] * len(p_values)
     running = 0.0
     for place, index in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - place) * p_values[index]))
+        running = max(running, min(1.0, (family - place) * p_values[index]))
         adjusted[index] = running
     return adjusted
 

@@ -8,48 +8,13 @@ from pathlib import Path
 
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
-from benchmark.score.comparison import compare
-from benchmark.score.document import (
-    SCHEMA_VERSION,
-    AgentView,
-    ComparisonView,
-    EpisodeView,
-    Estimate,
-    OverallView,
-    PromptMessageView,
-    PromptPiece,
-    RatingView,
-    ReferenceView,
-    ScenarioView,
-    ScoreView,
-    SourceView,
-    StepColumns,
-    ViewDocument,
-)
+from benchmark.score.comparison import board_family, compare_best
+from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
 from benchmark.score.references import References
 from benchmark.score.results import Results, read_results
 from benchmark.score.scores import overall_rows, rating_rows, score_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
-
-__all__ = [
-    "SCHEMA_VERSION",
-    "AgentView",
-    "ComparisonView",
-    "EpisodeView",
-    "Estimate",
-    "OverallView",
-    "PromptMessageView",
-    "PromptPiece",
-    "RatingView",
-    "ReferenceView",
-    "ScenarioView",
-    "ScoreView",
-    "SourceView",
-    "StepColumns",
-    "ViewDocument",
-    "view_document",
-]
 
 
 def view_document(
@@ -78,7 +43,7 @@ def results_document(
 ) -> ViewDocument:
     """The document of results that have been read; ``max_episodes=0`` leaves all episodes out, and the comparisons."""
     references = references or References(results)
-    overall = overall_rows(results, references)
+    overall_scenarios, overall = overall_rows(results, references)
     agents = [row["agent"] for row in overall]
     texts = TextTable()
     episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
@@ -92,7 +57,9 @@ def results_document(
         scenarios=[_scenario_view(scenario, scores) for scenario in results.scenarios.values()],
         scores=scores,
         overall=overall,
-        comparisons=compare(results, agents) if max_episodes else [],
+        overall_scenarios=overall_scenarios,
+        comparisons=compare_best(results, agents) if max_episodes else [],
+        comparisons_family=board_family(results),
         ratings=rating_rows(results),
         texts=texts.texts,
         episodes=episodes,

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmark.score.results import read_results
 from benchmark.show.document_of import results_document
-from benchmark.show.terminal_tables import Sheet, overall_sheet, rating_sheets, score_sheets, to_markdown
+from benchmark.show.terminal_tables import leaderboard_sheets, to_markdown
 
 README_NAME = "README.md"
 
@@ -18,21 +18,21 @@ To add an agent: `textbench run --agent SPEC`, then `textbench submit RUN --agen
 """
 
 _LEGEND = """\
-Values are means over episodes with 95% bootstrap intervals. A normalised score is 0 for random play and 1 for
-optimal play on the same episodes.
+Values are means over episodes with 95% intervals. A normalised score is 0 for random play and 1 for optimal play on the
+same episodes; for the agent whose play is such an end of the scale it is 0 or 1 by definition and has no interval.
 """
 
 
 def leaderboard_markdown(document: Mapping[str, Any]) -> str:
     """The tables of a document as one Markdown page; the same sources give the same bytes."""
-    sheets: list[Sheet] = []
-    if any(row["normalized"] for row in document["overall"]):
-        sheets.append(overall_sheet(document["overall"]))
-    sheets += score_sheets(document["scores"]) + rating_sheets(document["ratings"])
     parts = [f"# {document['title']}\n"]
     if all(source["kind"] == "entry" for source in document["sources"]):
         parts.append(_INTRODUCTION)
-    parts += ["".join(map(_source_line, document["sources"])), _LEGEND, to_markdown(sheets)]
+    parts += [
+        "".join(map(_source_line, document["sources"])),
+        _LEGEND,
+        to_markdown(leaderboard_sheets(document, overall_first=True)),
+    ]
     return "\n".join(parts)
 
 

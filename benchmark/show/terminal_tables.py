@@ -1,17 +1,31 @@
 """Results as tables: in the terminal (rich) and as Markdown, from the same rows.
 
 ``ScoreView, ComparisonView, ... -> Sheet -> terminal | Markdown``. A sheet holds finished texts; both outputs show the
-same figures.
+same figures. What the columns of a leaderboard are stands in ``benchmark.show.columns``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from benchmark.score.document import ComparisonView, Estimate, OverallView, RatingView, ScoreView
+from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
+from benchmark.show.columns import (
+    OVERALL,
+    RATINGS,
+    SCORES,
+    Column,
+    Figure,
+    Row,
+    above_one,
+    estimate_figure,
+    rating_notes,
+    same_episodes,
+    scale_note,
+)
 
 
 @dataclass(frozen=True)
@@ -33,18 +47,19 @@ class Sheet:
     optional: tuple[str, ...] = ()
 
 
-SCORE_COLUMNS: tuple[str, ...] = (  # the last two where somebody used tokens and has a price
-    "rank",
-    "<agent",
-    "episodes",
-    "mean return",
-    "normalised",
-    "success",
-    "invalid",
-    "length",
-    "tokens",
-    "cost USD",
-)
+def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
+    """All tables of a :class:`benchmark.score.document.ViewDocument`; below the last one, what a shared rank means."""
+    sheets = score_sheets(document["scores"]) + rating_sheets(document["ratings"])
+    if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
+        overall = overall_sheet(document["overall"], document["overall_scenarios"])
+        sheets = [overall, *sheets] if overall_first else [*sheets, overall]
+    if any(row["tied"] for row in (*document["scores"], *document["overall"])):
+        note = (
+            "=: can't be told apart from the best agent of this rank, by the paired test at level 0.05 after "
+            f"Bonferroni's correction for the {document['comparisons_family']} comparisons that this board allows"
+        )
+        sheets[-1] = replace(sheets[-1], notes=(*sheets[-1].notes, note))
+    return sheets
 
 
 def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
@@ -52,48 +67,54 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        columns = SCORE_COLUMNS
-        if not any(row["tokens"] and row["tokens"]["value"] for row in group):
-            columns = columns[:-2]  # players without a model
-        elif not any(row["cost"] for row in group):
-            columns = columns[:-1]  # nobody's price is known
-        lines = tuple(_score_line(row)[: len(columns)] for row in group)
-        sheets.append(Sheet(scenario, columns, lines, tuple(_score_notes(group)), ("length", "tokens", "cost USD")))
+        count = same_episodes(group)
+        title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
+        normalised = [row["normalized"] for row in group]
+        notes = [scale_note(group), above_one(normalised, group[0]["reference"]["optimal_source"])]
+        sheets.append(_sheet(title, SCORES, group, notes))
     return sheets
 
 
-def overall_sheet(rows: Sequence[OverallView]) -> Sheet:
+def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str]) -> Sheet:
     """The mean normalised scores."""
-    lines = tuple(
-        (_number(row["rank"]), row["agent"], str(row["scenarios"]), interval(row["normalized"])) for row in rows
-    )
-    return Sheet("overall", ("rank", "<agent", "scenarios ranked in", "mean normalised score"), lines)
+    notes = [f"mean over {', '.join(scenarios)}", above_one([row["normalized"] for row in rows])]
+    return _sheet("overall", OVERALL, rows, notes)
 
 
 def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
     """Head-to-head ratings, one sheet per scenario."""
-    columns = ("<agent", "rating (Elo)", "games", "wins", "draws", "losses")
-    return [
-        Sheet(
-            f"{scenario}, head to head",
-            columns,
-            tuple(
-                (
-                    row["agent"],
-                    interval(row["rating"], "+.0f"),
-                    *(str(count) for count in (row["games"], row["wins"], row["draws"], row["losses"])),
-                )
-                for row in rows
-                if row["scenario"] == scenario
-            ),
-        )
-        for scenario in dict.fromkeys(row["scenario"] for row in rows)
-    ]
+    sheets = []
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        group = [row for row in rows if row["scenario"] == scenario]
+        sheets.append(_sheet(f"{scenario}, head to head", RATINGS, group, rating_notes(group)))
+    return sheets
+
+
+def _sheet(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], notes: Sequence[str]) -> Sheet:
+    """The needed columns of these rows as texts, with the figures' notes below."""
+    columns = [column for column in columns if column.needed(rows)]
+    lines: list[tuple[str, ...]] = []
+    more: list[str] = []
+    for row in rows:
+        figures = [column.figure(row) for column in columns]
+        lines.append(tuple(_figure_text(*pair) for pair in zip(columns, figures, strict=True)))
+        for column, figure in zip(columns, figures, strict=True):
+            if figure.note:
+                more.append(f"{row['agent']}: {'' if column.key == 'agent' else column.title + ': '}{figure.note}")
+    titles = tuple(f"<{column.title}" if column.key == "agent" else column.title for column in columns)
+    optional = tuple(column.title for column in columns if column.optional)
+    return Sheet(title, titles, tuple(lines), tuple(note for note in (*notes, *more) if note), optional)
+
+
+def _figure_text(column: Column[Row], figure: Figure) -> str:
+    if column.optional or not figure.interval:
+        return figure.text or "-"
+    return f"{figure.text} {figure.interval}"
 
 
 COMPARISON_NOTES = (
-    "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% bootstrap interval.",
-    "p: paired permutation test, two-sided; Holm: corrected over the scenarios of the pair. "
+    "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",
+    "p: paired sign-flip test, two-sided; Holm: corrected over all rows of all tables here.",
     "Episodes needed: to show a difference of this size with power 0.8 at level 0.05.",
 )
 
@@ -107,32 +128,16 @@ def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
             (
                 row["scenario"],
                 str(row["pairs"]),
-                interval(row["difference"], "+.3f"),
+                " ".join(estimate_figure(row["difference"], "+.3f")[::2]).strip(),
                 p_text(row["p_value"]),
                 p_text(row["p_holm"]),
-                _number(row["episodes_needed"]),
+                str(row["episodes_needed"] or "-"),
             )
             for row in rows
             if (row["a"], row["b"]) == (a, b)
         )
         sheets.append(Sheet(f"A = {a}, B = {b}", columns, lines))
     return [*sheets[:-1], replace(sheets[-1], notes=COMPARISON_NOTES)] if sheets else []
-
-
-def interval(estimate: Estimate | None, form: str = ".3f") -> str:
-    """``0.740 [0.620, 0.860]``; empty for none."""
-    if estimate is None:
-        return ""
-    value = _rounded(estimate["value"], form)
-    if estimate["low"] is None or estimate["high"] is None:
-        return value
-    return f"{value} [{_rounded(estimate['low'], form)}, {_rounded(estimate['high'], form)}]"
-
-
-def _rounded(value: float, form: str) -> str:
-    """A number's text; what rounds to zero has no minus sign."""
-    text = format(value, form)
-    return format(0.0, form) if float(text) == 0 else text
 
 
 def p_text(value: float) -> str:
@@ -179,7 +184,9 @@ def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
         table = Table(title=Text(sheet.title, style="bold"), title_justify="left", box=None, pad_edge=False)
         for column in sheet.columns:
             left = column.startswith("<")
-            table.add_column(Text(column.removeprefix("<")), justify="left" if left else "right", overflow="fold")
+            justify: JustifyMethod = "left" if left else "right"
+            # a narrow terminal folds names, never figures
+            table.add_column(Text(column.removeprefix("<")), justify=justify, overflow="fold", no_wrap=not left)
         for row in sheet.rows:
             table.add_row(*(Text(printable(cell)) for cell in row))
         console.print(table)
@@ -211,55 +218,3 @@ def _escape(text: str) -> str:
     for character in "\\`*<|":
         text = text.replace(character, "\\" + character)
     return printable(text).replace("\n", " ")
-
-
-def _score_line(row: ScoreView) -> tuple[str, ...]:
-    counted = str(row["episodes"]) if row["episodes"] == row["planned"] else f"{row['episodes']} of {row['planned']}"
-    cost = "?" if row["cost"] is None else f"{row['cost']:.4f}"
-    return (
-        _number(row["rank"]),
-        row["agent"],
-        counted,
-        interval(row["mean_return"]),
-        interval(row["normalized"], ".2f"),
-        _share(row["success_rate"]),
-        _share(row["invalid_rate"]),
-        f"{row['length']['value']:.1f}" if row["length"] else "",
-        f"{row['tokens']['value']:.0f}" if row["tokens"] else "",
-        cost,
-    )
-
-
-def _score_notes(group: Sequence[ScoreView]) -> list[str]:
-    """What the reader must know: references, unscored episodes with their reasons, invalid responses by reason."""
-    notes = []
-    reference = next((row["reference"] for row in group if row["reference"]["optimal"] is not None), None)
-    if reference is not None and reference["random"] is not None:
-        notes.append(
-            f"normalised: 0 = random {reference['random']:.3f}, {reference['random_source']}; "
-            f"1 = optimal {reference['optimal']:.3f}, {reference['optimal_source']}"
-        )
-    for row in group:
-        if row["unscored"]:
-            reasons = "; ".join(f"{count} x {reason}" for reason, count in row["errors"].items())
-            notes.append(f"{row['agent']}: not ranked, {row['unscored']} unscored episodes: {reasons}")
-        elif row["episodes"] < row["planned"]:
-            notes.append(f"{row['agent']}: not ranked, {row['planned'] - row['episodes']} episodes weren't played")
-        if row["invalid_reasons"]:
-            reasons = ", ".join(f"{reason} {count}" for reason, count in row["invalid_reasons"].items())
-            notes.append(f"{row['agent']}: invalid responses: {reasons}")
-    return notes
-
-
-def _share(estimate: Estimate | None) -> str:
-    """A share in percent, with its interval."""
-    if estimate is None:
-        return ""
-    value = f"{100 * estimate['value']:.0f}%"
-    if estimate["low"] is None or estimate["high"] is None:
-        return value
-    return f"{value} [{100 * estimate['low']:.0f}, {100 * estimate['high']:.0f}]"
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)

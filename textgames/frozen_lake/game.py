@@ -46,6 +46,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
     """
 
     actions = ACTIONS
+    return_range = (0.0, 1.0)
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         text.PLAYER_MARK: (213, 94, 0),
         text.HOLE_MARK: (20, 50, 90),

@@ -48,6 +48,7 @@ def render_page(document: ViewDocument) -> str:
         "agents": agents,
         "prompts": prompts,
         "comparisons": [{key: _short(value) for key, value in row.items()} for row in document["comparisons"]],
+        "comparisons_family": document["comparisons_family"],
         "index": pack.listing,
     }
     text = (
@@ -55,7 +56,7 @@ def render_page(document: ViewDocument) -> str:
         .get_template("page.html.j2")
         .render(
             document=document,
-            overall=overall_table(document) if len(document["scenarios"]) > 1 and document["overall"] else None,
+            overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
             sections=[scenario_section(document, scenario) for scenario in document["scenarios"]],
             policy=_policy(style, script),
             style=style,

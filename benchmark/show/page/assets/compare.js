@@ -29,7 +29,7 @@ function renderCompare(params) {
   const others = names.filter((name) => name !== a);
   const b = others.includes(params.get("b")) ? params.get("b") : others[0];
   const found = DATA.scenarios.map((scenario) => comparisonOf(scenario.name, a, b)).filter(Boolean);
-  const scenarios = found.map((comparison) => comparison.scenario);
+  const scenarios = found.length ? found.map((comparison) => comparison.scenario) : scenariosOfBoth(a, b);
   const scenario = scenarios.includes(params.get("scenario")) ? params.get("scenario") : scenarios[0];
   const go = (changes) => navigate("compare", { a, b, scenario, ...changes });
   refill(
@@ -42,9 +42,18 @@ function renderCompare(params) {
       select("compare-b", "B", others, b, (name) => go({ b: name })),
       el("button", { type: "button", id: "compare-swap", onclick: () => go({ a: b, b: a }) }, "Swap"),
     ),
-    found.length ? differences(found, a, b) : el("p", { class: "notice" }, "These two have no scored seed in common."),
-    found.length > 0 && seedBySeed(scenarios, scenario, a, b, go),
+    found.length ? differences(found, a, b) : el("p", { class: "notice" }, notCompared(scenarios)),
+    scenarios.length > 0 && seedBySeed(scenarios, scenario, a, b, go),
   );
+}
+
+// On a large board only the best agents, and neighbours, are compared in advance.
+const scenariosOfBoth = (a, b) =>
+  scenariosWithEpisodes().filter((name) => SCENARIO.get(name).num_players === 1 && pairs(name, a, b).length > 0);
+
+function notCompared(scenarios) {
+  if (!scenarios.length) return "These two have no scored seed in common on this page.";
+  return "This page tests the best agents against all others, and neighbours; textbench compare A B tests these two.";
 }
 
 function differences(found, a, b) {
@@ -84,8 +93,9 @@ function differences(found, a, b) {
     el(
       "p",
       { class: "note" },
-      "Paired differences of the returns with bootstrap intervals; p is a two-sided permutation test's, corrected after ",
-      "Holm over the scenarios; seeds needed is for this difference at power 0.8 and level 0.05.",
+      "Paired differences of the returns with 95% intervals; p is a two-sided sign-flip test's, corrected after Holm for the ",
+      `${plural(DATA.comparisons_family, "comparison")} that this board allows; seeds needed is for this difference at `,
+      "power 0.8 and level 0.05.",
     ),
   );
 }

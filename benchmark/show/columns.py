@@ -1,0 +1,233 @@
+"""The columns of the leaderboard's tables, said once: terminal, Markdown and page show the same figures.
+
+``ScoreView, OverallView, RatingView -> Column -> Figure``; a column knows its title, its figures and when it is needed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+
+Row = TypeVar("Row", ScoreView, OverallView, RatingView)
+
+
+class Figure(NamedTuple):
+    """What stands in a table at one place.
+
+    Attributes:
+        text: the value as it is shown; empty where there is none.
+        sort: the value to sort by; ``None`` goes last.
+        interval: ``"[0.620, 0.860]"``, or empty.
+        note: what a reader must know about this value.
+    """
+
+    text: str = ""
+    sort: float | str | None = None
+    interval: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """One column of a table.
+
+    Attributes:
+        key: its name in addresses and scripts; that of the estimate in the row, if it shows one.
+        title: its heading.
+        figure: what it shows of a row.
+        first: the order that puts the best on top.
+        explain: what the title leaves open.
+        bar: whether a page draws the interval of the estimate ``row[key]``.
+        optional: whether the terminal shows the value alone, and a narrow one nothing.
+        needed: whether these rows need it.
+    """
+
+    key: str
+    title: str
+    figure: Callable[[Row], Figure]
+    first: Literal["ascending", "descending"] = "descending"
+    explain: str = ""
+    bar: bool = False
+    optional: bool = False
+    needed: Callable[[Sequence[Row]], bool] = lambda rows: True
+
+
+def number(value: float, form: str = ".3f") -> str:
+    """A number's text; what rounds to zero has no minus sign."""
+    text = format(value, form)
+    return format(0.0, form) if float(text.rstrip("%")) == 0 else text
+
+
+def estimate_figure(estimate: EstimateView | None, form: str = ".3f") -> Figure:
+    """``0.740`` and ``[0.620, 0.860]``; a share in percent has its sign once: ``74%`` and ``[62, 86]``."""
+    if estimate is None:
+        return Figure()
+    value, low, high = estimate["value"], estimate["low"], estimate["high"]
+    interval = "" if low is None or high is None else f"[{number(low, form)}, {number(high, form)}]".replace("%", "")
+    return Figure(number(value, form), value, interval)
+
+
+def rank_figure(row: ScoreView | OverallView) -> Figure:
+    """``4``, or ``4=`` where the rank is shared."""
+    return Figure("" if row["rank"] is None else f"{row['rank']}{'=' if row['tied'] else ''}", row["rank"])
+
+
+def agent_figure(row: RatingView) -> Figure:
+    """The agent's name, which sorts without regard to case."""
+    return Figure(row["agent"], row["agent"].casefold())
+
+
+def _scored_agent(row: ScoreView) -> Figure:
+    missing = row["planned"] - row["episodes"] - row["unscored"]
+    reasons = [f"{row['unscored']} unscored"] if row["unscored"] else []
+    reasons += [f"{missing} of {row['planned']} not played"] if missing > 0 else []
+    note = "not ranked: " + (", ".join(reasons) or "no episodes") if row["rank"] is None else ""
+    return Figure(row["agent"], row["agent"].casefold(), note=note)
+
+
+def _ranked_agent(row: OverallView) -> Figure:
+    note = f"not ranked: lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
+    return Figure(row["agent"], row["agent"].casefold(), note=note)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """``{reason: count}`` as a line, most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
+
+
+def same_episodes(rows: Sequence[ScoreView]) -> int | None:
+    """How many episodes each of the agents has, where nobody has more or misses one."""
+    counts = {count for row in rows for count in (row["episodes"], row["planned"])}
+    return counts.pop() if len(counts) == 1 else None
+
+
+SCORES: tuple[Column[ScoreView], ...] = (
+    Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
+    Column("agent", "agent", _scored_agent, "ascending"),
+    Column(
+        "episodes",
+        "episodes",
+        lambda row: Figure(
+            f"{row['episodes']}" + (f" of {row['planned']}" if row["planned"] > row["episodes"] else ""),
+            row["episodes"],
+        ),
+        needed=lambda rows: same_episodes(rows) is None,
+    ),
+    Column("mean_return", "mean return", lambda row: estimate_figure(row["mean_return"]), bar=True),
+    Column(
+        "normalized",
+        "normalised",
+        lambda row: estimate_figure(row["normalized"], ".2f"),
+        explain="0 is random play, 1 is optimal",
+        needed=lambda rows: any(row["normalized"] for row in rows),
+    ),
+    Column("success", "success", lambda row: estimate_figure(row["success_rate"], ".0%")),
+    Column(
+        "invalid",
+        "invalid",
+        lambda row: estimate_figure(row["invalid_rate"], ".0%")._replace(note=_counts(row["invalid_reasons"])),
+        "ascending",
+        "responses that named no legal action",
+    ),
+    Column("length", "length", lambda row: estimate_figure(row["length"], ".1f"), "ascending", "rounds", optional=True),
+    Column(
+        "tokens",
+        "tokens",
+        lambda row: estimate_figure(row["tokens"], ".0f"),
+        "ascending",
+        "per episode",
+        optional=True,
+        needed=lambda rows: any(row["tokens"] and row["tokens"]["value"] for row in rows),
+    ),
+    Column(
+        "cost",
+        "cost USD",
+        lambda row: Figure("?" if row["cost"] is None else f"{row['cost']:.4f}", row["cost"]),
+        "ascending",
+        "over all episodes; ? where the model has no price",
+        optional=True,
+        needed=lambda rows: any(row["cost"] for row in rows),
+    ),
+    Column(
+        "unscored",
+        "unscored",
+        lambda row: Figure(str(row["unscored"]), row["unscored"], note=_counts(row["errors"])),
+        "ascending",
+        "episodes that ended in an error: neither won nor lost",
+        optional=True,
+        needed=lambda rows: any(row["unscored"] for row in rows),
+    ),
+)
+
+OVERALL: tuple[Column[OverallView], ...] = (
+    Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
+    Column("agent", "agent", _ranked_agent, "ascending"),
+    Column(
+        "normalized",
+        "mean normalised score",
+        lambda row: estimate_figure(row["normalized"]),
+        explain="mean over scenarios; 0 is random play, 1 is optimal",
+        bar=True,
+    ),
+)
+
+RATINGS: tuple[Column[RatingView], ...] = (
+    Column("agent", "agent", agent_figure, "ascending"),
+    Column(
+        "rating",
+        "rating (Elo)",
+        lambda row: estimate_figure(row["rating"], "+.0f"),
+        explain="Bradley-Terry, Elo points, mean 0",
+        bar=True,
+    ),
+    Column("games", "games", lambda row: Figure(str(row["games"]), row["games"])),
+    Column("wins", "wins", lambda row: Figure(str(row["wins"]), row["wins"])),
+    Column("draws", "draws", lambda row: Figure(str(row["draws"]), row["draws"])),
+    Column("losses", "losses", lambda row: Figure(str(row["losses"]), row["losses"])),
+)
+
+
+def scale_note(rows: Sequence[ScoreView]) -> str:
+    """What the 0 and the 1 of a scenario's normalised scores are; those of the agent with the most episodes."""
+    reference = max(rows, key=lambda row: row["episodes"])["reference"]
+    if reference["random"] is None or reference["optimal"] is None:
+        return ""
+    return (
+        f"normalised: 0 = random {number(reference['random'])}, {reference['random_source']}; "
+        f"1 = optimal {number(reference['optimal'])}, {reference['optimal_source']}"
+    )
+
+
+def above_one(estimates: Sequence[EstimateView | None], optimal_source: str | None = None) -> str:
+    """Why a normalised score may exceed 1, where one of these does; for all scenarios together without a source."""
+    if not any(one and max(one["value"], one["high"] or 0.0) > 1.005 for one in estimates):
+        return ""
+    luck = "optimal is what perfect play gets on average, and luck may bring more"
+    search = "the planner is a strong search, not the optimum"
+    if optimal_source is None:
+        return f"A score may exceed 1: {luck}; in Snake, {search}."
+    return f"A score may exceed 1: {luck if optimal_source.startswith('exact') else search}."
+
+
+def rating_notes(rows: Sequence[RatingView]) -> list[str]:
+    """What the ratings of one scenario can't say: agents without a rating, several scales, circles, a single game."""
+    notes = []
+    alone = [row["agent"] for row in rows if row["rating"] is None]
+    if alone:
+        notes.append(f"no finite rating: {', '.join(alone)} won all games, or lost all, against each opponent")
+    groups: dict[int, list[str]] = {}
+    for row in rows:
+        if row["rating"] is not None:
+            groups.setdefault(row["group"], []).append(row["agent"])
+    if len(groups) > 1:
+        scales = "; ".join(", ".join(names) for names in groups.values())
+        notes.append(f"ratings are comparable only within each of these groups: {scales}")
+    circle = [row["agent"] for row in rows if row["in_cycle"]]
+    if circle:
+        notes.append(f"{', '.join(circle)} beat each other in a circle: no order explains their results")
+    single = [row["agent"] for row in rows if row["games"] == 1]
+    if single:
+        notes.append(f"a single game: {', '.join(single)}")
+    return notes
