@@ -122,6 +122,22 @@ class TSMG(ABC, Generic[StateT]):
 
     # ---------------------------------------------------------------- for people
 
+    def what_happened(
+        self, state: StateT, joint_action: Mapping[Player, Action], next_state: StateT, player: Player
+    ) -> str:
+        """What a round did to ``player`` and why, as a short phrase for replays: ``"slipped down instead of right"``.
+
+        Optional and pure; players never read it. Several things are joined with ``"; "``, and ``""`` says that
+        nothing happened beyond the action itself.
+
+        Args:
+            state: the state before the round.
+            joint_action: what :meth:`transition` was given.
+            next_state: the state that :meth:`transition` returned.
+            player: whom to tell of; ``""`` is returned for a player who was out already.
+        """
+        return ""
+
     def board(self, state: StateT) -> tuple[str, ...]:
         """The state as rows of characters, top row first, one character a cell, as a spectator sees it.
 

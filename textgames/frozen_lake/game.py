@@ -6,7 +6,18 @@ from typing import ClassVar
 import numpy as np
 
 from textgames.frozen_lake import text
-from textgames.frozen_lake.rules import ACTIONS, GOAL, START, FrozenLakeState, Lake, draw_lake, move_table, outcomes
+from textgames.frozen_lake.rules import (
+    ACTIONS,
+    GOAL,
+    HOLE,
+    START,
+    FrozenLakeState,
+    Lake,
+    directions,
+    draw_lake,
+    move_table,
+    outcomes,
+)
 from textgames.tsmg import TSMG
 
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
@@ -131,6 +142,28 @@ class FrozenLake(TSMG[FrozenLakeState]):
     def instructions(self, player: str) -> str:
         """The rules and the actions."""
         return text.instructions(self.is_slippery, self.success_rate)
+
+    def what_happened(
+        self, state: FrozenLakeState, joint_action: Mapping[str, str], next_state: FrozenLakeState, player: str
+    ) -> str:
+        """Whether the player slipped, bumped into the edge, fell into a hole or reached the goal."""
+        if not self.is_playing(state, player):
+            return ""
+        targets = move_table(state.lake.nrow, state.lake.ncol)[state.position]
+        action, arrived = _ACTION_INDEX[joint_action[player]], next_state.position
+        # in a corner two directions lead to the same cell; the player is then said to have slipped only if it must have
+        ways = [
+            direction
+            for chance, direction in directions(action, self.is_slippery, self.success_rate)
+            if chance and targets[direction] == arrived
+        ]
+        told = []
+        if action not in ways:
+            told.append(f"slipped {' or '.join(ACTIONS[way] for way in ways)} instead of {ACTIONS[action]}")
+        if arrived == state.position:
+            told.append("bumped into the edge")
+        end = {HOLE: "fell into a hole", GOAL: "reached the goal"}.get(state.lake.tiles[arrived])
+        return "; ".join([*told, *([end] if end else [])])
 
     def board(self, state: FrozenLakeState) -> tuple[str, ...]:
         """Rows of ``P``, ``O``, ``G`` and ``_``, top row first."""

@@ -185,23 +185,32 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
     )
 
 
+def directions(action: int, is_slippery: bool, success_rate: float) -> list[tuple[float, int]]:
+    """Where a move may go, as ``[(probability, direction), ...]``.
+
+    On slippery ice these are the direction one before the intended one (in the order of :data:`ACTIONS`), the intended
+    one, and the one after it.
+    """
+    if not is_slippery:
+        return [(1.0, action)]
+    aside = (1.0 - success_rate) / 2.0
+    return [(aside, (action - 1) % 4), (success_rate, action), (aside, (action + 1) % 4)]
+
+
 def outcomes(
     lake: Lake, position: int, action: int, is_slippery: bool, success_rate: float
 ) -> list[tuple[float, int, float, bool]]:
     """The transition kernel, entry by entry as Gymnasium's ``P[position][action]``.
 
     Returns:
-        ``[(probability, next position, reward, terminated), ...]``; slippery: the direction one before the intended
-        one (in the order of the actions), the intended one, and the one after.
+        ``[(probability, next position, reward, terminated), ...]``, in the order of :func:`directions`.
     """
     if lake.tiles[position] in "HG":
         return [(1.0, position, 0.0, True)]
     targets = move_table(lake.nrow, lake.ncol)[position]
-    chances = [(1.0, action)]
-    if is_slippery:
-        aside = (1.0 - success_rate) / 2.0
-        chances = [(aside, (action - 1) % 4), (success_rate, action), (aside, (action + 1) % 4)]
     return [
         (chance, cell, 1.0 if lake.tiles[cell] == GOAL else 0.0, lake.tiles[cell] in "HG")
-        for chance, cell in ((chance, targets[direction]) for chance, direction in chances)
+        for chance, cell in (
+            (chance, targets[direction]) for chance, direction in directions(action, is_slippery, success_rate)
+        )
     ]

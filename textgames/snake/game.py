@@ -99,6 +99,23 @@ class Snake(TSMG[SnakeState]):
         """The rules; every player is told the same."""
         return self.text.instructions()
 
+    def what_happened(
+        self, state: SnakeState, joint_action: Mapping[Player, Action], next_state: SnakeState, player: Player
+    ) -> str:
+        """What the player's snake ate or died of; snakes are numbered as on the :meth:`board`."""
+        number = self._snake_of[player]
+        if not state.snakes[number]:
+            return ""
+        if next_state.snakes[number]:
+            return self.text.meal(state, next_state.snakes[number][0])
+        cause, others = self.rules.cause_of_death(state, joint_action, next_state, number)
+        if cause == "wall":
+            return "hit the wall"
+        if cause == "body":
+            return "ran into its own body" if others == [number] else f"ran into snake {others[0] + 1}"
+        certain = others[0] < self.config.num_players
+        return "head to head with " + (" and " if certain else " or ").join(f"snake {other + 1}" for other in others)
+
     def board(self, state: SnakeState) -> tuple[str, ...]:
         """The spectator's rows, top row first: heads 1 to 9 (players first), T, A, B, F and _."""
         return self.text.board(state)

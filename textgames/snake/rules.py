@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import index
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -277,6 +277,38 @@ class SnakeRules:
             else:
                 targets.append(OFF_BOARD)
         return targets
+
+    def cause_of_death(
+        self, state: SnakeState, joint_action: Mapping[str, str], next_state: SnakeState, number: int
+    ) -> tuple[Literal["wall", "body", "head"], list[int]]:
+        """What a player's snake died of in a round that it did not survive, by the conditions of :meth:`transition`.
+
+        Args:
+            state: the state before the round.
+            joint_action: what :meth:`transition` was given.
+            next_state: the state that it returned.
+            number: the index of the snake, that of a player.
+
+        Returns:
+            ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the
+            snakes whose heads it met. The moves of opponents that died are not known: where no player's head was met,
+            all opponents that can have moved to the same cell are named, and at least one of them did.
+        """
+        snakes = state.snakes
+        targets = {
+            i: self._moves[joint_action[player]][snakes[i][0]] for i, player in enumerate(self.players) if snakes[i]
+        }
+        target = targets.pop(number)
+        if target == OFF_BOARD:
+            return "wall", []
+        if hit := [i for i, snake in enumerate(snakes) if target in snake]:
+            return "body", hit
+        met = [i for i, other in targets.items() if other == target]
+        return "head", met or [
+            i
+            for i in range(self._num_players, len(snakes))
+            if snakes[i] and not next_state.snakes[i] and target in self.opponent_targets(snakes[i])
+        ]
 
     def opponent_targets(self, snake: Cells) -> Cells | list[int]:
         """The equally likely next cells of a built-in opponent's head.

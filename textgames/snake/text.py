@@ -85,6 +85,12 @@ class SnakeText:
             ("Bananas", BANANA, config.num_bananas, config.banana_reward),
             ("Fires", FIRE, config.num_fires, config.fire_reward),
         )
+        # in the order in which a state has them
+        self._foods = (
+            ("an apple", config.num_apples, config.apple_reward),
+            ("a banana", config.num_bananas, config.banana_reward),
+            ("a fire", config.num_fires, config.fire_reward),
+        )
         self._header = f"Board: {config.width} wide, {config.height} high."
         if coordinates or axes:
             self._header += " (0, 0) is the bottom left corner, X grows right, Y grows up."
@@ -153,20 +159,21 @@ class SnakeText:
         _draw(grid, self._plain_offsets, state.snakes, state)
         return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
 
+    def meal(self, state: SnakeState, cell: int) -> str:
+        """``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` where there is no food."""
+        eaten = (
+            f"ate {food} ({worth:+g})"
+            for (food, _, worth), on in zip(self._foods, state[1:], strict=True)
+            if cell in on
+        )
+        return next(eaten, "")
+
     # ---------------------------------------------------------------- instructions
 
     def instructions(self) -> str:
         """The rules as a player is told them; the same for every player and state."""
         config = self.config
-        food = [
-            f"{name} {worth:+g}"
-            for name, number, worth in (
-                ("an apple", config.num_apples, config.apple_reward),
-                ("a banana", config.num_bananas, config.banana_reward),
-                ("a fire", config.num_fires, config.fire_reward),
-            )
-            if number
-        ]
+        food = [f"{name} {worth:+g}" for name, number, worth in self._foods if number]
         lines = [
             f"You control a snake on a board that is {config.width} cells wide and {config.height} cells high. "
             "Collect as much reward as you can.",
