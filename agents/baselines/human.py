@@ -1,27 +1,35 @@
-"""A person at the terminal: reads the observation on standard error, types the action on standard input."""
+"""A person at the terminal: reads the observation on standard error, answers with keys or on standard input."""
 
 import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from agents.keys import END_OF_INPUT, Keyboard
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 
-QUIT = ("quit", "exit")
+QUIT, HELP = ("q", "quit", "exit"), ("?", "help")
+ARROWS = ("left", "right", "up", "down")
+
+
+class PersonLeft(KeyboardInterrupt):
+    """The person wishes to stop, or there is no more input; the loop and the commands take it for Ctrl-C."""
 
 
 class HumanPlayer:
     """A :class:`~agents.turn.Policy` that asks the person at the terminal.
 
-    An action may be shortened as long as it stays clear (``r`` for right). Ctrl-D, Ctrl-C and ``quit`` leave: they
-    raise ``KeyboardInterrupt``, which the loop and the commands take for the wish to stop.
+    An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys act at once where
+    the game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules; everything
+    else ends with Enter, as it does in a pipe.
 
     Args:
-        stdin: where answers are read from; standard input when not given.
+        stdin: where answers are read from, line by line; when not given, standard input, key by key at a terminal.
         console: where everything is shown; standard error when not given.
     """
 
@@ -30,8 +38,9 @@ class HumanPlayer:
     """The loop plays one episode after the other: nobody wants 64 boards in turn."""
 
     def __init__(self, stdin: IO[str] | None = None, console: Console | None = None) -> None:
-        self._stdin = stdin
-        self._console = Console(stderr=True) if console is None else console
+        self._stdin = stdin or sys.stdin
+        self._keyboard = Keyboard() if stdin is None and sys.stdin.isatty() else None
+        self._console = console or Console(stderr=True, highlight=False)
         self._shown_instructions: dict[str, str] = {}
 
     @property
@@ -43,40 +52,78 @@ class HumanPlayer:
         """Ask for one action after the other.
 
         Raises:
-            KeyboardInterrupt: the person leaves.
+            PersonLeft: a ``KeyboardInterrupt``; the person leaves, by ``q``, Ctrl-D or the end of a file.
         """
         return [Turn(self._ask(request)) for request in as_requests(requests)]
 
     def _ask(self, request: TurnRequest) -> str:
-        show = self._console.print
+        legal = request.legal_actions
         if request.instructions and self._shown_instructions.get(request.player) != request.instructions:
             self._shown_instructions[request.player] = request.instructions
-            show(Panel(Text(request.instructions), title="rules"))
-        left = "" if request.steps_left is None else f", {request.steps_left} steps left"
-        show(Panel(Text(request.observation), title=f"{request.player}{left}"))
+            self._show_rules(request)
+        steps = request.steps_left
+        left = "" if steps is None else f", {steps} step{'s'[: steps != 1]} left"
+        self._console.print(Panel(Text(request.observation), title=Text(f"{request.player}{left}")))
+        arrows = self._keyboard is not None and not {*ARROWS}.isdisjoint(legal)
+        hint = f"{', '.join(legal) or 'any text'}{' (or the arrow keys)' if arrows else ''}; ? for the rules, q to quit"
         while True:
-            self._console.print(f"[bold]{', '.join(request.legal_actions) or 'action'}[/] or quit > ", end="")
-            typed = self._read()
-            if typed in QUIT and typed not in request.legal_actions:
-                raise KeyboardInterrupt("the player left")
-            action = complete(typed, request.legal_actions)
-            if action is not None:
+            self._console.print(Text(hint, style="bold"))
+            typed = self._read(legal)
+            action = complete(typed, legal)
+            if typed.casefold() in QUIT and (action is None or not legal):
+                raise PersonLeft("the player left")
+            if typed.casefold() in HELP and (action is None or not legal):
+                self._show_rules(request)
+            elif action is not None:
                 return action
-            show(Text(f"{typed!r} isn't one of these actions"))
+            else:
+                self._console.print(Text(f"{typed!r} isn't one of these actions"))
 
-    def _read(self) -> str:
-        line = (sys.stdin if self._stdin is None else self._stdin).readline()
-        if not line:  # Ctrl-D, or the end of a piped file
-            self._console.print()
-            raise KeyboardInterrupt("the player left")
-        return line.strip().casefold()
+    def _show_rules(self, request: TurnRequest) -> None:
+        self._console.print(Panel(Text(request.instructions or "this game has no rules to read"), title="rules"))
+
+    def _read(self, legal: Sequence[str]) -> str:
+        if self._keyboard is not None:
+            return self._typed(self._keyboard, legal)
+        line = self._stdin.readline()
+        if not line:
+            raise PersonLeft("no more input")
+        return line.strip()
+
+    def _typed(self, keyboard: Keyboard, legal: Sequence[str]) -> str:
+        """What is typed up to Enter, echoed; or a key that acts at once."""
+        at_once = [name for name in ARROWS if name in legal]
+        at_once += [key for key in ("q", "?") if legal and not any(action.startswith(key) for action in legal)]
+        typed = ""
+        self._echo("> ")
+        try:
+            with keyboard:
+                while (key := keyboard.read()) != "enter":
+                    if key == END_OF_INPUT:
+                        raise PersonLeft("the player left")
+                    if key in at_once and not typed:
+                        self._echo(key)
+                        return key
+                    if key == "backspace":
+                        self._echo("\b \b" * cell_len(typed[-1:]))
+                        typed = typed[:-1]
+                    elif key is not None and len(key) == 1 and key.isprintable():
+                        self._echo(key)
+                        typed += key
+            return typed.strip()
+        finally:
+            self._echo("\n")  # after Ctrl-C too, so that what is said next has a line of its own
+
+    def _echo(self, text: str) -> None:
+        self._console.file.write(text)
+        self._console.file.flush()
 
 
-def complete(typed: str, actions: tuple[str, ...]) -> str | None:
+def complete(typed: str, actions: Sequence[str]) -> str | None:
     """The action that was typed, in full or by a beginning that only it has; any text where no actions are known."""
     if not actions:
         return typed or None
-    if typed in actions:
-        return typed
-    matches = [action for action in actions if typed and action.startswith(typed)]
-    return matches[0] if len(matches) == 1 else None
+    names = {action.casefold(): action for action in actions}
+    typed = typed.casefold()
+    matches = [typed] if typed in names else [name for name in names if typed and name.startswith(typed)]
+    return names[matches[0]] if len(matches) == 1 else None

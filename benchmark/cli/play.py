@@ -1,5 +1,8 @@
 """Play a scenario yourself, at this terminal; you see what the agents see.
 
+Arrow keys act at once in games with these directions; every action can be typed by its name or a clear beginning of
+it, and Enter. ? shows the rules, q quits. Where standard input isn't a terminal, every line is an action.
+
 examples:
   textbench play frozen-lake
   textbench play snake-duel --against planner --episode 3
@@ -14,34 +17,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--episode", type=int, default=0, metavar="K", help="the scenario's episode K, from 0 (default)"
     )
-    parser.add_argument("--against", default="greedy", metavar="SPEC", help="who has the other seat (default greedy)")
+    parser.add_argument("--against", default="greedy", metavar="SPEC", help="who has the other seats (default greedy)")
 
 
 def run(args: Namespace) -> int:
     """Play one episode."""
-    from agents.episode import EpisodeTask
-    from agents.loop.rollout import rollout
     from benchmark.errors import UsageError
-    from benchmark.play.options import RunOptions
-    from benchmark.play.players import load_policy
-    from benchmark.runs.plan import find_scenarios
+    from benchmark.play.by_hand import play_by_hand
+    from benchmark.runs.plan import MAX_SEEDS, find_scenarios
 
-    if args.scenario in ("all", "paper"):
+    found = find_scenarios([args.scenario])
+    if args.scenario not in found:
         raise UsageError(f"play one scenario, {args.scenario!r} is several; see textbench list scenarios")
-    scenario = find_scenarios([args.scenario])[args.scenario]
-    if args.episode < 0:
-        raise UsageError(f"--episode must be at least 0, got {args.episode}")
-    options = RunOptions()
-    me = load_policy("human", options)
-    players = scenario.game().players
-    policies = {player: me if player == players[0] else load_policy(args.against, options) for player in players}
-    task = EpisodeTask.of(scenario, scenario.seed(args.episode))
-    try:
-        (episode,) = rollout(policies, [task], max_concurrency=1)
-    except EOFError:
-        print("\nno more input; the episode wasn't finished")
-        return 1
-    for player, value in episode.returns.items():
-        who = "you" if player == players[0] else args.against
-        print(f"{who}: return {value:g}{', success' if episode.successes[player] else ''}")
-    return 0
+    if not 0 <= args.episode < MAX_SEEDS:
+        raise UsageError(f"--episode must be from 0 to {MAX_SEEDS - 1}, got {args.episode}")
+    scenario = found[args.scenario]
+    return play_by_hand(scenario, scenario.seed(args.episode), args.against)

@@ -5,14 +5,18 @@ Replays, pages and the validation of entries are all made of it.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
-from json import dumps, loads
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agents.episode import EpisodeTask
+from agents.loop.live import EnvironmentPool
 from benchmark.errors import UsageError
-from benchmark.runs.plan import scenario_to_json
 from benchmark.runs.record import Record
 from textgames.scenarios import Scenario
+
+if TYPE_CHECKING:
+    from textgames.parallel import TextParallelEnv
+
+_ENVIRONMENTS = EnvironmentPool()
 
 
 class ReplayedStep(NamedTuple):
@@ -29,6 +33,9 @@ class ReplayedStep(NamedTuple):
         unreadable: why it doesn't, or ``None``.
         reward: of this round.
         legal_actions: what would have counted.
+        happened: what the round did to the player and why, ``"fell into a hole"``; ``""`` where there is nothing to
+            tell.
+        out: whether this step ended the player's own episode by the rules of the game.
     """
 
     round: int
@@ -41,6 +48,8 @@ class ReplayedStep(NamedTuple):
     unreadable: str | None
     reward: float
     legal_actions: tuple[str, ...]
+    happened: str
+    out: bool
 
 
 class ReplayedEnd(NamedTuple):
@@ -80,29 +89,41 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
     """Play a record's responses again.
 
     Args:
-        record: an episode; only its scenario, seed and responses are looked at.
+        record: an episode; only its seed and responses are looked at.
         scenario: the scenario's definition.
-        boards: also draw the boards, for people.
+        boards: also draw the boards and tell what happened, which only people look at.
 
     Raises:
         ReplayError: a round lacks a response or has one that nobody was asked for; says where.
+        UsageError: the scenario's definition can't be made into an environment.
     """
-    env = _environment(scenario)
     if record["seed"] < 0:
         raise ReplayError(f"there is no episode with seed {record['seed']}")
+    task = EpisodeTask.of(scenario, record["seed"])
+    try:
+        env = _ENVIRONMENTS.take(task)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"scenario {scenario.name!r} can't be made: {error}") from None
+    try:
+        return _played(env, record, boards)
+    finally:
+        _ENVIRONMENTS.give_back(task, env)
+
+
+def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     observations, infos = env.reset(seed=record["seed"])
     steps: list[ReplayedStep] = []
-    players = list(env.possible_agents)
-    returns, successes = dict.fromkeys(players, 0.0), dict.fromkeys(players, False)
-    terminated, truncated = dict.fromkeys(players, False), dict.fromkeys(players, False)
+    returns, successes = dict.fromkeys(env.possible_agents, 0.0), dict.fromkeys(env.possible_agents, False)
+    cut_off = False
     for number, responses in enumerate(_rounds(record)):
         _check_round(number, responses, env.agents)
-        board = _board(env) if boards else ""
+        before, board = env.state(), _board(env) if boards else ""
         asked, legal = observations, {player: infos[player]["legal_actions"] for player in env.agents}
-        observations, rewards, ended, cut, infos = env.step(responses)
+        observations, rewards, terminated, truncated, infos = env.step(responses)
+        happened = _what_happened(env, before, infos) if boards else {}
+        cut_off = any(truncated.values())
         for player, response in responses.items():
             info = infos[player]
-            terminated[player], truncated[player] = ended[player], cut[player]
             returns[player] += float(rewards[player])
             successes[player] = bool(info["success"])
             steps.append(
@@ -117,9 +138,10 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
                     unreadable=None if info["unreadable"] is None else str(info["unreadable"]),
                     reward=float(rewards[player]),
                     legal_actions=tuple(legal[player]),
+                    happened=happened.get(player, ""),
+                    out=terminated[player],
                 )
             )
-    cut_off = any(truncated.values())
     over = not env.agents
     end = ReplayedEnd(
         board=_board(env) if boards else "",
@@ -131,6 +153,25 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
         returns=returns,
     )
     return Replay(tuple(steps), end)
+
+
+def ending(record: Record, replayed: Replay | None) -> str:
+    """How an episode ended and why, as what follows "the episode": ``"reached the step limit"``.
+
+    Args:
+        record: the episode.
+        replayed: its replay, which knows the causes (``"ended by the rules: fell into a hole"``); ``None`` without one.
+    """
+    if record["error"] is not None:
+        how = "broke off with an error"
+    elif record["truncated"]:
+        how = "reached the step limit"
+    else:
+        how = "ended by the rules" if record["terminated"] else "was stopped before its end"
+    subject = "{} " if len(record["agents"]) > 1 else ""
+    told = [step for step in replayed.steps if step.out and step.happened] if replayed else []
+    causes = ", ".join(subject.format(step.player) + step.happened for step in told)
+    return f"{how}: {causes}" if causes else how
 
 
 def _rounds(record: Record) -> Iterator[dict[str, str]]:
@@ -157,23 +198,24 @@ def _check_round(number: int, responses: dict[str, str], asked: list[str]) -> No
         raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(responses)} did")
 
 
-def _board(env: Any) -> str:
+def _board(env: "TextParallelEnv") -> str:
     try:
         return "\n".join(env.game.board(env.state()))
     except NotImplementedError:
         return ""
 
 
-def _environment(scenario: Scenario) -> Any:
-    """The scenario's environment; made once, since building a game costs more than an episode."""
-    definition = scenario_to_json(scenario)
-    try:
-        return _made(dumps([definition["env_id"], definition["kwargs"], definition["horizon"]], sort_keys=True))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"scenario {scenario.name!r} can't be made: {error}") from None
-
-
-@lru_cache(maxsize=32)
-def _made(identity: str) -> Any:
-    env_id, kwargs, horizon = loads(identity)
-    return Scenario("", env_id, kwargs, horizon, 0).parallel_env()
+def _what_happened(env: "TextParallelEnv", before: Any, infos: dict[str, Any]) -> dict[str, str]:
+    """What the round that led from ``before`` to the present state did to everybody who was asked in it."""
+    game = env.game
+    joint_action = {  # as the environment makes it: a default for those who play on without having been asked
+        player: infos.get(player, {}).get("action") or game.legal_actions(before, player)[0]
+        for player in env.possible_agents
+        if player in infos or game.is_playing(before, player)
+    }
+    # of a response that ended its player's episode nothing was executed, so there is nothing to tell
+    return {
+        player: game.what_happened(before, joint_action, env.state(), player)
+        for player, info in infos.items()
+        if info["action"]
+    }

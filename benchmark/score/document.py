@@ -210,6 +210,8 @@ class StepColumns(TypedDict):
     unreadable: list[str | None]
     """The reason why a response was invalid."""
     reward: list[float]
+    happened: list[int]
+    """What the round did to the player and why (``"fell into a hole"``); -1 where there is nothing to tell."""
     finish_reason: list[str]
     tokens: list[int]
     """Prompt + completion tokens."""
@@ -228,6 +230,8 @@ class EpisodeView(TypedDict):
     terminated: bool
     truncated: bool
     error: str | None
+    ending: int
+    """How it ended and why, as what follows "the episode": ``"reached the step limit"`` (index into ``texts``)."""
     final_board: int
     """The board after the last action (index into ``texts``, or -1)."""
     final_observation: int

@@ -10,7 +10,7 @@ from agents.prompt import PromptMap, PromptTexts
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record, observations_digest
-from benchmark.runs.replay import Replay, ReplayError, replay
+from benchmark.runs.replay import Replay, ReplayError, ending, replay
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
@@ -94,6 +94,7 @@ def _episode_view(
         terminated=record["terminated"],
         truncated=record["truncated"],
         error=record["error"],
+        ending=texts.place(ending(record, replayed)),
         final_board=texts.place(replayed.end.board or None) if replayed else NONE,
         final_observation=texts.place(replayed.end.observations.get(first)) if replayed else NONE,
         steps=StepColumns(
@@ -107,6 +108,7 @@ def _episode_view(
             valid=[step["valid"] for step in steps],
             unreadable=[step.get("unreadable") for step in steps],
             reward=[step["reward"] for step in steps],
+            happened=[texts.place(step.happened or None) for step in played] if played else [NONE] * len(steps),
             finish_reason=[step.get("finish_reason", "stop") for step in steps],
             tokens=[sum(step.get("tokens", ())) for step in steps],
         ),

@@ -122,6 +122,7 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
     return {
         "players": list(episode["agents"]),
         "error": episode["error"],
+        "ending": local(episode["ending"]),
         "round": steps["round"],
         "player": steps["player"],
         "board": [local(place) for place in steps["board"]],
@@ -132,6 +133,7 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
         "unreadable": steps["unreadable"],
         "valid": [int(valid) for valid in steps["valid"]],
         "reward": steps["reward"],
+        "happened": [local(place) for place in steps["happened"]],
         "finish": steps["finish_reason"],
         "final_board": local(episode["final_board"]),
         "final_observation": local(episode["final_observation"]),

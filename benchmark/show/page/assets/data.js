@@ -82,9 +82,10 @@ async function loadEpisode(episode) {
       unreadable: raw.unreadable[step],
       finish: raw.finish[step],
       reward: raw.reward[step],
+      happened: text(raw.happened[step]),
       total: totals[player],
     });
   });
   frames.push({ round: frames.length, board: text(raw.final_board), observation: text(raw.final_observation), moves: [] });
-  return { number: episode, players: raw.players, error: raw.error, frames };
+  return { number: episode, players: raw.players, error: raw.error, ending: text(raw.ending), frames };
 }

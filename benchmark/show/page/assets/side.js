@@ -32,13 +32,9 @@ function makeSide(episode, name, letter, scenario, seed) {
     );
     refill(round, frame.moves.length ? frame.moves.map((move) => moveText(move, scenario, episode)) : endText(frame, episode));
     moves.mark(at);
-    return frame.moves.map((move) => `${move.agent}: ${moveInWords(move)}.`).join(" ") || `${name}: ${ending(episode)}.`;
+    return frame.moves.map((move) => `${move.agent}: ${moveInWords(move)}.`).join(" ") || `${name}: ${episode.ending}.`;
   };
   return { panel, show };
-}
-
-function ending(episode) {
-  return { t: "ended by the rules", l: "reached the horizon", e: "broke off with an error" }[INDEX.ending[episode.number]];
 }
 
 function outcome(episode) {
@@ -55,7 +51,7 @@ function outcome(episode) {
     "ul",
     { class: "outcome", "aria-label": "Outcome" },
     INDEX.ending[episode.number] === "e" ? el("li", { class: "bad" }, "unscored") : results,
-    el("li", {}, `${rounds}, ${ending(episode)}`),
+    el("li", {}, `${rounds}, ${episode.ending}`),
     invalid > 0 && el("li", { class: "bad" }, `${invalid} invalid`),
   );
 }
@@ -100,7 +96,7 @@ function movesTable(episode, name) {
 
 function moveInWords(move) {
   const read = move.valid ? move.action : `invalid (${reason(move)}), executed ${move.action}`;
-  return `${read}, reward ${points(move.reward)}, return ${points(move.total)}`;
+  return `${read}${move.happened ? `, ${move.happened}` : ""}, reward ${points(move.reward)}, return ${points(move.total)}`;
 }
 
 const reason = (move) => (move.unreadable || "no legal action").replaceAll("_", " ");
@@ -119,6 +115,7 @@ function moveText(move, scenario, episode) {
       "dl",
       { class: "facts" },
       fact("Action", action),
+      move.happened && fact("What happened", el("dd", {}, visible(move.happened))),
       fact("Reward", el("dd", {}, points(move.reward))),
       fact("Return so far", el("dd", {}, points(move.total))),
     ),
@@ -167,5 +164,5 @@ function promptText(move, scenario) {
 function endText(frame, episode) {
   const last = frame.observation && el("pre", { dir: "auto" }, visible(frame.observation));
   const title = "Last observation, answered by nobody";
-  return [el("p", { class: "end" }, `The episode ${ending(episode)}.`), last && foldable(title, true, last)];
+  return [el("p", { class: "end" }, `The episode ${episode.ending}.`), last && foldable(title, true, last)];
 }

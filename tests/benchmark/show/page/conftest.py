@@ -64,6 +64,7 @@ def play(
             "valid",
             "unreadable",
             "reward",
+            "happened",
         )
     }
     returns, successes = dict.fromkeys(agents, 0.0), dict.fromkeys(agents, False)
@@ -71,12 +72,14 @@ def play(
     for number in itertools.count():
         if not env.agents:
             break
-        board, live = "\n".join(env.game.board(env.state())), list(env.agents)
+        state, board, live = env.state(), "\n".join(env.game.board(env.state())), list(env.agents)
         responses = {player: players[agents[player]](infos[player]["legal_actions"], rng) for player in live}
         before = observations
         observations, rewards, terminations, truncations, infos = env.step(responses)
+        joint_action = {player: infos[player]["action"] for player in live}
         for player in live:
             info = infos[player]
+            happened = env.game.what_happened(state, joint_action, env.state(), player) or None
             unreadable = info.get("unreadable")
             row = (
                 number,
@@ -89,7 +92,7 @@ def play(
                 info["valid"],
                 unreadable,
             )
-            for column, value in zip(columns.values(), (*row, float(rewards[player])), strict=True):
+            for column, value in zip(columns.values(), (*row, float(rewards[player]), happened), strict=True):
                 column.append(value)
             returns[player] += float(rewards[player])
             successes[player] |= bool(info["success"])
@@ -162,7 +165,7 @@ class DocumentMaker:
         agents = dict(zip(scenario.game().players, lineup, strict=True))
         played = play(scenario, seed, agents, self.players)
         columns = played["columns"]
-        for column in ("board", "observation", "prompt", "response"):
+        for column in ("board", "observation", "prompt", "response", "happened"):
             columns[column] = [self.text(value) for value in columns[column]]
         count = len(columns["round"])
         columns |= {"finish_reason": ["stop"] * count, "tokens": [0] * count}
@@ -173,6 +176,7 @@ class DocumentMaker:
                 "seed": seed,
                 "agents": agents,
                 "error": None,
+                "ending": self.text("reached the step limit" if played["truncated"] else "ended by the rules: <why>"),
                 **{key: played[key] for key in ("returns", "successes", "terminated", "truncated")},
                 "final_board": self.text(played["final_board"]),
                 "final_observation": self.text(played["final_observation"]),

@@ -90,6 +90,7 @@ class Visit:
         columns: dict[str, Any] = dict(view["steps"])
         for name in ("board", "observation", "response"):
             columns[name] = [document["texts"][place] for place in columns[name]]
+        columns["happened"] = [document["texts"][place] if place >= 0 else "" for place in columns["happened"]]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @staticmethod

@@ -16,6 +16,7 @@ Documents = dict[str, ViewDocument]
 
 def test_replay_shows_every_step_as_it_was_played(visit: Any, documents: Documents) -> None:
     page = visit("usual")
+    told = {""}
     for scenario, seed in (("frozen-lake", 10_003), ("snake", 40_002)):
         steps = page.steps_of(documents["usual"], scenario, "thinker-7b", seed)
         tab = page.go(f"#replay?scenario={scenario}&a=thinker-7b&seed={seed}", ".panel")
@@ -33,13 +34,17 @@ def test_replay_shows_every_step_as_it_was_played(visit: Any, documents: Documen
                 if step["valid"]
                 else f"none: {step['unreadable'].replace('_', ' ')} (the game executed {step['action']})"
             )
-            assert facts[1:] == [page.points(step["reward"]), page.points(total)]
+            happened = [step["happened"]] * bool(step["happened"])
+            assert facts[1:] == [*happened, page.points(step["reward"]), page.points(total)]
+            told |= {step["happened"]}
             assert page.text(".slot") == step["observation"]
             assert page.text(".round details pre").startswith("You play a game.")
             assert page.text("[aria-current=step] button") == str(number)
             tab.keyboard.press("ArrowRight")
         assert page.text(".count").startswith("End")
         assert page.text("[aria-current=step] button") == "End"
+        assert page.text(".end") in ("The episode reached the step limit.", "The episode ended by the rules: <why>.")
+    assert len(told) > 1, "these episodes show nothing of what happened: take others"
 
 
 def test_keys_step_and_say_what_happened(visit: Any) -> None:

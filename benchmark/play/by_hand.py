@@ -1,0 +1,80 @@
+"""An episode that a person plays at the terminal, told as it goes."""
+
+import sys
+
+from rich.console import Console
+from rich.text import Text
+
+from agents.baselines.human import PersonLeft
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.rollout import rollout
+from benchmark.play.options import RunOptions
+from benchmark.play.players import load_policy
+from benchmark.runs.record import to_record
+from benchmark.runs.replay import ReplayError, replay
+from benchmark.show.terminal_tables import printable
+from benchmark.show.viewer import move, outcome, spaced
+from textgames.scenarios import Scenario
+
+
+def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
+    """Let the person have the first seat, say what every move did, and show the end.
+
+    Args:
+        scenario: what is played.
+        seed: the episode's seed.
+        against: the spec of the agent that has the other seats.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: there is no such agent.
+        PersonLeft: standard input isn't a terminal and ends before the episode does.
+    """
+    me, *others = scenario.game().players
+    options = RunOptions()
+    policies = {me: load_policy("human", options), **{other: load_policy(against, options) for other in others}}
+    names = {me: "you", **dict.fromkeys(others, against)}
+    telling = Telling(scenario, names)
+    try:
+        (episode,) = rollout(policies, [EpisodeTask.of(scenario, seed)], on_step=telling.add)
+    except PersonLeft:
+        if not sys.stdin.isatty():
+            raise
+        print("you left; the episode isn't finished")
+        return 0
+    record = {**to_record(episode), "agents": names}
+    replayed = replay(record, scenario)
+    telling.console.print(
+        spaced(replayed.end.board) if replayed.end.board else Text(printable(replayed.end.observations.get(me, "")))
+    )
+    fates = [step.happened for step in replayed.steps if step.player == me and step.out and step.happened]
+    how, *results = map(str, outcome(record, replayed))
+    for line in (*(f"you {fate}" for fate in fates), *([how] if others or not fates else []), *results):
+        print(line)
+    return 0
+
+
+class Telling:
+    """Says on standard error what every move did, as soon as its round is complete."""
+
+    def __init__(self, scenario: Scenario, names: dict[str, str]) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self._scenario, self._names = scenario, names
+        self._steps: list[Step] = []
+        self._told = 0
+
+    def add(self, task: EpisodeTask, step: Step) -> None:
+        """Note a step; that of the last player completes the round, which can then be replayed."""
+        self._steps.append(step)
+        steps = tuple(self._steps)
+        record = to_record(Episode(task.scenario, task.seed, None, self._names, steps, {}, {}, False, False))
+        try:
+            replayed = replay(record, self._scenario)
+        except ReplayError:
+            return
+        for index in range(self._told, len(steps)):
+            name = self._names[steps[index].player]
+            self.console.print(Text.assemble(printable(f"{name}: "), move(record, replayed, index)))
+        self._told = len(steps)
