@@ -42,7 +42,7 @@ class ActionNames(dict[str, str]):
     """``{name as written: action name}`` for a game's actions; a dictionary so that exact names cost one lookup.
 
     Raises:
-        ValueError: no names, one twice, or one that the parser could never return (not lower case, or padded).
+        ValueError: no names, one twice, or one that could not be read in a response as it is written.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -50,8 +50,8 @@ class ActionNames(dict[str, str]):
         if not names or len(self) != len(names):
             raise ValueError(f"a game needs at least one action and no name twice, got actions={names!r}")
         for name in names:
-            if not name or name != name.strip().casefold() or OPEN_TAG in name or CLOSE_TAG in name:
-                raise ValueError(f"action names are lower case without surrounding space or tags, got {name!r}")
+            if not name.isprintable() or name != name.strip().casefold() or not name or set("<>") & set(name):
+                raise ValueError(f"action names are lower case, without surrounding space, '<' or '>', got {name!r}")
 
 
 def parse_action(text: str, names: ActionNames) -> str | Unreadable:

@@ -75,18 +75,19 @@ class TSMG(ABC, Generic[StateT]):
             rng: the source of the transition's randomness.
 
         Returns:
-            The next state, ``{player: reward}`` for every player, and whether the whole game is over.
+            The next state; ``{player: reward}`` for every player, 0.0 for one that was out before the round; and
+            whether the whole game is over, which it is at the latest when nobody plays any more.
 
         Raises:
-            ValueError: for a missing player or a name that is not an action.
+            ValueError: a player that still plays has no action, or one that is not legal in this state.
         """
 
     def legal_actions(self, state: StateT, player: Player) -> tuple[Action, ...]:
-        """``A_i`` in this state: the names that ``player`` may choose from, in order. Never empty."""
+        """``A_i`` in this state: the names that ``player`` may choose from, in order; at least one, none twice."""
         return self.actions
 
     def is_playing(self, state: StateT, player: Player) -> bool:
-        """Whether ``player``'s own episode goes on; ``False`` once it is out, also while others play on."""
+        """Whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out."""
         return True
 
     def succeeded(self, state: StateT, player: Player) -> bool:
@@ -101,7 +102,7 @@ class TSMG(ABC, Generic[StateT]):
 
     @abstractmethod
     def instructions(self, player: Player) -> str:
-        """What the game is, its actions and its rules, for the prompt; the same for every state."""
+        """What the game is and its rules, for the prompt; always the same text, which names every action."""
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
         """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.

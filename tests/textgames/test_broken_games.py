@@ -1,0 +1,598 @@
+"""What the conformance suite refuses: one small game for each way to break the contract, and the sentence for it.
+
+Every broken game is a sound one with one method changed. ``Race`` has two players, and a game that is broken for the
+second of them only must be refused as well.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import textgames
+from textgames import TSMG
+from textgames.conformance import ConformanceError, check
+
+Rng = np.random.Generator
+Joint = Mapping[str, str]
+
+
+class Places(NamedTuple):
+    first: int = 0
+    second: int = 0
+
+
+class Race(TSMG[Places]):
+    """Two players walk or run to place 4; whoever is there is out. Running is legal on even places only."""
+
+    players = ("player_0", "player_1")
+    actions = ("walk", "run")
+
+    def initial_state(self, rng: Rng) -> Places:
+        return Places()
+
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        return ("walk",) if self.place(state, player) % 2 else self.actions
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        places, rewards = list(state), dict.fromkeys(self.players, 0.0)
+        for i, player in enumerate(self.players):
+            if self.is_playing(state, player):
+                if joint_action.get(player) not in self.legal_actions(state, player):
+                    raise ValueError(f"{player} can't do this: {joint_action}")
+                places[i] += 1 + self.actions.index(joint_action[player])
+                rewards[player] = float(rng.random() < 0.5)
+        after = Places(*places)
+        return after, rewards, min(after) >= 4
+
+    def is_playing(self, state: Places, player: str) -> bool:
+        return self.place(state, player) < 4
+
+    def place(self, state: Places, player: str) -> int:
+        return state[self.players.index(player)]
+
+    def observe(self, state: Places, player: str) -> str:
+        return f"You ({player}) are at {self.place(state, player)} of 4. Weiter, 走れ 🏃!"
+
+    def instructions(self, player: str) -> str:
+        return "Walk, or run. Who is at 4 is out."
+
+
+class Walk(Race):
+    """The same for one player."""
+
+    players = ("player_0",)
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        after, rewards, _ = super().transition(state, joint_action, rng)
+        return after, rewards, after.first >= 4
+
+
+BROKEN: dict[type[TSMG[Any]], str] = {}
+"""The sentence by game: the name of the check, and what it says."""
+
+
+def refused(sentence: str) -> Any:
+    def add(game: type[TSMG[Any]]) -> type[TSMG[Any]]:
+        BROKEN[game] = sentence
+        return game
+
+    return add
+
+
+# ---------------------------------------------------------------- names
+
+
+@refused(r"names: players has a name twice")
+class TwinPlayers(Race):
+    players = ("player_0", "player_0")
+
+
+@refused(r"names: players must be a tuple of at least one name, got \(\)")
+class NoPlayers(Race):
+    players = ()
+
+
+@refused(r"names: actions must be a tuple of at least one name, got \['walk', 'run'\]")
+class ListOfActions(Race):
+    def __init__(self) -> None:
+        self.actions = ["walk", "run"]  # type: ignore[assignment]
+
+
+@refused(r"names: actions has a name twice")
+class ActionTwice(Race):
+    actions = ("walk", "run", "run")
+
+
+@refused(r"names: action names are lower case.* got 'Run'")
+class UpperCase(Race):
+    actions = ("walk", "Run")
+
+
+@refused(r"names: action names are lower case.* got '<run>'")
+class Brackets(Race):
+    actions = ("walk", "<run>")
+
+
+@refused(r"names: action names are lower case.* got 'ß'")
+class TwoNamesThatReadTheSame(Race):  # "ß" is read as "ss"
+    actions = ("ss", "ß")
+
+
+@refused(r"names: noop must be None or one of the actions, got 'stay'")
+class UnknownNoop(Race):
+    noop = "stay"
+
+
+@refused(r"names: TypeError: Can't instantiate abstract class Unfinished.*observe")
+class Unfinished(TSMG[int]):
+    actions = ("walk",)
+
+
+# ---------------------------------------------------------------- states
+
+
+@refused(r"states: states must be hashable.*unhashable type: 'list'")
+class ListState(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return [0]
+
+    def is_playing(self, state: Any, player: str) -> bool:
+        return True
+
+
+@refused(r"states: states must be hashable.*unhashable type: 'numpy.ndarray'")
+class ArrayState(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return np.zeros(1)
+
+    def is_playing(self, state: Any, player: str) -> bool:
+        return True
+
+
+@refused(r"states: a state must not be None")
+class NoState(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return None
+
+    def is_playing(self, state: Any, player: str) -> bool:
+        return True
+
+
+class Identity:
+    """A state that is equal to nothing but itself."""
+
+    def __getitem__(self, i: int) -> int:
+        return 0
+
+
+@refused(r"states: a deep copy of a state is not equal to it; states must be compared by value")
+class StatesByIdentity(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return Identity()
+
+
+@refused(r"states: a state can't be pickled")
+class StateWithAFunction(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return (0, lambda: 0)
+
+
+@dataclass(unsafe_hash=True)
+class Changeable:
+    place: int = 0
+    seen: list[int] = field(default_factory=list, compare=False)
+
+    def __getitem__(self, i: int) -> int:
+        return self.place
+
+
+@refused(r"states: transition\(\) changed the state that it was given")
+class ChangesItsState(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return Changeable()
+
+    def transition(self, state: Any, joint_action: Joint, rng: Rng) -> Any:
+        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
+            raise ValueError(joint_action)
+        state.place += 1
+        return state, {"player_0": 0.0}, state.place >= 4
+
+
+@refused(r"states: the episode of player_0 is over in the initial state")
+class OverAtOnce(Walk):
+    def initial_state(self, rng: Rng) -> Places:
+        return Places(4)
+
+
+@refused(r"states: the episode of player_1 is over in the initial state")
+class OverAtOnceForTheSecond(Race):
+    def initial_state(self, rng: Rng) -> Places:
+        return Places(0, 4 * (rng.random() < 0.2))
+
+
+# ---------------------------------------------------------------- what a transition returns
+
+
+def returning(change: Any) -> Any:
+    """A transition whose result is changed by a function of it, the state before and the game."""
+
+    def transition(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
+        base = Race if isinstance(self, Race) and len(self.players) == 2 else Walk
+        return change(*base.transition(self, state, joint_action, rng), state)
+
+    return transition
+
+
+@refused(r"states: transition\(\) must return \(state, rewards, terminated\), got")
+class TwoResults(Race):
+    transition = returning(lambda after, rewards, over, state: (after, rewards))
+
+
+@refused(r"states: terminated must be True or False, got (np\.)?False")
+class NumpyTruth(Race):
+    transition = returning(lambda after, rewards, over, state: (after, rewards, np.bool_(over)))
+
+
+@refused(r"states: transition\(\) must return a reward for each of player_0, player_1 and nobody else, got")
+class RewardMissing(Race):
+    transition = returning(lambda after, rewards, over, state: (after, {"player_0": 0.0}, over))
+
+
+@refused(r"states: transition\(\) must return a reward for each of player_0 and nobody else, got")
+class RewardOfAStranger(Walk):
+    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_7": 0.0}, over))
+
+
+@refused(r"states: the reward of player_1 must be a finite float, got nan")
+class NotANumber(Race):
+    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_1": float("nan")}, over))
+
+
+@refused(r"states: the reward of player_0 must be a finite float, got 1")
+class WholeReward(Walk):
+    transition = returning(lambda after, rewards, over, state: (after, {"player_0": 1}, over))
+
+
+@refused(r"states: player_1 was out before the round, so nobody receives its reward of 1.0")
+class RewardForTheDead(Race):
+    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_1": 1.0}, over))
+
+
+@refused(r"states: player_1 was out before the round and plays again after it")
+class Resurrection(Race):
+    transition = returning(
+        lambda after, rewards, over, state: (after._replace(second=0) if state.second >= 4 else after, rewards, over)
+    )
+
+
+@refused(r"states: nobody plays any more, but transition\(\) did not say that the game is over")
+class NeverOver(Race):
+    transition = returning(lambda after, rewards, over, state: (after, rewards, False))
+
+
+@refused(r"states: transition\(\) changed the joint action that it was given")
+class ChangesTheJointAction(Race):
+    def transition(self, state: Places, joint_action: Any, rng: Rng) -> Any:
+        result = super().transition(state, joint_action, rng)
+        joint_action.clear()
+        return result
+
+
+@refused(r"states: transition\(\) raised IndexError: list index out of range")
+class RaisesInARound(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        return after, rewards, [over, over][state.first]
+
+
+# ---------------------------------------------------------------- purity
+
+
+@refused(r"purity: transition\(\) gave another result when asked again")
+class HiddenCounter(Race):
+    rounds = 0
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        self.rounds += 1
+        return after, rewards, over or self.rounds % 30 == 0
+
+
+@refused(r"purity: .* when asked again")
+class HiddenFieldOfTheState(Walk):
+    """Equal states that differ in what their equality leaves out."""
+
+    def initial_state(self, rng: Rng) -> Any:
+        return Changeable()
+
+    def transition(self, state: Any, joint_action: Joint, rng: Rng) -> Any:
+        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
+            raise ValueError(joint_action)
+        state.seen.append(1)
+        return Changeable(state.place + 1), {"player_0": float(len(state.seen))}, state.place >= 3
+
+
+@refused(r"purity: transition\(\) gave another result when asked again")
+class OwnGenerator(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        return super().transition(state, joint_action, np.random.default_rng())
+
+
+@refused(r"purity: transition\(\) gave another result when asked again")
+class KeptGenerator(Race):
+    def initial_state(self, rng: Rng) -> Places:
+        self.rng = rng
+        return Places()
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        return super().transition(state, joint_action, self.rng)
+
+
+@refused(r"purity: the game draws from a global generator")
+class NumpysGlobalGenerator(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        return after, rewards, over or np.random.random() < 0
+
+
+@refused(r"purity: the game draws from a global generator")
+class PythonsGlobalGenerator(Race):
+    def initial_state(self, rng: Rng) -> Places:
+        return Places(random.randrange(2))
+
+
+@refused(r"purity: initial_state\(\) gave different states for equal generators")
+class StartOfItsOwn(Race):
+    def initial_state(self, rng: Rng) -> Places:
+        return Places(int(np.random.default_rng().integers(3)))
+
+
+@refused(r"purity: initial_state\(\) gave different states for equal generators")
+class LevelsThatGoOn(Race):
+    level = 0
+
+    def initial_state(self, rng: Rng) -> Places:
+        self.level += 1
+        return Places(self.level % 3)
+
+
+@refused(r"purity: instructions\(\) of player_0 said .* and .* when asked again")
+class RandomInstructions(Race):
+    def instructions(self, player: str) -> str:
+        return f"Walk or run; hint {np.random.default_rng().integers(1000)}."
+
+
+@refused(r"purity: observe\(\) of player_0 said .* and .* when asked again")
+class ObservesHistory(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        self.last = dict(joint_action)
+        return super().transition(state, joint_action, rng)
+
+    def observe(self, state: Places, player: str) -> str:
+        return f"{state}, after {getattr(self, 'last', None)}"
+
+
+@refused(r"purity: observe\(\) of player_1 said .* when asked")
+class RemembersForTheSecond(Race):
+    reads = 0
+
+    def observe(self, state: Places, player: str) -> str:
+        self.reads += player == "player_1"
+        return f"{state}, seen {self.reads * (player == 'player_1')} times"
+
+
+@refused(r"purity: legal_actions\(\) of player_0 said .* when asked again")
+class LegalActionsByMood(Race):
+    moods = 0
+
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        self.moods += 1
+        return ("walk",) if self.moods % 7 == 0 else self.actions
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        places = [place + (place < 4) for place in state]
+        return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
+
+
+# ---------------------------------------------------------------- actions
+
+
+@refused(r"states: legal_actions\(\) of player_0 has a name twice")
+class LegalTwice(Race):
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        return (*super().legal_actions(state, player), "walk")
+
+
+@refused(r"states: legal_actions\(\) of player_1 has names that are not among .*\['swim'\]")
+class StrangeLegalAction(Race):
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        return ("walk", "swim") if player == "player_1" else ("walk",)
+
+
+@refused(r"states: legal_actions\(\) of player_0 must be a tuple of at least one name, got \(\)")
+class NothingToDo(Walk):
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        return self.actions[: 2 - state.first]
+
+
+class Lenient(Race):
+    """Takes whatever it is given; the base of those that take it from one player."""
+
+    lenient = ("player_0", "player_1")
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        given = dict(joint_action)
+        for player in self.lenient:
+            if given.get(player) not in self.legal_actions(state, player):
+                given[player] = "walk"
+        return super().transition(state, given, rng)
+
+
+@refused(r"actions: transition\(\) accepted 'no such action', no legal action, in .*'player_0': 'no such action'")
+class AcceptsAnything(Lenient):
+    pass
+
+
+@refused(r"actions: transition\(\) accepted 'no such action', no legal action, in .*'player_1': 'no such action'")
+class AcceptsAnythingOfTheSecond(Lenient):
+    lenient = ("player_1",)
+
+
+@refused(r"actions: transition\(\) accepted 'run', no legal action, in")
+class AcceptsIllegalActions(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        if any(joint_action.get(p) not in self.actions for p in self.players if self.is_playing(state, p)):
+            raise ValueError(joint_action)
+        places = [place + (place < 4) for place in state]
+        return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
+
+
+@refused(r"actions: transition\(\) accepted no action in \{'player_0': '\w+'\}; it must raise ValueError")
+class NeedsNoAnswer(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        return super().transition(state, {"player_1": "walk", **joint_action}, rng)
+
+
+@refused(r"actions: transition\(\) raised KeyError for no action in \{\}; it must raise ValueError")
+class RaisesKeyError(Walk):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        return super().transition(state, {"player_0": joint_action["player_0"]}, rng)
+
+
+@refused(r"states: transition\(\) refused .*'player_1': 'run'.*, where every action is legal: player_1 is tired")
+class RefusesALegalAction(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        if joint_action.get("player_1") == "run" and state.second == 2:
+            raise ValueError("player_1 is tired")
+        return super().transition(state, joint_action, rng)
+
+
+@refused(r"actions: the actions of players who are out must be ignored")
+class ListensToTheDead(Race):
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        rewards["player_1"] -= state.first >= 4 and "player_0" in joint_action
+        return after, rewards, over
+
+
+# ---------------------------------------------------------------- the action map
+
+
+@refused(r"interpretation: interpret\(\) must not read '' of player_0 as an action, got 'walk'")
+class Guesses(Race):
+    def interpret(self, text: str, state: Places, player: str) -> str | None:
+        return super().interpret(text, state, player) or "walk"
+
+
+@refused(r"interpretation: interpret\(\) must not read 'walkset' of player_0 as an action, got 'walk'")
+class FindsNamesInWords(Race):
+    def interpret(self, text: str, state: Places, player: str) -> str | None:
+        found = [name for name in self.legal_actions(state, player) if name in text.casefold()]
+        return found[0] if found and "><" not in text else None
+
+
+@refused(r"interpretation: interpret\(\) must not read 'run' of player_1 as an action, got 'run'")
+class ReadsIllegalActions(Race):
+    def interpret(self, text: str, state: Places, player: str) -> str | None:
+        if player == "player_1" and text == "run":
+            return "run"
+        return super().interpret(text, state, player)
+
+
+@refused(r"interpretation: interpret\(\) must read ' WALK\\n' of player_0 as 'walk', got None")
+class CaseSensitive(Race):
+    def interpret(self, text: str, state: Places, player: str) -> str | None:
+        return text if text in self.legal_actions(state, player) else None
+
+
+@refused(r"interpretation: interpret\(\) raised IndexError")
+class RaisesForSomeTexts(Race):
+    def interpret(self, text: str, state: Places, player: str) -> str | None:
+        return super().interpret(text, state, player) if text[0] else None
+
+
+@refused(r"interpretation: why_invalid\(\) of '' must be an Unreadable, got 'because'")
+class NoReason(Race):
+    def why_invalid(self, text: str, state: Places, player: str) -> Any:
+        return "because"
+
+
+# ---------------------------------------------------------------- texts
+
+
+@refused(r"texts: the instructions for player_0 don't name the action 'run' as a word of its own")
+class SilentAboutAnAction(Race):
+    def instructions(self, player: str) -> str:
+        return "Walk."
+
+
+@refused(r"texts: the instructions for player_0 don't name the action 'run' as a word of its own")
+class NamedInsideAnotherWord(Race):
+    def instructions(self, player: str) -> str:
+        return "Walk, or turn into a runner; re-run nothing."
+
+
+@refused(r"texts: the instructions for player_1 don't name the action 'run' as a word of its own")
+class SilentToTheSecond(Race):
+    def instructions(self, player: str) -> str:
+        return "Walk or run." if player == "player_0" else "Walk."
+
+
+@refused(r"texts: the instructions for player_0 don't name the action 'run' as a word of its own")
+class NamedInsideALongerAction(Race):
+    actions = ("walk", "run", "run away")
+
+    def instructions(self, player: str) -> str:
+        return "Walk or run away."
+
+
+@refused(r"texts: instructions\(\) for player_0 must be a string, got None")
+class NoInstructions(Race):
+    def instructions(self, player: str) -> Any:
+        return None
+
+
+@refused(r"texts: observe\(\) of player_0 must return a string, got Places")
+class ObservesAState(Race):
+    def observe(self, state: Places, player: str) -> Any:
+        return state
+
+
+@refused(r"texts: observe\(\) of player_1 returned a text that is not printable: '\\x1b\[1m'")
+class TerminalCodes(Race):
+    def observe(self, state: Places, player: str) -> str:
+        return "\x1b[1m" if player == "player_1" else "You."
+
+
+@refused(r"texts: what_happened\(\) of player_0 must return a string, got None")
+class TellsNothing(Race):
+    def what_happened(self, state: Places, joint_action: Joint, next_state: Places, player: str) -> Any:
+        return None
+
+
+@refused(r"rendering: board\(\) must return a tuple of rows of one length, got \('abc', 'a'\)")
+class RaggedBoard(Race):
+    def board(self, state: Places) -> tuple[str, ...]:
+        return "abc", "a"
+
+
+# ---------------------------------------------------------------- the tests
+
+
+@pytest.mark.parametrize("game", [Race, Walk], ids=lambda game: game.__name__)
+def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
+    """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
+    textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)
+    check(f"Test{game.__name__}-v0")
+
+
+@pytest.mark.parametrize("game", BROKEN, ids=lambda game: game.__name__)
+def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game: type[TSMG[Any]]) -> None:
+    env_id = f"Test{game.__name__}-v0"
+    textgames.register(env_id, game, max_steps=8)
+    with pytest.raises(ConformanceError, match=rf"^{env_id}: {BROKEN[game]}"):
+        check(env_id)

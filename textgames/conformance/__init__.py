@@ -1,0 +1,70 @@
+"""What every registered game must do, as checks that run on yours too.
+
+::
+
+    import textgames.conformance
+    textgames.conformance.check("MyGame-v0")          # raises ConformanceError with what is wrong
+    textgames.conformance.check("MyGame-v0", size=5)  # with other settings
+
+Each check takes an id and settings; :data:`CHECKS` has them by name, for a parametrised test.
+"""
+
+import traceback
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from textgames.conformance import environment_checks, game_checks
+from textgames.conformance.play import ConformanceError
+from textgames.conformance.transcript import transcript
+from textgames.names import did_you_mean
+from textgames.registry import settings_of
+from textgames.tsmg import TSMG
+
+__all__ = ["CHECKS", "ConformanceError", "check", "run_check", "transcript"]
+
+CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyType(
+    {run.__name__.removeprefix("check_"): run for run in (*game_checks.ALL, *environment_checks.ALL)}
+)
+"""The checks by name, in the order in which :func:`check` runs them."""
+
+
+def check(id: str, **settings: Any) -> None:
+    """Run every check on an id.
+
+    Args:
+        id: a registered id.
+        **settings: settings of the game or its environment that differ from those it was registered with.
+
+    Raises:
+        ConformanceError: the first check that fails; the message says which one and what it saw.
+        ValueError: no such id.
+    """
+    for name in CHECKS:
+        run_check(name, id, **settings)
+
+
+def run_check(name: str, id: str, **settings: Any) -> None:
+    """Run one check by name.
+
+    Raises:
+        ConformanceError: it fails, or the game raises an error in it.
+        ValueError: no such check, or no such id.
+    """
+    if name not in CHECKS:
+        raise ValueError(f"no check {name!r}; there are {', '.join(CHECKS)}{did_you_mean(name, CHECKS)}")
+    settings_of(id)
+    try:
+        CHECKS[name](id, settings)
+    except ConformanceError as error:
+        raise ConformanceError(f"{id}: {name}: {error}") from error
+    except Exception as error:  # whatever a game raises where it must not is a failed check
+        raise ConformanceError(f"{id}: {name}: {_who_raised(error)}{type(error).__name__}: {error}") from error
+
+
+def _who_raised(error: Exception) -> str:
+    """The method of a game that an error comes from, as the beginning of a sentence."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(frame.f_locals.get("self"), TSMG):
+            return f"{frame.f_code.co_name}() raised "
+    return ""

@@ -1,0 +1,180 @@
+"""The checks of a game's environments: Gymnasium's, PettingZoo's and the batch."""
+
+import contextlib
+import copy
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from textgames.conformance.play import ROUNDS, ConformanceError, draw, require
+from textgames.registry import game_of, parallel_env
+from textgames.tsmg import TSMG
+
+_EPISODES = 5
+
+
+def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
+    """``gymnasium.utils.env_checker.check_env`` without a warning (games with one player)."""
+    from gymnasium.utils.env_checker import check_env
+
+    if len(game_of(id, **settings).players) != 1:
+        return
+    env = gym.make(id, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            check_env(env.unwrapped, skip_render_check=True)
+        except Exception as error:  # whatever it is, it is a failed check
+            raise ConformanceError(f"check_env: {type(error).__name__}: {error}") from error
+
+
+def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
+    """Episodes end once, are refused afterwards, and never both terminate and truncate."""
+    env = parallel_env(id, **{"max_steps": 5, **settings})
+    try:
+        env.step({})
+    except ResetNeeded:
+        pass
+    else:
+        require(False, "step() before reset() must raise gymnasium.error.ResetNeeded")
+    for seed in range(_EPISODES):
+        env.reset(seed=seed)
+        rng = np.random.default_rng(seed)
+        rounds = 0
+        while env.agents:
+            playing = list(env.agents)
+            actions = {agent: draw(env.game, env.state(), agent, rng) for agent in playing}
+            _, rewards, terminations, truncations, infos = env.step(actions)
+            rounds += 1
+            for agent in playing:
+                require(
+                    not (terminations[agent] and truncations[agent]), f"{agent}'s episode both terminated and truncated"
+                )
+                require(infos[agent]["valid"] is True, f"the legal action {actions[agent]!r} came back as not valid")
+                require(isinstance(rewards[agent], float), f"a reward must be a float, got {rewards[agent]!r}")
+        require(rounds <= 5 or "max_steps" in settings, f"an episode of max_steps=5 took {rounds} rounds")
+        try:
+            env.step({})
+        except ResetNeeded:
+            continue
+        require(False, "step() after the end of the episode must raise gymnasium.error.ResetNeeded")
+
+
+def check_determinism(id: str, settings: Mapping[str, Any]) -> None:
+    """Same seed and responses, same episode: from a fresh environment, a used one, and beside another one."""
+    fresh = list(_play(parallel_env(id, **settings), 11))
+    used, beside = parallel_env(id, **settings), parallel_env(id, **settings)
+    beside.reset(seed=1)
+    list(_play(used, 5))
+    again, rng = [], np.random.default_rng(0)
+    for round_ in _play(used, 11):
+        again.append(round_)
+        if beside.agents:
+            beside.step({agent: draw(beside.game, beside.state(), agent, rng) for agent in beside.agents})
+    require(again == fresh, "the same seed and responses gave another episode in an environment that was used before")
+    layouts = set()
+    for seed in range(3):
+        used.reset(seed=seed, options={"layout_seed": 3})
+        layouts.add(used.state())
+    used.reset(seed=3)
+    require(layouts == {used.state()}, 'options={"layout_seed": 3} must give the initial state of reset(seed=3)')
+
+
+def check_snapshots(id: str, settings: Mapping[str, Any]) -> None:
+    """An environment can be copied, and its state saved and restored, in mid-episode; it goes on the same."""
+    env: Any = parallel_env(id, **settings)
+    env.reset(seed=2)
+    twin, snapshot = copy.deepcopy(env), pickle.loads(pickle.dumps(env.save_state()))
+    first = list(_play_on(env, 2))
+    env.restore_state(snapshot)
+    require(list(_play_on(env, 2)) == first, "after restore_state() the episode went on differently")
+    require(list(_play_on(twin, 2)) == first, "a deep copy of the environment went on differently")
+
+
+def check_batches(id: str, settings: Mapping[str, Any]) -> None:
+    """The vector environment does step by step what single ones do with the same seeds (games with one player)."""
+    game = game_of(id, **settings)
+    if len(game.players) != 1:
+        return
+    num_envs = 3
+    singles = [gym.make(id, **settings) for _ in range(num_envs)]
+    batch = gym.make_vec(id, num_envs=num_envs, vectorization_mode="vector_entry_point", **settings)
+    observations, _ = batch.reset(seed=20)
+    expected = tuple(env.reset(seed=20 + i)[0] for i, env in enumerate(singles))
+    require(observations == expected, f"reset: {observations!r} differs from {expected!r}")
+    rng = np.random.default_rng(0)
+    over = [False] * num_envs
+    for _ in range(ROUNDS):
+        actions = [game.actions[int(rng.integers(len(game.actions)))] for _ in range(num_envs)]
+        observations, rewards, terminations, truncations, _ = batch.step(actions)
+        for i, env in enumerate(singles):
+            single = (env.reset()[0], 0.0, False, False) if over[i] else env.step(actions[i])[:4]
+            got = (observations[i], rewards[i], terminations[i], truncations[i])
+            require(got == single, f"step: the batch gave {got!r}, the single environment {single!r}")
+            over[i] = single[2] or single[3]
+
+
+def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
+    """PettingZoo's ``parallel_api_test``."""
+    from pettingzoo.test import parallel_api_test
+
+    env = parallel_env(id, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # it prints that it passed
+                parallel_api_test(env, num_cycles=100)
+        except Exception as error:  # whatever it is, it is a failed check
+            raise ConformanceError(f"parallel_api_test: {type(error).__name__}: {error}") from error
+
+
+def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
+    """Text for every game, pictures for those with a board."""
+    env = parallel_env(id, **settings, render_mode="ansi")
+    env.reset(seed=0)
+    require(isinstance(env.render(), str), "render_mode='ansi' must give a string")
+    if type(env.game).board is not TSMG.board:
+        rows = env.game.board(env.state())
+        strings = isinstance(rows, tuple) and all(isinstance(row, str) and row for row in rows)
+        require(
+            strings and len(set(map(len, rows))) == 1,
+            f"board() must return a tuple of rows of one length, got {rows!r}",
+        )
+        env = parallel_env(id, **settings, render_mode="rgb_array")
+        env.reset(seed=0)
+        frame = env.render()
+        require(
+            isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3,
+            "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8",
+        )
+
+
+def _play(env: Any, seed: int) -> Iterator[Any]:
+    """Everything an episode of random play tells, round by round."""
+    yield env.reset(seed=seed)
+    yield from _play_on(env, seed)
+
+
+def _play_on(env: Any, seed: int) -> Iterator[Any]:
+    rng = np.random.default_rng(seed)
+    for _ in range(ROUNDS):
+        if not env.agents:
+            return
+        yield env.step({agent: draw(env.game, env.state(), agent, rng) for agent in env.agents})
+
+
+ALL: tuple[Callable[[str, Mapping[str, Any]], None], ...] = (
+    check_gymnasium,
+    check_episodes,
+    check_determinism,
+    check_snapshots,
+    check_batches,
+    check_parallel,
+    check_rendering,
+)

@@ -1,0 +1,210 @@
+"""The checks of a game itself: its names, its rules and its texts, without an environment around it."""
+
+import copy
+import pickle
+import random
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from textgames.action_text import ActionNames, Unreadable
+from textgames.conformance.play import (
+    ConformanceError,
+    Result,
+    Round,
+    initial_state,
+    legal_actions,
+    playing,
+    require,
+    rounds_of,
+    transition,
+)
+from textgames.registry import game_of
+from textgames.spaces import ObservationText
+from textgames.tsmg import TSMG
+
+_NO_ACTION = "no such action"
+_NOT_ACTIONS = ("", " \n", _NO_ACTION, "<action></action>", "<action>", "</action>", "☃\x00\u2028", "y" * 10_000)
+
+
+def check_names(id: str, settings: Mapping[str, Any]) -> None:
+    """Players and actions have distinct names, and an action's name can be read in a response."""
+    game = game_of(id, **settings)
+    for kind, names in (("players", game.players), ("actions", game.actions)):
+        strings = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
+        require(strings and bool(names), f"{kind} must be a tuple of at least one name, got {names!r}")
+        require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
+    try:
+        ActionNames(game.actions)
+    except ValueError as error:
+        raise ConformanceError(str(error)) from error
+    require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
+
+
+def check_states(id: str, settings: Mapping[str, Any]) -> None:
+    """States are values that rounds don't change, and every player plays at the start, whatever the seed."""
+    game = game_of(id, **settings)
+    for seed in range(20):
+        initial_state(game, np.random.default_rng(seed))
+    for _ in rounds_of(game):
+        pass
+
+
+def check_purity(id: str, settings: Mapping[str, Any]) -> None:
+    """What a game says depends on what it is given: not on what was played before, nor on randomness from elsewhere."""
+    game, untouched = game_of(id, **settings), _global_generators()
+    played = [(round_, _everything_told(game, round_.state)) for round_ in rounds_of(game)]
+    require(
+        _global_generators() == untouched,
+        "the game draws from a global generator (random or numpy.random); it must draw from the rng that it is given",
+    )
+    first_of_equals = {}
+    for round_, _ in reversed(played):
+        first_of_equals[round_.state] = round_.state
+    for round_, told in reversed(played):
+        _require_same_answers(game, first_of_equals[round_.state], round_, told, "when asked again")
+    new = game_of(id, **settings)
+    for round_, told in reversed(played):
+        copied = pickle.loads(pickle.dumps(round_.state))
+        _require_same_answers(new, copied, round_, told, "when asked in a new game")
+    starts = [each.initial_state(np.random.default_rng(3)) for each in (game, game, new)]
+    require(
+        starts[0] == starts[1] == starts[2],
+        "initial_state() gave different states for equal generators; it must draw everything random from rng",
+    )
+
+
+def _require_same_answers(
+    game: TSMG[Any], state: Any, round_: Round, told: dict[tuple[str, str], Any], when: str
+) -> None:
+    for (method, player), answer in _everything_told(game, state).items():
+        before = told[method, player]
+        require(
+            answer == before,
+            f"{method}() of {player} said {before!r}, and {answer!r} {when}: "
+            "it depends on something that is not in the state, on history or on chance",
+        )
+    result: Result = game.transition(state, dict(round_.joint_action), copy.deepcopy(round_.rng))
+    require(
+        result == round_.result,
+        f"transition() gave another result {when}, for an equal state, equal actions and an equal generator: "
+        "it depends on something that is not in the state, on history or on chance",
+    )
+
+
+def _everything_told(game: TSMG[Any], state: Any) -> dict[tuple[str, str], Any]:
+    """``{(method, player): answer}`` of everything that a state can be asked."""
+    methods = (game.observe, game.legal_actions, game.is_playing, game.succeeded)
+    told = {(method.__name__, player): method(state, player) for method in methods for player in game.players}
+    return told | {("instructions", player): game.instructions(player) for player in game.players}
+
+
+def _global_generators() -> tuple[Any, ...]:
+    name, keys, position, *_ = np.random.get_state()
+    return random.getstate(), name, np.asarray(keys).tobytes(), position
+
+
+def check_actions(id: str, settings: Mapping[str, Any]) -> None:
+    """The rules take every legal action of every player and refuse everything else, with a ValueError."""
+    game = game_of(id, **settings)
+    for state, joint_action, rng, result in rounds_of(game):
+        players = playing(game, state)
+        for player in players:
+            names = legal_actions(game, state, player)
+            for name in names:
+                transition(game, state, {**joint_action, player: name}, copy.deepcopy(rng))
+            for name in (*(name for name in game.actions if name not in names), _NO_ACTION):
+                _require_refusal(game, state, {**joint_action, player: name}, rng, f"{name!r}, no legal action,")
+            others = {other: name for other, name in joint_action.items() if other != player}
+            _require_refusal(game, state, others, rng, "no action")
+        ignored = {player: game.actions[0] for player in game.players if player not in players}
+        again = transition(game, state, {**joint_action, **ignored}, copy.deepcopy(rng))
+        require(again == result, f"the actions of players who are out must be ignored: {', '.join(ignored)}")
+
+
+def _require_refusal(
+    game: TSMG[Any], state: Any, joint_action: dict[str, str], rng: np.random.Generator, what: str
+) -> None:
+    # the player in question is the one whose action differs from the legal ones of the others
+    try:
+        game.transition(state, joint_action, copy.deepcopy(rng))
+    except ValueError:
+        return
+    except Exception as error:  # it is refused, but not as callers can expect it
+        raise ConformanceError(
+            f"transition() raised {type(error).__name__} for {what} in {joint_action}; it must raise ValueError"
+        ) from error
+    raise ConformanceError(f"transition() accepted {what} in {joint_action}; it must raise ValueError")
+
+
+def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
+    """Every legal action can be written bare or in a tag, and nothing else is ever taken for one."""
+    game = game_of(id, **settings)
+    for state, *_ in rounds_of(game, 10):
+        for player in playing(game, state):
+            legal = legal_actions(game, state, player)
+            for name in legal:
+                for text in (
+                    name,
+                    f" {name.upper()}\n",
+                    f"I go <action> {name} </action>.",
+                    f"<action>{name}</action>",
+                ):
+                    got = game.interpret(text, state, player)
+                    require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
+            wrong = [*_NOT_ACTIONS, *(name for name in game.actions if name not in legal)]
+            for name in game.actions:
+                tag, longer = f"<action>{name}</action>", f"{name}set"
+                while longer in game.actions:
+                    longer += "s"
+                wrong += [tag + tag, longer, f"<action>{longer}</action>", f"a{name}", f"{name} it is"]
+            for text in wrong:
+                if text in legal:
+                    continue
+                got = game.interpret(text, state, player)
+                require(got is None, f"interpret() must not read {text[:60]!r} of {player} as an action, got {got!r}")
+                why = game.why_invalid(text, state, player)
+                require(
+                    isinstance(why, Unreadable), f"why_invalid() of {text[:60]!r} must be an Unreadable, got {why!r}"
+                )
+
+
+def check_texts(id: str, settings: Mapping[str, Any]) -> None:
+    """Observations are printable, and the instructions for every player name every action as a word of its own."""
+    game, space = game_of(id, **settings), ObservationText()
+    for player in game.players:
+        told = game.instructions(player)
+        require(isinstance(told, str), f"instructions() for {player} must be a string, got {told!r}")
+        missing = [action for action in game.actions if not _names(told, action, game.actions)]
+        require(
+            not missing,
+            f"the instructions for {player} don't name the action {', '.join(map(repr, missing))} as a word of its own",
+        )
+    for state, joint_action, _, (after, *_) in rounds_of(game):
+        for player in game.players:
+            for text in (game.observe(state, player), game.observe(after, player)):
+                require(isinstance(text, str), f"observe() of {player} must return a string, got {text!r}")
+                require(text in space, f"observe() of {player} returned a text that is not printable: {text[:200]!r}")
+            told = game.what_happened(state, joint_action, after, player)
+            require(isinstance(told, str), f"what_happened() of {player} must return a string, got {told!r}")
+
+
+def _names(text: str, action: str, actions: tuple[str, ...]) -> bool:
+    """Whether a text names an action: not as a part of another word, nor as a part of a longer action."""
+    text = text.casefold()
+    for longer in actions:
+        if action in longer and action != longer:
+            text = text.replace(longer, " ")
+    return re.search(rf"(?<![\w-]){re.escape(action)}(?![\w-])", text) is not None
+
+
+ALL: tuple[Callable[[str, Mapping[str, Any]], None], ...] = (
+    check_names,
+    check_states,
+    check_purity,
+    check_actions,
+    check_interpretation,
+    check_texts,
+)

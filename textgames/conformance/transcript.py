@@ -1,0 +1,34 @@
+"""One episode as text, to be read by people and kept as a golden file."""
+
+from typing import Any
+
+import numpy as np
+
+from textgames.conformance.play import draw
+from textgames.registry import parallel_env
+
+
+def transcript(id: str, *, seed: int, responses: tuple[str, ...] = (), **settings: Any) -> str:
+    """One episode as text: what every player read and wrote, and what came of it.
+
+    Players write ``responses`` in turn, then actions drawn with ``seed``, to the episode's end (or 100 rounds).
+    """
+    env = parallel_env(id, **settings)
+    rng = np.random.default_rng(seed)
+    observations, _ = env.reset(seed=seed)
+    lines = [f"# {id} {settings or ''}".rstrip() + f", seed {seed}"]
+    lines += [f"## instructions for {agent}\n{env.instructions(agent)}" for agent in env.agents]
+    written = iter(responses)
+    for round_ in range(100):
+        if not env.agents:
+            break
+        actions = {agent: next(written, None) or draw(env.game, env.state(), agent, rng) for agent in env.agents}
+        lines += [f"## round {round_}, {agent} reads\n{observations[agent]}" for agent in env.agents]
+        observations, rewards, terminations, truncations, infos = env.step(actions)
+        for agent in rewards:
+            end = " terminated" * terminations[agent] + " truncated" * truncations[agent]
+            how = infos[agent]["unreadable"] or "valid"
+            executed = f"executed {infos[agent]['action']!r}, reward {rewards[agent]:g}{end}"
+            lines.append(f"## {agent} writes {actions[agent]!r}\n{how}, {executed}")
+    lines += [f"## {agent} reads at the end\n{text}" for agent, text in observations.items()]
+    return "\n".join(lines) + "\n"
