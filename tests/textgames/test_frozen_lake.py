@@ -200,7 +200,7 @@ def test_a_lake_is_an_immutable_value() -> None:
     lake.memo["anything"] = 1
     assert lake == Lake(2, 2, "SFFG")
     for change in (lambda: setattr(lake, "tiles", "SGGG"), lambda: delattr(lake, "tiles")):
-        with pytest.raises(AttributeError, match="can't be changed"):
+        with pytest.raises(AttributeError, match=r"cannot (assign to|delete) field"):
             change()
 
 

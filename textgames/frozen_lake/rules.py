@@ -5,6 +5,7 @@ actions are left 0, down 1, right 2, up 3, holes and goals are absorbing, and en
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ START, FROZEN, HOLE, GOAL = "S", "F", "H", "G"
 _MAX_DRAWS = 100_000  # maps drawn before we say that the probability is too small for the size
 
 
+@dataclass(frozen=True, slots=True)
 class Lake:
     """One map: an immutable, hashable value.
 
@@ -27,22 +29,17 @@ class Lake:
             and dies with the map. Not part of the value: two equal maps are equal whatever they remember.
     """
 
-    __slots__ = ("_hash", "memo", "ncol", "nrow", "tiles")
-
     nrow: int
     ncol: int
     tiles: str
-    memo: dict[Any, Any]
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def __init__(self, nrow: int, ncol: int, tiles: str) -> None:
-        if len(tiles) != nrow * ncol:
-            raise ValueError(f"a {nrow} by {ncol} map has {nrow * ncol} tiles, got {len(tiles)}: {tiles!r}")
-        set_field = object.__setattr__
-        set_field(self, "nrow", nrow)
-        set_field(self, "ncol", ncol)
-        set_field(self, "tiles", tiles)
-        set_field(self, "memo", {})
-        set_field(self, "_hash", hash((nrow, ncol, tiles)))
+    def __post_init__(self) -> None:
+        if len(self.tiles) != self.nrow * self.ncol:
+            raise ValueError(
+                f"a {self.nrow} by {self.ncol} map has {self.nrow * self.ncol} tiles, "
+                f"got {len(self.tiles)}: {self.tiles!r}"
+            )
 
     @classmethod
     def from_desc(cls, desc: Sequence[str]) -> "Lake":
@@ -71,31 +68,9 @@ class Lake:
         """The rows, top row first: what ``gym.make("FrozenLake-v1", desc=...)`` takes."""
         return tuple(self.tiles[start : start + self.ncol] for start in range(0, len(self.tiles), self.ncol))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Lake can't be changed: tried to set {name}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Lake can't be changed: tried to delete {name}")
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Lake)
-            and self.tiles == other.tiles
-            and self.ncol == other.ncol
-            and self.nrow == other.nrow
-        )
-
-    def __hash__(self) -> int:
-        return self._hash  # type: ignore[no-any-return,attr-defined]
-
-    def __repr__(self) -> str:
-        return f"Lake.from_desc({list(self.desc)!r})"
-
+    # A copied or pickled environment need not take along what can be derived again.
     def __reduce__(self) -> tuple[Any, ...]:
         return Lake, (self.nrow, self.ncol, self.tiles)
-
-    def __copy__(self) -> "Lake":
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Lake":
         return self
