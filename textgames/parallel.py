@@ -71,11 +71,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         """The rules and the actions, for ``agent``'s prompt."""
         return self.game.instructions(agent)
 
-    @property
-    def unwrapped(self) -> "TextParallelEnv":
-        """This environment."""
-        return self
-
     def state(self) -> Any:
         """The game's current state: an immutable, hashable value."""
         return self._state
@@ -185,9 +180,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         if self._state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._state, self.render_mode, f"round {self._elapsed}")
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 def aec_env(**kwargs: Any) -> AECEnv[str, str, str]:

@@ -66,7 +66,7 @@ def show(game: TSMG[Any], state: Any, title: str, out: TextIO) -> None:
 
 
 def _picture(rows: tuple[str, ...], palette: Mapping[str, tuple[int, int, int]]) -> NDArray[np.uint8]:
-    """A square tile a cell, with a thin line between cells; shape (rows * 32, columns * 32, 3)."""
+    """One square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3)."""
     height, width = len(rows), len(rows[0])
     image = np.empty((height * _CELL_PIXELS, width * _CELL_PIXELS, 3), dtype=np.uint8)
     for y, row in enumerate(rows):

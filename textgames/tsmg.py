@@ -14,7 +14,8 @@ can be searched by a planner. All randomness comes from the generator that is pa
 The horizon ``H``, the format penalty and what happens to an unreadable response are not the game's business: the
 environments (``solo_env``, ``parallel``, ``vector_env``) own them, the same way for every game.
 
-To add a game: subclass :class:`TSMG`, implement the five abstract methods, and call :func:`textgames.register`.
+To add a game: subclass :class:`TSMG`, name its actions, implement the four abstract methods, and call
+:func:`textgames.register`. :func:`textgames.conformance.check` tells whether it keeps to the contract.
 """
 
 from abc import ABC, abstractmethod

@@ -135,7 +135,7 @@ class Unfinished(TSMG[int]):
 # ---------------------------------------------------------------- states
 
 
-@refused(r"states: states must be hashable.*unhashable type: 'list'")
+@refused(r"states: states must be copied, .* hashed as tuples .*: TypeError: unhashable type: 'list'")
 class ListState(Walk):
     def initial_state(self, rng: Rng) -> Any:
         return [0]
@@ -144,13 +144,21 @@ class ListState(Walk):
         return True
 
 
-@refused(r"states: states must be hashable.*unhashable type: 'numpy.ndarray'")
-class ArrayState(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return np.zeros(1)
+@dataclass(frozen=True)
+class Board:
+    cells: Any = field(default_factory=lambda: np.zeros(2))
 
-    def is_playing(self, state: Any, player: str) -> bool:
-        return True
+    def __hash__(self) -> int:
+        return 1
+
+    def __getitem__(self, i: int) -> int:
+        return int(self.cells[i])
+
+
+@refused(r"states: states must be .* compared .*: ValueError: The truth value of an array")
+class StateWithAnArray(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return Board()
 
 
 @refused(r"states: a state must not be None")
@@ -163,22 +171,39 @@ class NoState(Walk):
 
 
 class Identity:
-    """A state that is equal to nothing but itself."""
+    """A state that is equal to nothing but itself, and can be hashed and pickled."""
 
     def __getitem__(self, i: int) -> int:
         return 0
 
 
-@refused(r"states: a deep copy of a state is not equal to it; states must be compared by value")
+@refused(r"states: a copy of a state is not equal to it; states must be compared by value")
 class StatesByIdentity(Walk):
     def initial_state(self, rng: Rng) -> Any:
         return Identity()
 
 
-@refused(r"states: a state can't be pickled")
+@refused(r"states: states must be copied, pickled, .*: \w+: Can't")
 class StateWithAFunction(Walk):
     def initial_state(self, rng: Rng) -> Any:
         return (0, lambda: 0)
+
+
+@dataclass(frozen=True)
+class OwnHash:
+    place: int = 0
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __getitem__(self, i: int) -> int:
+        return self.place
+
+
+@refused(r"states: equal states have different hashes; __hash__ must agree with __eq__")
+class HashesByIdentity(Walk):
+    def initial_state(self, rng: Rng) -> Any:
+        return OwnHash()
 
 
 @dataclass(unsafe_hash=True)

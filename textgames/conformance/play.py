@@ -65,7 +65,8 @@ def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> 
 def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
     """A player's legal actions: at least one, none twice, all of them the game's."""
     names, told = game.legal_actions(state, player), f"legal_actions() of {player}"
-    require(isinstance(names, tuple) and bool(names), f"{told} must be a tuple of at least one name, got {names!r}")
+    strings = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    require(strings and bool(names), f"{told} must be a tuple of at least one name, got {names!r}")
     require(len(set(names)) == len(names), f"{told} has a name twice: {names}")
     strange = [name for name in names if name not in game.actions]
     require(not strange, f"{told} has names that are not among the game's actions {game.actions}: {strange}")
@@ -84,18 +85,16 @@ def initial_state(game: TSMG[Any], rng: np.random.Generator) -> Any:
 def require_value(state: Any) -> None:
     """Require that a state is a hashable value that survives copying and pickling."""
     require(state is not None, "a state must not be None: environments take that for an episode that was not started")
+    like = "as tuples and frozen dataclasses of plain values are"
     try:
-        hash(state)
-    except TypeError as error:
-        raise ConformanceError(f"states must be hashable, such as tuples and frozen dataclasses: {error}") from error
-    advice = "states must be compared by value, as tuples and frozen dataclasses are"
-    require(copy.deepcopy(state) == state, f"a deep copy of a state is not equal to it; {advice}")
-    try:
-        restored = pickle.loads(pickle.dumps(state))
-    except Exception as error:  # pickling can raise anything
-        raise ConformanceError(f"a state can't be pickled: {type(error).__name__}: {error}") from error
-    require(restored == state, f"a pickled and restored state is not equal to it; {advice}")
-    require(hash(restored) == hash(state), "equal states have different hashes; __hash__ must agree with __eq__")
+        copied, restored = copy.deepcopy(state), pickle.loads(pickle.dumps(state))
+        equal, same_hash = bool(copied == state) and bool(restored == state), hash(restored) == hash(state)
+    except Exception as error:  # a state's own methods, and pickling, can raise anything
+        raise ConformanceError(
+            f"states must be copied, pickled, compared and hashed {like}: {type(error).__name__}: {error}"
+        ) from error
+    require(equal, f"a copy of a state is not equal to it; states must be compared by value, {like}")
+    require(same_hash, "equal states have different hashes; __hash__ must agree with __eq__")
 
 
 def transition(game: TSMG[Any], state: Any, joint_action: Mapping[str, str], rng: np.random.Generator) -> Result:

@@ -128,15 +128,15 @@ class FrozenLake(TSMG[FrozenLakeState]):
         ]
 
     def is_playing(self, state: FrozenLakeState, player: str) -> bool:
-        """Until the player stands in a hole or on the goal."""
+        """Whether the player stands neither in a hole nor on the goal."""
         return state.lake.tiles[state.position] not in "HG"
 
     def succeeded(self, state: FrozenLakeState, player: str) -> bool:
-        """The player is on the goal."""
+        """Whether the player stands on the goal."""
         return state.lake.tiles[state.position] == GOAL
 
     def observe(self, state: FrozenLakeState, player: str) -> str:
-        """See :mod:`textgames.frozen_lake.text`."""
+        """The coordinates and the grid, as :mod:`textgames.frozen_lake.text` writes them."""
         return text.observation(state, self.style)
 
     def instructions(self, player: str) -> str:

@@ -88,7 +88,7 @@ class Snake(TSMG[SnakeState]):
         return bool(state.snakes[self._snake_of[player]])
 
     def succeeded(self, state: SnakeState, player: Player) -> bool:
-        """An episode is a success of those whose snakes live at its end."""
+        """Whether the player's snake lives: an episode is a success of those who are alive at its end."""
         return bool(state.snakes[self._snake_of[player]])
 
     def observe(self, state: SnakeState, player: Player) -> str:

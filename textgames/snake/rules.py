@@ -34,7 +34,7 @@ ACTIONS = ("up", "down", "left", "right")
 OFF_BOARD = -1
 """Where a move leads that leaves the board; also the move of a snake that is dead."""
 MAX_SNAKES = 9
-"""Heads are drawn as one digit."""
+"""The largest number of snakes, because heads are drawn as one digit."""
 REJECTIONS = 16
 """Random cells tried before the empty ones are listed: on a half-full board the list is needed once in 65,536."""
 

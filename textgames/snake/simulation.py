@@ -21,9 +21,9 @@ Bools = NDArray[np.bool_]
 ValueT = TypeVar("ValueT", bound=np.generic)
 
 NEVER = 1_000_000
-"""More tail moves than a snake makes: when a wall is left, and where the count of a dead snake stands."""
+"""More tail moves than any snake makes: walls are left after so many, and a dead snake is taken to have made them."""
 NO_TARGET = 0
-"""In a list of targets: none. Cell 0 is a corner of the wall."""
+"""Marks an empty place in a list of targets; cell 0 is a corner of the wall."""
 RESPAWN_TRIES = 5
 """Random cells that are tried before the empty ones are listed."""
 BLOCKED = -1e9
