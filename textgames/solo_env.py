@@ -114,7 +114,9 @@ class TextGameEnv(gym.Env[str, str]):
             TypeError: the response is not a string.
         """
         if self._over:
-            raise ResetNeeded(self._why_reset())
+            if self._state is None:
+                raise ResetNeeded("step() was called before reset(); call reset() first")
+            raise ResetNeeded(f"the episode ended after {self._elapsed} steps; call reset() before the next step()")
         game, player = self.game, self._player
         state, reward, terminated, chosen, unreadable = self.rules.play(
             game, self._state, player, action, self.np_random
@@ -138,11 +140,6 @@ class TextGameEnv(gym.Env[str, str]):
                 "legal_actions": game.legal_actions(state, player),
             },
         )
-
-    def _why_reset(self) -> str:
-        if self._state is None:
-            return "step() was called before reset(); call reset() first"
-        return f"the episode ended after {self._elapsed} steps; call reset() before the next step()"
 
     def save_state(self) -> Snapshot:
         """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.

@@ -116,9 +116,11 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
             for name in names:
                 transition(game, state, {**joint_action, player: name}, copy.deepcopy(rng))
             for name in (*(name for name in game.actions if name not in names), _NO_ACTION):
-                _require_refusal(game, state, {**joint_action, player: name}, rng, f"{name!r}, no legal action,")
+                _require_refusal(
+                    game, state, {**joint_action, player: name}, rng, f"{name!r} of {player}, which is not legal"
+                )
             others = {other: name for other, name in joint_action.items() if other != player}
-            _require_refusal(game, state, others, rng, "no action")
+            _require_refusal(game, state, others, rng, f"a round without an action of {player}")
         ignored = {player: game.actions[0] for player in game.players if player not in players}
         again = transition(game, state, {**joint_action, **ignored}, copy.deepcopy(rng))
         require(again == result, f"the actions of players who are out must be ignored: {', '.join(ignored)}")
@@ -127,16 +129,15 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
 def _require_refusal(
     game: TSMG[Any], state: Any, joint_action: dict[str, str], rng: np.random.Generator, what: str
 ) -> None:
-    # the player in question is the one whose action differs from the legal ones of the others
     try:
         game.transition(state, joint_action, copy.deepcopy(rng))
     except ValueError:
         return
     except Exception as error:  # it is refused, but not as callers can expect it
         raise ConformanceError(
-            f"transition() raised {type(error).__name__} for {what} in {joint_action}; it must raise ValueError"
+            f"transition() raised {type(error).__name__} for {what}: {joint_action}; it must raise ValueError"
         ) from error
-    raise ConformanceError(f"transition() accepted {what} in {joint_action}; it must raise ValueError")
+    raise ConformanceError(f"transition() accepted {what}: {joint_action}; it must raise ValueError")
 
 
 def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
@@ -146,20 +147,16 @@ def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
         for player in playing(game, state):
             legal = legal_actions(game, state, player)
             for name in legal:
-                for text in (
-                    name,
-                    f" {name.upper()}\n",
-                    f"I go <action> {name} </action>.",
-                    f"<action>{name}</action>",
-                ):
+                tag, padded = f"<action>{name}</action>", f"I go <action> {name} </action>."
+                for text in (name, f" {name.upper()}\n", tag, padded):
                     got = game.interpret(text, state, player)
                     require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
             wrong = [*_NOT_ACTIONS, *(name for name in game.actions if name not in legal)]
             for name in game.actions:
-                tag, longer = f"<action>{name}</action>", f"{name}set"
+                longer = f"{name}set"
                 while longer in game.actions:
                     longer += "s"
-                wrong += [tag + tag, longer, f"<action>{longer}</action>", f"a{name}", f"{name} it is"]
+                wrong += [f"<action>{name}</action>" * 2, longer, f"<action>{longer}</action>", f"{name} it is"]
             for text in wrong:
                 if text in legal:
                     continue

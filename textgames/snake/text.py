@@ -80,33 +80,30 @@ class SnakeText:
         self._names = cell_names(config.width, config.height)
         self._template, self._offsets = empty_grid(config.width, config.height, axes)
         self._plain_template, self._plain_offsets = empty_grid(config.width, config.height, False)
-        kinds = (
-            ("Apples", APPLE, config.num_apples, config.apple_reward),
-            ("Bananas", BANANA, config.num_bananas, config.banana_reward),
-            ("Fires", FIRE, config.num_fires, config.fire_reward),
-        )
         # in the order in which a state has them
         self._foods = (
-            ("an apple", config.num_apples, config.apple_reward),
-            ("a banana", config.num_bananas, config.banana_reward),
-            ("a fire", config.num_fires, config.fire_reward),
+            ("an apple", APPLE, config.num_apples, config.apple_reward),
+            ("a banana", BANANA, config.num_bananas, config.banana_reward),
+            ("a fire", FIRE, config.num_fires, config.fire_reward),
         )
         self._header = board_line(config.width, config.height)
         # (what stands before the list, its place among the foods of the state) of every kind of food that there is
         self._lists = tuple(
-            (f"\n{name} ({worth:+g} each): ", field) for field, (name, _, number, worth) in enumerate(kinds) if number
+            (f"\n{name.split()[1].title()}s ({worth:+g} each): ", field)
+            for field, (name, _, number, worth) in enumerate(self._foods)
+            if number
         )
-        # a snake of length 1, without more ado: most snakes of an episode's first rounds
+        # snakes of length 1 are common in an episode's first rounds, so their texts are kept
         self._short = tuple(f"head {name}, body none" for name in self._names)
-        self._key = self._key_line(kinds)
+        self._key = self._key_line()
 
-    def _key_line(self, kinds: tuple[tuple[str, str, int, float], ...]) -> str:
+    def _key_line(self) -> str:
         heads = ["1 your head"]
         if self.config.num_snakes > 1:
             heads.append("2 enemy head" if self.config.num_snakes == 2 else "2.. enemy heads")
         food = [
-            f"{letter} {name.lower()[:-1]}" + ("" if self.coordinates else f" ({worth:+g})")
-            for name, letter, number, worth in kinds
+            f"{letter} {name.split()[1]}" + ("" if self.coordinates else f" ({worth:+g})")
+            for name, letter, number, worth in self._foods
             if number
         ]
         key = ", ".join([*heads, f"{BODY} body", *food, f"{EMPTY} empty"])
@@ -164,9 +161,9 @@ class SnakeText:
     def meal(self, state: SnakeState, cell: int) -> str:
         """``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` where there is no food."""
         eaten = (
-            f"ate {food} ({worth:+g})"
-            for (food, _, worth), on in zip(self._foods, state[1:], strict=True)
-            if cell in on
+            f"ate {name} ({worth:+g})"
+            for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True)
+            if cell in cells
         )
         return next(eaten, "")
 
@@ -175,7 +172,7 @@ class SnakeText:
     def instructions(self) -> str:
         """The rules as a player is told them; the same for every player and state."""
         config = self.config
-        food = [f"{name} {worth:+g}" for name, number, worth in self._foods if number]
+        food = [f"{name} {worth:+g}" for name, _, number, worth in self._foods if number]
         lines = [
             f"You control a snake on a board that is {config.width} cells wide and {config.height} cells high. "
             "Collect as much reward as you can.",
