@@ -1,8 +1,8 @@
 """What an environment adds to a game, the same for one player, several players and batches.
 
 The game knows states and actions. The environment knows the horizon, the format penalty, what happens in place of an
-unreadable response, and when it is an error to go on. It lives here once; ``solo_env``, ``parallel`` and
-``vector_env`` only arrange it.
+unreadable response, and when it is an error to go on. These rules have their one place here; ``solo_env``, ``parallel``
+and ``vector_env`` only arrange them.
 """
 
 import importlib

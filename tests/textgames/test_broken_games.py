@@ -299,6 +299,12 @@ class NeverOver(Race):
     transition = returning(lambda after, rewards, over, state: (after, rewards, False))
 
 
+@refused(r"states: succeeded\(\) of player_0 must be True or False, got \d")
+class CountsSuccesses(Race):
+    def succeeded(self, state: Places, player: str) -> Any:
+        return state.first
+
+
 @refused(r"states: transition\(\) changed the joint action that it was given")
 class ChangesTheJointAction(Race):
     def transition(self, state: Places, joint_action: Any, rng: Rng) -> Any:
@@ -421,6 +427,15 @@ class LegalActionsByMood(Race):
     def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
         places = [place + (place < 4) for place in state]
         return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
+
+
+@refused(r"purity: what_happened\(\) of player_0 said 'round \d+', and .* when asked again")
+class CountsWhatHappened(Race):
+    rounds = 0
+
+    def what_happened(self, state: Places, joint_action: Joint, next_state: Places, player: str) -> str:
+        self.rounds += 1
+        return f"round {self.rounds}"
 
 
 # ---------------------------------------------------------------- actions

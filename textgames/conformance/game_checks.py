@@ -55,7 +55,7 @@ def check_states(id: str, settings: Mapping[str, Any]) -> None:
 def check_purity(id: str, settings: Mapping[str, Any]) -> None:
     """What a game says depends on what it is given: not on what was played before, nor on randomness from elsewhere."""
     game, untouched = game_of(id, **settings), _global_generators()
-    played = [(round_, _everything_told(game, round_.state)) for round_ in rounds_of(game)]
+    played = [(round_, _everything_told(game, round_.state, round_)) for round_ in rounds_of(game)]
     require(
         _global_generators() == untouched,
         "the game draws from a global generator (random or numpy.random); it must draw from the rng that it is given",
@@ -79,7 +79,7 @@ def check_purity(id: str, settings: Mapping[str, Any]) -> None:
 def _require_same_answers(
     game: TSMG[Any], state: Any, round_: Round, told: dict[tuple[str, str], Any], when: str
 ) -> None:
-    for (method, player), answer in _everything_told(game, state).items():
+    for (method, player), answer in _everything_told(game, state, round_).items():
         before = told[method, player]
         require(
             answer == before,
@@ -94,11 +94,15 @@ def _require_same_answers(
     )
 
 
-def _everything_told(game: TSMG[Any], state: Any) -> dict[tuple[str, str], Any]:
-    """``{(method, player): answer}`` of everything that a state can be asked."""
-    methods = (game.observe, game.legal_actions, game.is_playing, game.succeeded)
-    told = {(method.__name__, player): method(state, player) for method in methods for player in game.players}
-    return told | {("instructions", player): game.instructions(player) for player in game.players}
+def _everything_told(game: TSMG[Any], state: Any, round_: Round) -> dict[tuple[str, str], Any]:
+    """``{(method, player): answer}`` of everything that a game says of a state and of the round that followed it."""
+    told: dict[tuple[str, str], Any] = {}
+    for player in game.players:
+        for method in (game.observe, game.legal_actions, game.is_playing, game.succeeded):
+            told[method.__name__, player] = method(state, player)
+        told["instructions", player] = game.instructions(player)
+        told["what_happened", player] = game.what_happened(state, round_.joint_action, round_.result[0], player)
+    return told
 
 
 def _global_generators() -> tuple[Any, ...]:

@@ -120,6 +120,8 @@ def transition(game: TSMG[Any], state: Any, joint_action: Mapping[str, str], rng
     )
     were_playing, are_playing = playing(game, state), playing(game, after)
     for player, reward in rewards.items():
+        success = game.succeeded(after, player)
+        require(isinstance(success, bool), f"succeeded() of {player} must be True or False, got {success!r}")
         require(
             isinstance(reward, float) and math.isfinite(reward),
             f"the reward of {player} must be a finite float, got {reward!r}",
