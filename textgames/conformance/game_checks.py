@@ -49,7 +49,7 @@ def check_states(id: str, settings: Mapping[str, Any]) -> None:
     for seed in range(20):
         initial_state(game, np.random.default_rng(seed))
     for _ in rounds_of(game):
-        pass
+        pass  # every answer is checked on the way
 
 
 def check_purity(id: str, settings: Mapping[str, Any]) -> None:
@@ -60,9 +60,9 @@ def check_purity(id: str, settings: Mapping[str, Any]) -> None:
         _global_generators() == untouched,
         "the game draws from a global generator (random or numpy.random); it must draw from the rng that it is given",
     )
-    first_of_equals = {}
-    for round_, _ in reversed(played):
-        first_of_equals[round_.state] = round_.state
+    # Equal states must behave equally, so every question is put again to the first state that is equal: one that differs
+    # in something that its equality leaves out is noticed. The order is another one, so that history is noticed too.
+    first_of_equals = {round_.state: round_.state for round_, _ in reversed(played)}
     for round_, told in reversed(played):
         _require_same_answers(game, first_of_equals[round_.state], round_, told, "when asked again")
     new = game_of(id, **settings)
