@@ -60,8 +60,8 @@ def check_purity(id: str, settings: Mapping[str, Any]) -> None:
         _global_generators() == untouched,
         "the game draws from a global generator (random or numpy.random); it must draw from the rng that it is given",
     )
-    # Equal states must behave equally, so every question is put again to the first state that is equal: one that differs
-    # in something that its equality leaves out is noticed. The order is another one, so that history is noticed too.
+    # Equal states must behave equally, so every question is put again to the first of the states that are equal: what
+    # their equality leaves out is noticed. The order is another one, so that a dependence on history is noticed too.
     first_of_equals = {round_.state: round_.state for round_, _ in reversed(played)}
     for round_, told in reversed(played):
         _require_same_answers(game, first_of_equals[round_.state], round_, told, "when asked again")
