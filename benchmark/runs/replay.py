@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agents.episode import EpisodeTask
 from agents.loop.live import EnvironmentPool
 from benchmark.errors import UsageError
-from benchmark.runs.record import Record
+from benchmark.runs.record import Record, observations_digest
 from textgames.scenarios import Scenario
 
 if TYPE_CHECKING:
@@ -153,6 +153,20 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         returns=returns,
     )
     return Replay(tuple(steps), end)
+
+
+def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:
+    """The replay, or ``None`` when the game's rules or texts aren't any more what the player saw."""
+    try:
+        replayed = replay(record, scenario)
+    except ReplayError:
+        return None
+    return replayed if shows_what_was_seen(replayed, record) else None
+
+
+def shows_what_was_seen(replayed: Replay, record: Record) -> bool:
+    """Whether the players read the same texts when the episode was recorded."""
+    return bool(observations_digest(step.observation for step in replayed.steps) == record["observations_digest"])
 
 
 def ending(record: Record, replayed: Replay | None) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import Record, observations_digest
-from benchmark.runs.replay import Replay, ReplayError, ending, replay
+from benchmark.runs.record import Record
+from benchmark.runs.replay import Replay, ending, replay_if_unchanged
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
@@ -80,7 +80,7 @@ def _episode_view(
     prompt_maps: Mapping[str, PromptMap | None],
     texts: TextTable,
 ) -> EpisodeView:
-    replayed = _replay_if_equal(record, scenario)
+    replayed = replay_if_unchanged(record, scenario)
     steps = record["steps"]
     played = None if replayed is None else replayed.steps
     first = next(iter(agents))
@@ -113,17 +113,6 @@ def _episode_view(
             tokens=[sum(step.get("tokens", ())) for step in steps],
         ),
     )
-
-
-def _replay_if_equal(record: Record, scenario: Scenario) -> Replay | None:
-    """The replay; ``None`` when the rules or the texts aren't any more what the player saw."""
-    try:
-        replayed = replay(record, scenario)
-    except ReplayError:
-        return None
-    if observations_digest(step.observation for step in replayed.steps) != record["observations_digest"]:
-        return None
-    return replayed
 
 
 # ---------------------------------------------------------------- prompts

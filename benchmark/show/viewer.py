@@ -14,8 +14,8 @@ from agents.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Record, observations_digest, parse_line
-from benchmark.runs.replay import Replay, ReplayError, ending, replay
+from benchmark.runs.record import Record, parse_line
+from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
 
@@ -56,10 +56,8 @@ class Showing(NamedTuple):
             replayed = replay(record, scenario)
         except ReplayError as error:
             return cls(title, record, None, f"the responses don't fit the game ({error}); boards can't be shown")
-        if observations_digest(step.observation for step in replayed.steps) == record["observations_digest"]:
-            return cls(title, record, replayed, "")
         changed = "the game's rules or texts have changed since this was played: boards may differ"
-        return cls(title, record, replayed, changed)
+        return cls(title, record, replayed, "" if shows_what_was_seen(replayed, record) else changed)
 
 
 class EpisodePicker:
