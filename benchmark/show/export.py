@@ -87,8 +87,7 @@ def step_rows(results: Results) -> Iterator[Row]:
     ``happened`` is what the round did to the player; it comes from a replay, and is empty where the game has changed.
     """
     for source, record, names in _records(results):
-        scenario = results.scenarios.get(record["scenario"])
-        replayed = replay_if_unchanged(record, scenario) if scenario else None
+        replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
         for index, step in enumerate(record["steps"]):
             agent = record["agents"][step["player"]]
             prompt, completion = step.get("tokens", (0, 0))

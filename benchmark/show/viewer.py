@@ -69,9 +69,6 @@ class EpisodePicker:
         folder: where they are.
         agent, scenario, seed: what they must have, ``None`` for anything.
         failed: only episodes in which nobody succeeded.
-
-    Raises:
-        UsageError: an episode of a scenario that the run doesn't define.
     """
 
     def __init__(
@@ -83,8 +80,6 @@ class EpisodePicker:
         rank = {name: place for place, name in enumerate([*plan.scenarios, *plan.agents])}
         found = []
         for key, (offset, _) in folder.index().items():
-            if key.scenario not in plan.scenarios:
-                raise UsageError(f"{folder.path} has an episode of {key.scenario!r}, which its manifest doesn't define")
             wanted = (agent is None or agent in key.agents) and (scenario is None or scenario == key.scenario)
             if wanted and (seed is None or seed == key.seed):
                 agents = [rank.get(name, len(rank)) for name in key.agents]
@@ -223,56 +218,49 @@ def view(showing: Showing, index: int) -> View:
     return View(head, spaced(board), scrolling)
 
 
-class Frame(NamedTuple):
-    """What one screen shows, and how far it can be scrolled.
-
-    Attributes:
-        lines: exactly as many as the terminal has.
-        page: how many of them scroll.
-        furthest: the most lines that it can be scrolled down by.
-    """
-
-    lines: list[Text]
-    page: int
-    furthest: int
-
-
-def frame(console: Console, seen: View, scroll: int, width: int, height: int) -> Frame:
-    """Lay out a view for a terminal, so that everything can be read in it.
+class Screen:
+    """A view laid out for a terminal, so that everything can be read in it.
 
     The head and the board stand still. Where the terminal is too small for that, they are scrolled as well.
 
     Args:
         console: what measures texts.
         seen: what to show.
-        scroll: by how many lines the scrolling part is moved down.
         width, height: the terminal's size in characters.
+
+    Attributes:
+        page: how many lines scroll.
+        furthest: the most lines that can be scrolled down by; 0 where everything fits.
     """
 
-    def wrapped(texts: list[Text], columns: int = width) -> list[Text]:
-        return [line for text in texts for line in text.wrap(console, columns, overflow="fold")]
+    def __init__(self, console: Console, seen: View, width: int, height: int) -> None:
+        def wrapped(texts: list[Text], columns: int = width) -> list[Text]:
+            return [line for text in texts for line in text.wrap(console, columns, overflow="fold")]
 
-    keys = "  ".join(item.replace(" ", "\N{NO-BREAK SPACE}") for item in KEYS)  # no key is parted from what it does
-    hints = [Text(line.replace("\N{NO-BREAK SPACE}", " "), style="dim") for line in textwrap.wrap(keys, width)]
-    head, board, scrolling = wrapped(seen.head), wrapped([seen.board]) if seen.board else [], seen.scrolling
-    room = height - len(head) - len(hints) - 1
-    left = max((line.cell_len for line in board), default=-3) + 3
-    if len(board) > room or left > width - 20:
-        scrolling = [*board, Text(), *scrolling]
-        board, left = [], 0
-    if room < 4:
-        scrolling = [*head, Text(), *scrolling]
-        head, room = [], height - len(hints) - 1
-    pane = wrapped(scrolling, width - left)
-    furthest = max(0, len(pane) - room)
-    scroll = min(scroll, furthest)
-    shown = pane[scroll : scroll + room]
-    body = []
-    for row in range(room):
-        cells = board[row].plain if row < len(board) else ""
-        body.append(Text.assemble(set_cell_size(cells, left), shown[row] if row < len(shown) else ""))
-    position = f"lines {scroll + 1} to {scroll + len(shown)} of {len(pane)}" if furthest else ""
-    return Frame([*head, *body, Text(position.rjust(width), style="dim"), *hints], room, furthest)
+        keys = "  ".join(item.replace(" ", "\N{NO-BREAK SPACE}") for item in KEYS)  # no key is parted from what it does
+        hints = [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(keys, width)]
+        head, board, scrolling = wrapped(seen.head), wrapped([seen.board]) if seen.board else [], seen.scrolling
+        room = height - len(head) - len(hints) - 1
+        left = max((line.cell_len for line in board), default=-3) + 3
+        if len(board) > room or left > width - 20:
+            scrolling = [*board, Text(), *scrolling]
+            board, left = [], 0
+        if room < 4:
+            scrolling = [*head, Text(), *scrolling]
+            head, room = [], height - len(hints) - 1
+        self._head, self._hints, self._width = head, hints, width
+        self._board = [set_cell_size(board[row].plain if row < len(board) else "", left) for row in range(room)]
+        self._scrolling = wrapped(scrolling, width - left)
+        self.page, self.furthest = room, max(0, len(self._scrolling) - room)
+
+    def lines(self, scroll: int) -> list[Text]:
+        """What stands in the terminal's lines, all of them, once it is scrolled down by ``scroll``."""
+        shown = self._scrolling[scroll : scroll + self.page]
+        beside = [*shown, *[Text()] * (self.page - len(shown))]
+        body = [Text.assemble(*row) for row in zip(self._board, beside, strict=True)]
+        place = f"lines {scroll + 1} to {scroll + len(shown)} of {len(self._scrolling)}" if self.furthest else ""
+        below = [place.rjust(self._width), *self._hints]
+        return [*self._head, *body, *(Text(line, style="dim") for line in below)]
 
 
 def step_through(picker: EpisodePicker, number: int) -> int:
@@ -289,18 +277,19 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             f"{MIN_WIDTH} and {MIN_HEIGHT}: make it larger, or print the episode with --plain"
         )
     showing, index, scroll = picker.showing(number), 0, 0
-    with Keyboard() as keyboard, console.screen(hide_cursor=True) as screen:
+    with Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
         while True:
-            last = len(showing.record["steps"])
             size = console.size
-            shown = frame(console, view(showing, index), scroll, *size)
-            screen.update(Group(*shown.lines))
+            screen = Screen(console, view(showing, index), *size)
+            scroll = min(scroll, screen.furthest)
+            terminal.update(Group(*screen.lines(scroll)))
             key = keyboard.read(seconds=0.3)
             while key is None and console.size == size:  # a terminal of a new size is drawn anew
                 key = keyboard.read(seconds=0.3)
-            before = number, index
             if key in QUIT:
                 return 0
+            last = len(showing.record["steps"])
+            shown = number, index
             if key in NEXT:
                 index = min(index + 1, last)
             elif key in BACK:
@@ -308,11 +297,11 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             elif key in FIRST + LAST:
                 index = 0 if key in FIRST else last
             elif key in EPISODE:
-                number, index = max(1, min(picker.count, number + EPISODE[key])), 0
+                number = max(1, min(picker.count, number + EPISODE[key]))
             elif key in SCROLL or key in PAGE:
-                by = SCROLL[key] if key in SCROLL else PAGE[key] * max(1, shown.page - 1)
-                scroll = max(0, min(shown.furthest, scroll + by))
-            if before[0] != number:
-                showing = picker.showing(number)
-            if before != (number, index):
+                scroll += SCROLL[key] if key in SCROLL else PAGE[key] * (screen.page - 1)
+                scroll = max(0, min(screen.furthest, scroll))
+            if number != shown[0]:
+                showing, index = picker.showing(number), 0
+            if (number, index) != shown:
                 scroll = 0

@@ -19,7 +19,7 @@ from benchmark.play.progress import Lines, LiveTable, Meter, Silent, choose_disp
 from benchmark.runs.plan import Matchup
 from benchmark.runs.record import observations_digest
 from benchmark.runs.replay import replay
-from benchmark.show.viewer import Showing, frame, view
+from benchmark.show.viewer import Screen, Showing, view
 from tests.terminal import LEFT, PAGE_DOWN, RIGHT, ROOT, TEXTBENCH, Terminal
 from textgames.scenarios import Scenario
 
@@ -103,16 +103,14 @@ def an_episode(size=4, response="<action>right</action>", agent="a", rounds=2):
 def pages_of(showing, index, width, height):
     """The screens of one step from top to bottom, each as lines of text; every screen fits the terminal."""
     console = Console(file=io.StringIO(), width=width, height=height)
-    pages, scroll = [], 0
-    while True:
-        shown = frame(console, view(showing, index), scroll, width, height)
-        lines = [line.plain for line in shown.lines]
+    screen = Screen(console, view(showing, index), width, height)
+    pages = []
+    for scroll in (*range(0, screen.furthest, screen.page), screen.furthest):
+        lines = [line.plain for line in screen.lines(scroll)]
         assert len(lines) == height
         assert all(cell_len(line) <= width for line in lines)
         pages.append(lines)
-        if scroll >= shown.furthest:
-            return pages
-        scroll += shown.page
+    return pages
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -277,7 +275,8 @@ def test_mistakes_about_a_replay_or_an_export_are_one_sentence(textbench, small_
         (("replay", small_run, "--episode", 0), "--episode must be from 1 to 12 here, got 0"),
         (("replay", small_run, "--episode", 10**30), "--episode must be from 1 to 12 here, got 1000"),
         (("replay", small_run, "--scenario", "frozen-lak"), "did you mean 'frozen-lake'?"),
-        (("replay", stranger), "stranger has an episode of 'froz', which its manifest doesn't define"),
+        (("replay", stranger), "its scenario 'froz' isn't in the manifest"),
+        (("export", stranger, "--csv", "-", "--steps"), "its scenario 'froz' isn't in the manifest"),
         (("export", "nothing", "--csv", "-"), "nothing isn't a textbench run"),
         (("export", empty, "--csv", "x.csv"), "empty has no finished episode\n"),
         (("export", small_run, "--csv", "x.csv", "--plot", "x.docx"), "ends with .svg, .png or .pdf, got 'x.docx'"),
