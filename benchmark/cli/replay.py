@@ -43,9 +43,8 @@ def run(args: Namespace) -> int:
         if name is not None and name not in known:
             raise unknown_name(kind, name, known)
     if not picker.count:
-        filters = args.agent, args.scenario, args.seed, args.failed or None
-        asked = " like that" if any(value is not None for value in filters) else ""
-        raise UsageError(f"{source} has no finished episode{asked}")
+        anything = (args.agent, args.scenario, args.seed, args.failed) == (None, None, None, False)
+        raise UsageError(f"{source} has no {'finished episode' if anything else 'episode like that'}")
     number = 1 if args.episode is None else args.episode
     if not 1 <= number <= picker.count:
         raise UsageError(f"--episode must be from 1 to {picker.count} here, got {args.episode}")
