@@ -20,56 +20,30 @@ _ENVIRONMENTS = EnvironmentPool()
 
 
 class ReplayedStep(NamedTuple):
-    """One player's part of one round, as the environment plays it.
+    """One player's part of one round, as the environment plays it."""
 
-    Attributes:
-        round: from 0.
-        player: who acts.
-        board: the board before the round, rows joined by newlines; ``""`` for games without one.
-        observation: what the player reads.
-        response: the recorded response.
-        action: the action that is executed.
-        valid: whether the response names a legal action.
-        unreadable: why it doesn't, or ``None``.
-        reward: of this round.
-        legal_actions: what would have counted.
-        happened: what the round did to the player and why, ``"fell into a hole"``; ``""`` where there is nothing to
-            tell.
-        out: whether this step ended the player's own episode by the rules of the game.
-    """
-
-    round: int
+    round: int  # from 0
     player: str
-    board: str
+    board: str  # before the round, rows joined by newlines; "" for games without one
     observation: str
     response: str
-    action: str
+    action: str  # that was executed; "" where the response ended the player's episode
     valid: bool
-    unreadable: str | None
+    unreadable: str | None  # why the response names no legal action
     reward: float
     legal_actions: tuple[str, ...]
-    happened: str
-    out: bool
+    happened: str  # what the round did to the player and why, "fell into a hole"; "" where there is nothing to tell
+    out: bool  # whether this step ended the player's own episode by the rules of the game
 
 
 class ReplayedEnd(NamedTuple):
-    """How the episode ends.
-
-    Attributes:
-        board: the last board.
-        observations: ``{player: last observation}``.
-        over: whether the game is over; ``False`` when the responses end before the episode does.
-        terminated: the game ended by its own rules.
-        truncated: by the step limit.
-        successes: ``{player: whether it counts as a success}``.
-        returns: ``{player: sum of rewards}``.
-    """
+    """How the episode ends; dictionaries have a value of every player."""
 
     board: str
-    observations: dict[str, str]
-    over: bool
-    terminated: bool
-    truncated: bool
+    observations: dict[str, str]  # of the players of the last round only
+    over: bool  # False when the responses end before the episode does
+    terminated: bool  # by the rules of the game
+    truncated: bool  # by the step limit
     successes: dict[str, bool]
     returns: dict[str, float]
 

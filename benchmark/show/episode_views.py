@@ -82,8 +82,13 @@ def _episode_view(
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
     steps = record["steps"]
-    played = None if replayed is None else replayed.steps
     first = next(iter(agents))
+
+    def places(column: str) -> list[int]:
+        if replayed is None:
+            return [NONE] * len(steps)
+        return [texts.place(getattr(step, column) or None) for step in replayed.steps]
+
     return EpisodeView(
         id=number,
         scenario=record["scenario"],
@@ -100,17 +105,16 @@ def _episode_view(
         steps=StepColumns(
             round=[step["round"] for step in steps],
             player=[step["player"] for step in steps],
-            board=[texts.place(step.board or None) for step in played] if played else [NONE] * len(steps),
-            observation=[texts.place(step.observation) for step in played] if played else [NONE] * len(steps),
+            board=places("board"),
+            observation=places("observation"),
             prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else [NONE] * len(steps),
             response=[texts.place(step["response"]) for step in steps],
             action=[step["action"] for step in steps],
             valid=[step["valid"] for step in steps],
             unreadable=[step.get("unreadable") for step in steps],
             reward=[step["reward"] for step in steps],
-            happened=[texts.place(step.happened or None) for step in played] if played else [NONE] * len(steps),
+            happened=places("happened"),
             finish_reason=[step.get("finish_reason", "stop") for step in steps],
-            tokens=[sum(step.get("tokens", ())) for step in steps],
         ),
     )
 

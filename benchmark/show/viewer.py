@@ -33,19 +33,12 @@ QUIT = ("q", END_OF_INPUT)
 
 
 class Showing(NamedTuple):
-    """One episode that is being looked at.
-
-    Attributes:
-        title: what tells it from the others.
-        record: the episode.
-        replayed: its replay; ``None`` where its responses don't fit the game.
-        warning: what the reader must know of the replay; ``""`` for nothing.
-    """
+    """One episode that is being looked at."""
 
     title: str
     record: Record
-    replayed: Replay | None
-    warning: str
+    replayed: Replay | None  # None where the responses don't fit the game
+    warning: str  # what the reader must know of the replay; "" for nothing
 
     @classmethod
     def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
@@ -77,13 +70,13 @@ class EpisodePicker:
         self.folder = folder
         plan = Plan.from_manifest(folder.manifest)
         self.scenarios = plan.scenarios
-        rank = {name: place for place, name in enumerate([*plan.scenarios, *plan.agents])}
+        scenarios, agents = list(plan.scenarios), list(plan.agents)
         found = []
         for key, (offset, _) in folder.index().items():
             wanted = (agent is None or agent in key.agents) and (scenario is None or scenario == key.scenario)
             if wanted and (seed is None or seed == key.seed):
-                agents = [rank.get(name, len(rank)) for name in key.agents]
-                found.append((rank[key.scenario], agents, key.seed, offset))
+                seats = [agents.index(name) if name in agents else len(agents) for name in key.agents]
+                found.append((scenarios.index(key.scenario), seats, key.seed, offset))
         self._offsets = [offset for *_, offset in sorted(found)]
         if failed:
             self._offsets = [o for o in self._offsets if not any(self._read(o)["successes"].values())]
@@ -181,17 +174,11 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
 
 
 class View(NamedTuple):
-    """What there is to see of one step, or of the end.
+    """What there is to see of one step, or of the end of the episode."""
 
-    Attributes:
-        head: which step it is and what its action did.
-        board: the board, an empty text for games without one.
-        scrolling: what may be long: the response and the observation, or how the episode ended.
-    """
-
-    head: list[Text]
-    board: Text
-    scrolling: list[Text]
+    head: list[Text]  # which step it is, and what its action did
+    board: Text  # an empty text for games without one
+    scrolling: list[Text]  # what may be long: the response and the observation
 
 
 def view(showing: Showing, index: int) -> View:
