@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agents.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
+from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Record, parse_line
@@ -264,10 +265,11 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             f"{MIN_WIDTH} and {MIN_HEIGHT}: make it larger, or print the episode with --plain"
         )
     showing, index, scroll = picker.showing(number), 0, 0
-    with Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
+    with sigterm_interrupts(), Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
         while True:
             size = console.size
-            screen = Screen(console, view(showing, index), *size)
+            # a terminal that was made too small meanwhile shows a part of the smallest screen
+            screen = Screen(console, view(showing, index), max(size.width, MIN_WIDTH), max(size.height, MIN_HEIGHT))
             scroll = min(scroll, screen.furthest)
             terminal.update(Group(*screen.lines(scroll)))
             key = keyboard.read(seconds=0.3)

@@ -92,6 +92,16 @@ def test_ways_to_leave(key, said, code):
         assert terminal.was_put_back()
 
 
+def test_a_terminated_process_gives_the_terminal_its_echo_back():
+    with playing("snake") as terminal:
+        terminal.wait_for("> ")
+        assert not terminal.was_put_back()
+        terminal.process.terminate()
+        terminal.wait_for("textbench: interrupted")
+        assert terminal.ends_with() == 130
+        assert terminal.was_put_back()
+
+
 def test_a_duel_tells_both_players_moves(textbench, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("left\n" * 40))
     done = textbench("play", "snake-duel", "--against", "planner")

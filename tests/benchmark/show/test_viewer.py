@@ -228,12 +228,23 @@ def test_a_replay_is_stepped_through_and_scrolled_with_keys(long_winded):
             terminal.press(key, wanted)
         terminal.press("nn", "step 3 of")  # two keys in one piece are two steps
         terminal.resize(60, 20)
-        terminal._printed = ""
-        terminal.wait_for("q quit")
+        terminal.press("", "q quit")  # drawn anew without a key
         assert len(terminal.screen) == 20
         assert max(map(len, terminal.screen)) <= 60
+        terminal.resize(7, 2)
+        terminal.press("n", "frozen")  # the part that fits; no error
         terminal.press("q", "")
         assert terminal.ends_with() == 0
+        assert terminal.was_put_back()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_replay_puts_the_terminal_back(small_run, number):
+    with replaying(small_run) as terminal:
+        terminal.wait_for("q quit")
+        terminal.process.send_signal(number)
+        assert "Traceback" not in terminal.wait_for("textbench: interrupted")
+        assert terminal.ends_with() == 130
         assert terminal.was_put_back()
 
 
