@@ -156,10 +156,13 @@ def ending(record: Record, replayed: Replay | None) -> str:
         how = "reached the step limit"
     else:
         how = "ended by the rules" if record["terminated"] else "was stopped before its end"
-    subject = "{} " if len(record["agents"]) > 1 else ""
-    told = [step for step in replayed.steps if step.out and step.happened] if replayed else []
-    causes = ", ".join(subject.format(step.player) + step.happened for step in told)
-    return f"{how}: {causes}" if causes else how
+    last = [step for step in replayed.steps if step.out and step.happened] if replayed else []
+    if len(record["agents"]) > 1:
+        causes = [f"{step.player} {step.happened} in round {step.round + 1}" for step in last]
+    else:
+        causes = [step.happened for step in last]
+    # who died before the step limit isn't the cause of that end
+    return (": " if record["terminated"] else "; ").join([how, ", ".join(causes)]) if causes else how
 
 
 def _rounds(record: Record) -> Iterator[dict[str, str]]:

@@ -55,9 +55,14 @@ def test_players_are_named_where_there_are_several():
             assert not any(step.out for step in steps[:-1])
             if steps[-1].out:
                 assert steps[-1].happened.startswith(("hit the wall", "ran into", "head to head with snake"))
-                assert f"{player} {steps[-1].happened}" in ending(record, replayed)
+                assert f"{player} {steps[-1].happened} in round {len(steps)}" in ending(record, replayed)
                 ends.add(steps[-1].happened)
     assert len(ends) > 1
+    survived = [step for step in replayed.steps if step.player == "player_0"][:2]
+    record |= {"terminated": False, "truncated": True}
+    assert ending(record, replayed._replace(steps=(survived[0], survived[1]._replace(out=True, happened="died")))) == (
+        "reached the step limit; player_0 died in round 2"
+    )
 
 
 def test_a_replay_can_leave_out_what_only_people_look_at():
