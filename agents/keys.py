@@ -40,6 +40,7 @@ class Keyboard:
     def __init__(self) -> None:
         self._pressed: deque[str] = deque()  # survives the end of the context: keys may be typed ahead
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
+        self._unfinished = ""  # the beginning of a key that is sent as several characters
         self._settings: list[Any] = []
 
     def __enter__(self) -> "Keyboard":
@@ -70,9 +71,11 @@ class Keyboard:
         while not self._pressed:
             if not select([0], [], [], seconds)[0]:
                 return None
-            text = self._typed()
-            while _UNFINISHED.search(text) and select([0], [], [], 0.05)[0]:
-                text += self._typed()  # a slow line may deliver the three characters of an arrow key in two pieces
+            # a slow line may deliver the three characters of an arrow key in pieces
+            text = self._unfinished + self._typed()
+            piece = _UNFINISHED.search(text)
+            self._unfinished = piece[0] if piece else ""
+            text = text.removesuffix(self._unfinished)
             for sequence, character in _KEY.findall(text):
                 name = _SEQUENCES.get(sequence, "") if sequence else _CHARACTERS.get(character, character)
                 self._pressed.append(name)

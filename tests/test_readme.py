@@ -101,6 +101,13 @@ def test_installing_is_what_ci_does() -> None:
     assert re.search(r"^pytest", ci, re.MULTILINE)
 
 
+def test_advice_on_installing_works_from_a_clone() -> None:
+    """There is no release on a package index yet, so nothing may be installed by the name textbench alone."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for advice in re.findall(r"pip install [^`\n]*", page.read_text()):
+            assert " -e ." in advice or ' -e ".' in advice, f"{page.name}: {advice}"
+
+
 def test_skipped_commands_are_known(folder: Path) -> None:
     """What isn't run here is a short, named list."""
     assert set(WAITING) <= {line for line in COMMANDS if line.split()[1] in {"play", "view"}}

@@ -95,9 +95,9 @@ class HumanPlayer:
         at_once = [name for name in ARROWS if name in legal]
         at_once += [key for key in ("q", "?") if legal and not any(action.startswith(key) for action in legal)]
         typed = ""
-        self._echo("> ")
         try:
             with keyboard:
+                self._echo("> ")
                 while (key := keyboard.read()) != "enter":
                     if key == END_OF_INPUT:
                         raise PersonLeft("the player left")

@@ -35,6 +35,7 @@ def run(args: Namespace) -> int:
     from benchmark.score.scores import score_rows
     from benchmark.show.export import (
         EPISODE_FIELDS,
+        PLOT_ENDINGS,
         STEP_FIELDS,
         episode_rows,
         step_rows,
@@ -45,8 +46,15 @@ def run(args: Namespace) -> int:
 
     if not (args.csv or args.parquet or args.plot):
         raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")
+    if args.plot and not args.plot.lower().endswith(PLOT_ENDINGS):
+        raise UsageError(
+            f"a plot's file ends with {', '.join(PLOT_ENDINGS[:-1])} or {PLOT_ENDINGS[-1]}, got {args.plot!r}"
+        )
     output = Output()
-    results = read_results(given_or_newest(args.sources, output))
+    sources = given_or_newest(args.sources, output)
+    results = read_results(sources)
+    if not results.played:
+        raise UsageError(f"{', '.join(map(str, sources))} has no finished episode")
     rows, fields = (step_rows, STEP_FIELDS) if args.steps else (episode_rows, EPISODE_FIELDS)
     if args.csv:
         count = write_csv(rows(results), fields, args.csv)

@@ -17,14 +17,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--episode", type=int, default=0, metavar="K", help="the scenario's episode K, from 0 (default)"
     )
-    parser.add_argument("--against", default="greedy", metavar="SPEC", help="who has the other seats (default greedy)")
+    parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default greedy)")
 
 
 def run(args: Namespace) -> int:
     """Play one episode."""
     from benchmark.errors import UsageError
     from benchmark.play.by_hand import play_by_hand
-    from benchmark.runs.plan import MAX_SEEDS, find_scenarios
+    from benchmark.runs.plan import MAX_SEEDS, find_scenarios, num_players
 
     found = find_scenarios([args.scenario])
     if args.scenario not in found:
@@ -32,4 +32,6 @@ def run(args: Namespace) -> int:
     if not 0 <= args.episode < MAX_SEEDS:
         raise UsageError(f"--episode must be from 0 to {MAX_SEEDS - 1}, got {args.episode}")
     scenario = found[args.scenario]
-    return play_by_hand(scenario, scenario.seed(args.episode), args.against)
+    if args.against is not None and num_players(scenario) == 1:
+        raise UsageError(f"{args.scenario} is played alone: leave out --against {args.against}")
+    return play_by_hand(scenario, scenario.seed(args.episode), args.against or "greedy")

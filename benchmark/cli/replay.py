@@ -1,6 +1,7 @@
-"""Step through an episode in the terminal: board, what the player read, response, action, reward.
+"""Step through an episode in the terminal: board, what the player read, response, action, what happened, reward.
 
-Keys: n, space, right or enter: next step; p or left: previous; ]: next episode; [: previous episode; q: quit.
+Keys: n, space, right or enter: next step; p, left or backspace: previous; g and G, or home and end: first and last;
+]: next episode; [: previous episode; j and k, down and up, page down and page up: scroll; q: quit.
 
 examples:
   textbench replay                                         the newest run, from its first episode
@@ -42,7 +43,8 @@ def run(args: Namespace) -> int:
         if name is not None and name not in known:
             raise unknown_name(kind, name, known)
     if not picker.count:
-        raise UsageError(f"{source} has no episode like that")
+        anything = (args.agent, args.scenario, args.seed, args.failed) == (None, None, None, False)
+        raise UsageError(f"{source} has no {'finished episode' if anything else 'episode like that'}")
     number = 1 if args.episode is None else args.episode
     if not 1 <= number <= picker.count:
         raise UsageError(f"--episode must be from 1 to {picker.count} here, got {args.episode}")

@@ -8,6 +8,7 @@ from rich.text import Text
 from agents.baselines.human import PersonLeft
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
+from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.options import RunOptions
 from benchmark.play.players import load_policy
 from benchmark.runs.record import to_record
@@ -38,7 +39,8 @@ def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
     names = {me: "you", **dict.fromkeys(others, against)}
     telling = Telling(scenario, names)
     try:
-        (episode,) = rollout(policies, [EpisodeTask.of(scenario, seed)], on_step=telling.add)
+        with sigterm_interrupts():  # or a terminated process would leave the terminal without its echo
+            (episode,) = rollout(policies, [EpisodeTask.of(scenario, seed)], on_step=telling.add)
     except PersonLeft:
         if not sys.stdin.isatty():
             raise

@@ -174,6 +174,8 @@ def import_registration(env_id: str) -> None:
     module, separator, _ = env_id.rpartition(":")
     if not separator or module in sys.modules:
         return
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UsageError(f"the game {env_id!r} can't be imported: {module!r} isn't a module's name")
     sys.path.insert(0, str(Path.cwd()))
     try:
         import_module(module)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agents.episode import EpisodeTask
 from agents.loop.live import EnvironmentPool
 from benchmark.errors import UsageError
-from benchmark.runs.record import Record
+from benchmark.runs.record import Record, observations_digest
 from textgames.scenarios import Scenario
 
 if TYPE_CHECKING:
@@ -20,56 +20,30 @@ _ENVIRONMENTS = EnvironmentPool()
 
 
 class ReplayedStep(NamedTuple):
-    """One player's part of one round, as the environment plays it.
+    """One player's part of one round, as the environment plays it."""
 
-    Attributes:
-        round: from 0.
-        player: who acts.
-        board: the board before the round, rows joined by newlines; ``""`` for games without one.
-        observation: what the player reads.
-        response: the recorded response.
-        action: the action that is executed.
-        valid: whether the response names a legal action.
-        unreadable: why it doesn't, or ``None``.
-        reward: of this round.
-        legal_actions: what would have counted.
-        happened: what the round did to the player and why, ``"fell into a hole"``; ``""`` where there is nothing to
-            tell.
-        out: whether this step ended the player's own episode by the rules of the game.
-    """
-
-    round: int
+    round: int  # from 0
     player: str
-    board: str
+    board: str  # before the round, rows joined by newlines; "" for games without one
     observation: str
     response: str
-    action: str
+    action: str  # that was executed; "" where the response ended the player's episode
     valid: bool
-    unreadable: str | None
+    unreadable: str | None  # why the response names no legal action
     reward: float
     legal_actions: tuple[str, ...]
-    happened: str
-    out: bool
+    happened: str  # what the round did to the player and why, "fell into a hole"; "" where there is nothing to tell
+    out: bool  # whether this step ended the player's own episode by the rules of the game
 
 
 class ReplayedEnd(NamedTuple):
-    """How the episode ends.
-
-    Attributes:
-        board: the last board.
-        observations: ``{player: last observation}``.
-        over: whether the game is over; ``False`` when the responses end before the episode does.
-        terminated: the game ended by its own rules.
-        truncated: by the step limit.
-        successes: ``{player: whether it counts as a success}``.
-        returns: ``{player: sum of rewards}``.
-    """
+    """How the episode ends; dictionaries have a value of every player."""
 
     board: str
-    observations: dict[str, str]
-    over: bool
-    terminated: bool
-    truncated: bool
+    observations: dict[str, str]  # of the players of the last round only
+    over: bool  # False when the responses end before the episode does
+    terminated: bool  # by the rules of the game
+    truncated: bool  # by the step limit
     successes: dict[str, bool]
     returns: dict[str, float]
 
@@ -155,6 +129,20 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     return Replay(tuple(steps), end)
 
 
+def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:
+    """The replay, or ``None`` when the game's rules or texts aren't any more what the player saw."""
+    try:
+        replayed = replay(record, scenario)
+    except ReplayError:
+        return None
+    return replayed if shows_what_was_seen(replayed, record) else None
+
+
+def shows_what_was_seen(replayed: Replay, record: Record) -> bool:
+    """Whether the players read the same texts when the episode was recorded."""
+    return bool(observations_digest(step.observation for step in replayed.steps) == record["observations_digest"])
+
+
 def ending(record: Record, replayed: Replay | None) -> str:
     """How an episode ended and why, as what follows "the episode": ``"reached the step limit"``.
 
@@ -168,10 +156,13 @@ def ending(record: Record, replayed: Replay | None) -> str:
         how = "reached the step limit"
     else:
         how = "ended by the rules" if record["terminated"] else "was stopped before its end"
-    subject = "{} " if len(record["agents"]) > 1 else ""
-    told = [step for step in replayed.steps if step.out and step.happened] if replayed else []
-    causes = ", ".join(subject.format(step.player) + step.happened for step in told)
-    return f"{how}: {causes}" if causes else how
+    last = [step for step in replayed.steps if step.out and step.happened] if replayed else []
+    if len(record["agents"]) > 1:
+        causes = [f"{step.player} {step.happened} in round {step.round + 1}" for step in last]
+    else:
+        causes = [step.happened for step in last]
+    # who died before the step limit isn't the cause of that end
+    return (": " if record["terminated"] else "; ").join([how, ", ".join(causes)]) if causes else how
 
 
 def _rounds(record: Record) -> Iterator[dict[str, str]]:

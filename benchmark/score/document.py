@@ -213,8 +213,6 @@ class StepColumns(TypedDict):
     happened: list[int]
     """What the round did to the player and why (``"fell into a hole"``); -1 where there is nothing to tell."""
     finish_reason: list[str]
-    tokens: list[int]
-    """Prompt + completion tokens."""
 
 
 class EpisodeView(TypedDict):

@@ -9,8 +9,8 @@ from typing import Any
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import Record, observations_digest
-from benchmark.runs.replay import Replay, ReplayError, ending, replay
+from benchmark.runs.record import Record
+from benchmark.runs.replay import Replay, ending, replay_if_unchanged
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
@@ -80,10 +80,15 @@ def _episode_view(
     prompt_maps: Mapping[str, PromptMap | None],
     texts: TextTable,
 ) -> EpisodeView:
-    replayed = _replay_if_equal(record, scenario)
+    replayed = replay_if_unchanged(record, scenario)
     steps = record["steps"]
-    played = None if replayed is None else replayed.steps
     first = next(iter(agents))
+
+    def places(column: str) -> list[int]:
+        if replayed is None:
+            return [NONE] * len(steps)
+        return [texts.place(getattr(step, column) or None) for step in replayed.steps]
+
     return EpisodeView(
         id=number,
         scenario=record["scenario"],
@@ -100,30 +105,18 @@ def _episode_view(
         steps=StepColumns(
             round=[step["round"] for step in steps],
             player=[step["player"] for step in steps],
-            board=[texts.place(step.board or None) for step in played] if played else [NONE] * len(steps),
-            observation=[texts.place(step.observation) for step in played] if played else [NONE] * len(steps),
+            board=places("board"),
+            observation=places("observation"),
             prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else [NONE] * len(steps),
             response=[texts.place(step["response"]) for step in steps],
             action=[step["action"] for step in steps],
             valid=[step["valid"] for step in steps],
             unreadable=[step.get("unreadable") for step in steps],
             reward=[step["reward"] for step in steps],
-            happened=[texts.place(step.happened or None) for step in played] if played else [NONE] * len(steps),
+            happened=places("happened"),
             finish_reason=[step.get("finish_reason", "stop") for step in steps],
-            tokens=[sum(step.get("tokens", ())) for step in steps],
         ),
     )
-
-
-def _replay_if_equal(record: Record, scenario: Scenario) -> Replay | None:
-    """The replay; ``None`` when the rules or the texts aren't any more what the player saw."""
-    try:
-        replayed = replay(record, scenario)
-    except ReplayError:
-        return None
-    if observations_digest(step.observation for step in replayed.steps) != record["observations_digest"]:
-        return None
-    return replayed
 
 
 # ---------------------------------------------------------------- prompts

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import IO, Any
 
 from agents.extras import install_command
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record
+from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import Results
 
@@ -45,10 +45,12 @@ STEP_FIELDS: dict[str, type] = {
     "valid": bool,
     "unreadable": str,
     "reward": float,
+    "happened": str,
     "finish_reason": str,
     "prompt_tokens": int,
     "completion_tokens": int,
 }
+PLOT_ENDINGS = (".svg", ".png", ".pdf")
 _BATCH = 10_000
 
 Row = dict[str, Any]
@@ -80,9 +82,13 @@ def episode_rows(results: Results) -> Iterator[Row]:
 
 
 def step_rows(results: Results) -> Iterator[Row]:
-    """One row per step of every episode, responses included."""
+    """One row per step of every episode, responses included.
+
+    ``happened`` is what the round did to the player; it comes from a replay, and is empty where the game has changed.
+    """
     for source, record, names in _records(results):
-        for step in record["steps"]:
+        replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
+        for index, step in enumerate(record["steps"]):
             agent = record["agents"][step["player"]]
             prompt, completion = step.get("tokens", (0, 0))
             yield {
@@ -92,6 +98,7 @@ def step_rows(results: Results) -> Iterator[Row]:
                 "seed": record["seed"],
                 "finish_reason": step.get("finish_reason", "stop"),
                 "unreadable": step.get("unreadable"),
+                "happened": replayed.steps[index].happened if replayed else None,
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,
                 **{name: step[name] for name in ("player", "round", "response", "action", "valid", "reward")},
@@ -112,15 +119,14 @@ def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int
         writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: _csv_value(row[name]) for name in fields})
+            values = {name: _plain(row[name]) for name in fields}
+            writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
             count += 1
     return count
 
 
-def _csv_value(value: Any) -> Any:
-    """Lone surrogates, which UTF-8 can't hold, as ``\\udc00``; truth values as JSON has them."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _plain(value: Any) -> Any:
+    # a response may hold lone surrogates, which UTF-8 can't hold: they are written as \udc00
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
@@ -154,7 +160,7 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     try:
         with pq.ParquetWriter(file, schema) as writer:
             while batch := list(islice(rows, _BATCH)):
-                columns = {name: [_parquet_value(row[name]) for row in batch] for name in fields}
+                columns = {name: [_plain(row[name]) for row in batch] for name in fields}
                 writer.write_table(pa.table(columns, schema=schema))
                 count += len(batch)
     except OSError as error:
@@ -162,20 +168,16 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     return count
 
 
-def _parquet_value(value: Any) -> Any:
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
 def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized") -> None:
     """Draw the scores with their intervals, one panel per scenario, as SVG, PNG or PDF by the file's ending.
 
     Args:
         rows: the leaderboard's rows.
-        file: where to.
+        file: where to; ends with one of :data:`PLOT_ENDINGS`.
         measure: a row's estimate: ``normalized``, ``mean_return``, ``success_rate``, ``invalid_rate`` or ``length``.
 
     Raises:
-        UsageError: matplotlib isn't installed, or the ending isn't a picture's.
+        UsageError: matplotlib isn't installed.
         StorageError: the file can't be written.
     """
     try:
@@ -183,8 +185,6 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError(f"plots need matplotlib: {install_command('plots')}") from None
-    if Path(file).suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {file!r}")
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
     agents = list(dict.fromkeys(row["agent"] for row in rows))
     figure = Figure(figsize=(3.2 * len(scenarios) + 1.5, 0.4 * len(agents) + 1.6), layout="constrained")
@@ -195,18 +195,13 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
         _draw_panel(panel, [(agents.index(a), row[measure]) for a, row in group.items()])  # type: ignore[literal-required]
         panel.set_title(scenario)
         panel.set_xlabel(measure.replace("_", " "))
-    panels[0].set_yticks(range(len(agents)), [_plain_label(agent) for agent in agents])
+    panels[0].set_yticks(range(len(agents)), [agent.replace("$", r"\$") for agent in agents])  # $ means mathematics
     panels[0].invert_yaxis()
     try:
         # without a date and with fixed ids the same results give the same file
         figure.savefig(file, dpi=150, metadata={"Date": None} if file.lower().endswith((".svg", ".pdf")) else None)
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None
-
-
-def _plain_label(name: str) -> str:
-    """A name that matplotlib doesn't take for mathematics."""
-    return name.replace("$", r"\$")
 
 
 def _draw_panel(panel: Any, estimates: Sequence[tuple[int, Any]]) -> None:

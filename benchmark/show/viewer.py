@@ -12,10 +12,11 @@ from rich.text import Text
 
 from agents.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
+from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Record, observations_digest, parse_line
-from benchmark.runs.replay import Replay, ReplayError, ending, replay
+from benchmark.runs.record import Record, parse_line
+from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
 
@@ -33,19 +34,12 @@ QUIT = ("q", END_OF_INPUT)
 
 
 class Showing(NamedTuple):
-    """One episode that is being looked at.
-
-    Attributes:
-        title: what tells it from the others.
-        record: the episode.
-        replayed: its replay; ``None`` where its responses don't fit the game.
-        warning: what the reader must know of the replay; ``""`` for nothing.
-    """
+    """One episode that is being looked at."""
 
     title: str
     record: Record
-    replayed: Replay | None
-    warning: str
+    replayed: Replay | None  # None where the responses don't fit the game
+    warning: str  # what the reader must know of the replay; "" for nothing
 
     @classmethod
     def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
@@ -56,10 +50,8 @@ class Showing(NamedTuple):
             replayed = replay(record, scenario)
         except ReplayError as error:
             return cls(title, record, None, f"the responses don't fit the game ({error}); boards can't be shown")
-        if observations_digest(step.observation for step in replayed.steps) == record["observations_digest"]:
-            return cls(title, record, replayed, "")
         changed = "the game's rules or texts have changed since this was played: boards may differ"
-        return cls(title, record, replayed, changed)
+        return cls(title, record, replayed, "" if shows_what_was_seen(replayed, record) else changed)
 
 
 class EpisodePicker:
@@ -71,9 +63,6 @@ class EpisodePicker:
         folder: where they are.
         agent, scenario, seed: what they must have, ``None`` for anything.
         failed: only episodes in which nobody succeeded.
-
-    Raises:
-        UsageError: an episode of a scenario that the run doesn't define.
     """
 
     def __init__(
@@ -82,15 +71,13 @@ class EpisodePicker:
         self.folder = folder
         plan = Plan.from_manifest(folder.manifest)
         self.scenarios = plan.scenarios
-        rank = {name: place for place, name in enumerate([*plan.scenarios, *plan.agents])}
+        scenarios, agents = list(plan.scenarios), list(plan.agents)
         found = []
         for key, (offset, _) in folder.index().items():
-            if key.scenario not in plan.scenarios:
-                raise UsageError(f"{folder.path} has an episode of {key.scenario!r}, which its manifest doesn't define")
             wanted = (agent is None or agent in key.agents) and (scenario is None or scenario == key.scenario)
             if wanted and (seed is None or seed == key.seed):
-                agents = [rank.get(name, len(rank)) for name in key.agents]
-                found.append((rank[key.scenario], agents, key.seed, offset))
+                seats = [agents.index(name) if name in agents else len(agents) for name in key.agents]
+                found.append((scenarios.index(key.scenario), seats, key.seed, offset))
         self._offsets = [offset for *_, offset in sorted(found)]
         if failed:
             self._offsets = [o for o in self._offsets if not any(self._read(o)["successes"].values())]
@@ -188,17 +175,11 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
 
 
 class View(NamedTuple):
-    """What there is to see of one step, or of the end.
+    """What there is to see of one step, or of the end of the episode."""
 
-    Attributes:
-        head: which step it is and what its action did.
-        board: the board, an empty text for games without one.
-        scrolling: what may be long: the response and the observation, or how the episode ended.
-    """
-
-    head: list[Text]
-    board: Text
-    scrolling: list[Text]
+    head: list[Text]  # which step it is, and what its action did
+    board: Text  # an empty text for games without one
+    scrolling: list[Text]  # what may be long: the response and the observation
 
 
 def view(showing: Showing, index: int) -> View:
@@ -225,56 +206,49 @@ def view(showing: Showing, index: int) -> View:
     return View(head, spaced(board), scrolling)
 
 
-class Frame(NamedTuple):
-    """What one screen shows, and how far it can be scrolled.
-
-    Attributes:
-        lines: exactly as many as the terminal has.
-        page: how many of them scroll.
-        furthest: the most lines that it can be scrolled down by.
-    """
-
-    lines: list[Text]
-    page: int
-    furthest: int
-
-
-def frame(console: Console, seen: View, scroll: int, width: int, height: int) -> Frame:
-    """Lay out a view for a terminal, so that everything can be read in it.
+class Screen:
+    """A view laid out for a terminal, so that everything can be read in it.
 
     The head and the board stand still. Where the terminal is too small for that, they are scrolled as well.
 
     Args:
         console: what measures texts.
         seen: what to show.
-        scroll: by how many lines the scrolling part is moved down.
         width, height: the terminal's size in characters.
+
+    Attributes:
+        page: how many lines scroll.
+        furthest: the most lines that can be scrolled down by; 0 where everything fits.
     """
 
-    def wrapped(texts: list[Text], columns: int = width) -> list[Text]:
-        return [line for text in texts for line in text.wrap(console, columns, overflow="fold")]
+    def __init__(self, console: Console, seen: View, width: int, height: int) -> None:
+        def wrapped(texts: list[Text], columns: int = width) -> list[Text]:
+            return [line for text in texts for line in text.wrap(console, columns, overflow="fold")]
 
-    keys = "  ".join(item.replace(" ", "\N{NO-BREAK SPACE}") for item in KEYS)  # no key is parted from what it does
-    hints = [Text(line.replace("\N{NO-BREAK SPACE}", " "), style="dim") for line in textwrap.wrap(keys, width)]
-    head, board, scrolling = wrapped(seen.head), wrapped([seen.board]) if seen.board else [], seen.scrolling
-    room = height - len(head) - len(hints) - 1
-    left = max((line.cell_len for line in board), default=-3) + 3
-    if len(board) > room or left > width - 20:
-        scrolling = [*board, Text(), *scrolling]
-        board, left = [], 0
-    if room < 4:
-        scrolling = [*head, Text(), *scrolling]
-        head, room = [], height - len(hints) - 1
-    pane = wrapped(scrolling, width - left)
-    furthest = max(0, len(pane) - room)
-    scroll = min(scroll, furthest)
-    shown = pane[scroll : scroll + room]
-    body = []
-    for row in range(room):
-        cells = board[row].plain if row < len(board) else ""
-        body.append(Text.assemble(set_cell_size(cells, left), shown[row] if row < len(shown) else ""))
-    position = f"lines {scroll + 1} to {scroll + len(shown)} of {len(pane)}" if furthest else ""
-    return Frame([*head, *body, Text(position.rjust(width), style="dim"), *hints], room, furthest)
+        keys = "  ".join(item.replace(" ", "\N{NO-BREAK SPACE}") for item in KEYS)  # no key is parted from what it does
+        hints = [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(keys, width)]
+        head, board, scrolling = wrapped(seen.head), wrapped([seen.board]) if seen.board else [], seen.scrolling
+        room = height - len(head) - len(hints) - 1
+        left = max((line.cell_len for line in board), default=-3) + 3
+        if len(board) > room or left > width - 20:
+            scrolling = [*board, Text(), *scrolling]
+            board, left = [], 0
+        if room < 4:
+            scrolling = [*head, Text(), *scrolling]
+            head, room = [], height - len(hints) - 1
+        self._head, self._hints, self._width = head, hints, width
+        self._board = [set_cell_size(board[row].plain if row < len(board) else "", left) for row in range(room)]
+        self._scrolling = wrapped(scrolling, width - left)
+        self.page, self.furthest = room, max(0, len(self._scrolling) - room)
+
+    def lines(self, scroll: int) -> list[Text]:
+        """What stands in the terminal's lines, all of them, once it is scrolled down by ``scroll``."""
+        shown = self._scrolling[scroll : scroll + self.page]
+        beside = [*shown, *[Text()] * (self.page - len(shown))]
+        body = [Text.assemble(*row) for row in zip(self._board, beside, strict=True)]
+        place = f"lines {scroll + 1} to {scroll + len(shown)} of {len(self._scrolling)}" if self.furthest else ""
+        below = [place.rjust(self._width), *self._hints]
+        return [*self._head, *body, *(Text(line, style="dim") for line in below)]
 
 
 def step_through(picker: EpisodePicker, number: int) -> int:
@@ -291,18 +265,20 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             f"{MIN_WIDTH} and {MIN_HEIGHT}: make it larger, or print the episode with --plain"
         )
     showing, index, scroll = picker.showing(number), 0, 0
-    with Keyboard() as keyboard, console.screen(hide_cursor=True) as screen:
+    with sigterm_interrupts(), Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
         while True:
-            last = len(showing.record["steps"])
             size = console.size
-            shown = frame(console, view(showing, index), scroll, *size)
-            screen.update(Group(*shown.lines))
+            # a terminal that was made too small meanwhile shows a part of the smallest screen
+            screen = Screen(console, view(showing, index), max(size.width, MIN_WIDTH), max(size.height, MIN_HEIGHT))
+            scroll = min(scroll, screen.furthest)
+            terminal.update(Group(*screen.lines(scroll)))
             key = keyboard.read(seconds=0.3)
             while key is None and console.size == size:  # a terminal of a new size is drawn anew
                 key = keyboard.read(seconds=0.3)
-            before = number, index
             if key in QUIT:
                 return 0
+            last = len(showing.record["steps"])
+            shown = number, index
             if key in NEXT:
                 index = min(index + 1, last)
             elif key in BACK:
@@ -310,11 +286,11 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             elif key in FIRST + LAST:
                 index = 0 if key in FIRST else last
             elif key in EPISODE:
-                number, index = max(1, min(picker.count, number + EPISODE[key])), 0
+                number = max(1, min(picker.count, number + EPISODE[key]))
             elif key in SCROLL or key in PAGE:
-                by = SCROLL[key] if key in SCROLL else PAGE[key] * max(1, shown.page - 1)
-                scroll = max(0, min(shown.furthest, scroll + by))
-            if before[0] != number:
-                showing = picker.showing(number)
-            if before != (number, index):
+                scroll += SCROLL[key] if key in SCROLL else PAGE[key] * (screen.page - 1)
+                scroll = max(0, min(screen.furthest, scroll))
+            if number != shown[0]:
+                showing, index = picker.showing(number), 0
+            if (number, index) != shown:
                 scroll = 0

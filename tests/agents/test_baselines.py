@@ -1,14 +1,11 @@
 """The players without a language model: legal, truthful, repeatable, and as good as they claim."""
 
-import io
 from collections import Counter
 
 import pytest
-from rich.console import Console
 
 import textgames
-from agents import EpisodeTask, Turn, TurnRequest, load_agent
-from agents.baselines.human import HumanPlayer
+from agents import EpisodeTask, TurnRequest, load_agent
 from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
@@ -170,62 +167,3 @@ def test_a_users_game_needs_one_line():
     register_search_player(Coin, CoinSearch)
     assert load_agent("greedy").act([request])[0].response.endswith("<action>heads</action>")
     assert load_agent("planner").act([request])[0].response.endswith("<action>tails</action>")
-
-
-# ---------------------------------------------------------------- human
-
-
-def person(typed):
-    screen = io.StringIO()
-    return HumanPlayer(io.StringIO(typed), Console(file=screen, width=80)), screen
-
-
-def test_a_person_types_an_action_in_full_or_short():
-    player, screen = person("up\nR\n  do\n")
-    request = TurnRequest("[red]You are here", "The rules.", ACTIONS, steps_left=3)
-    assert [turn.response for turn in player.act([request] * 3)] == ["up", "right", "down"]
-    assert "[red]You are here" in screen.getvalue()  # shown as it is, not as markup
-    assert screen.getvalue().count("The rules.") == 1
-    assert "3 steps left" in screen.getvalue()
-
-
-def test_what_is_no_action_is_asked_again():
-    player, screen = person("jump\n\nle\n")
-    assert player.act([TurnRequest("o", legal_actions=ACTIONS)])[0].response == "left"
-    assert "'jump' isn't one of these actions" in screen.getvalue()
-
-
-def test_an_ambiguous_beginning_is_asked_again():
-    player, _ = person("l\nleft\n")
-    assert player.act([TurnRequest("o", legal_actions=("left", "leap"))])[0].response == "left"
-
-
-@pytest.mark.parametrize("typed", ["", "quit\n", "jump\n"])
-def test_leaving(typed):
-    player, _ = person(typed)
-    with pytest.raises(KeyboardInterrupt):
-        player.act([TurnRequest("o", legal_actions=ACTIONS)])
-
-
-def test_a_person_plays_one_episode_after_the_other():
-    player, _ = person("left\n" * 16)
-    lake = {"desc": ["SF", "FG"]}
-    episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed, **lake) for seed in (1, 2)], max_concurrency=64)
-    first, second = episodes
-    assert (first.seed, second.seed) == (1, 2)
-    assert first.agents == {"player_0": "human"}
-    assert [step.action for step in first.steps] == ["left"] * 8
-
-
-def test_episodes_of_a_person_are_not_interleaved():
-    asked = []
-
-    class Person:
-        name, sequential = "person", True
-
-        def act(self, requests):
-            asked.extend(request.seed[0] for request in requests)
-            return [Turn("left") for _ in requests]
-
-    list(rollout(Person(), [EpisodeTask.of("snake", seed) for seed in range(3)]))
-    assert asked == sorted(asked)

@@ -1,24 +1,27 @@
 """What a person at a terminal sees: the live table, the keys of a replay, the page's address."""
 
-import contextlib
 import io
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from benchmark.play.progress import Lines, LiveTable, Meter, Silent, choose_display, summary_line
 from benchmark.runs.plan import Matchup
-
-ROOT = Path(__file__).parents[3]
-pty = pytest.importorskip("pty")
+from benchmark.runs.record import observations_digest
+from benchmark.runs.replay import replay
+from benchmark.show.viewer import Screen, Showing, view
+from tests.terminal import LEFT, PAGE_DOWN, RIGHT, ROOT, TEXTBENCH, Terminal
+from textgames.scenarios import Scenario
 
 
 def a_meter():
@@ -66,38 +69,233 @@ def test_the_display_suits_the_place(capsys):
     assert capsys.readouterr().err.count("5/20 episodes") == 2
 
 
-def read_until(file, wanted, seconds=20):
-    """What a terminal prints, until it has printed ``wanted``."""
-    import select
+# ---------------------------------------------------------------- replays
 
-    text, end = "", time.monotonic() + seconds
-    while wanted not in text:
-        assert time.monotonic() < end, f"no {wanted!r} in {text!r}"
-        if select.select([file], [], [], 0.1)[0]:
-            with contextlib.suppress(OSError):
-                text += os.read(file, 65536).decode(errors="replace")
-    return text
+SIZES = [(80, 24), (60, 20), (200, 60), (40, 12)]
+WORDS = [f"word{number}" for number in range(300)]
 
 
-def test_a_replay_is_stepped_through_with_keys(small_run):
-    """In a real pseudo-terminal: step on and back, go to the next episode, quit."""
-    master, slave = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "120", "LINES": "50"}
-    command = [sys.executable, "-m", "benchmark.cli", "replay", str(small_run), "--agent", "greedy"]
-    command += ["--scenario", "frozen-lake"]
-    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, close_fds=True)
-    os.close(slave)
-    try:
-        read_until(master, "step 1 of")
-        for key, wanted in (("n", "step 2 of"), ("p", "step 1 of"), ("\x1b[C", "step 2 of"), ("]", "episode 2 of 3")):
-            os.write(master, key.encode())
-            read_until(master, wanted)
-        os.write(master, b"q")
-        assert process.wait(10) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
+def an_episode(size=4, response="<action>right</action>", agent="a", rounds=2):
+    """An episode on a lake of holes below a row of ice, played here."""
+    desc = ["S" + "F" * (size - 2) + "G", *["F" + "H" * (size - 1)] * (size - 1)]
+    scenario = Scenario("lake", "TextFrozenLake-v0", {"desc": desc}, 50, 0)
+    steps = [{"round": number, "player": "player_0", "response": response} for number in range(rounds)]
+    replayed = replay({"seed": 0, "steps": steps}, scenario)
+    steps = [
+        {**step, "action": p.action, "valid": p.valid, "reward": p.reward, "unreadable": p.unreadable}
+        for step, p in zip(steps, replayed.steps, strict=True)
+    ]
+    record = {
+        "scenario": scenario.name,
+        "seed": 0,
+        "agents": {"player_0": agent},
+        "steps": steps,
+        "returns": replayed.end.returns,
+        "successes": replayed.end.successes,
+        "terminated": replayed.end.terminated,
+        "truncated": replayed.end.truncated,
+        "error": None,
+        "observations_digest": observations_digest(step.observation for step in replayed.steps),
+    }
+    return Showing.of(" (episode 1 of 1)", record, scenario)
+
+
+def pages_of(showing, index, width, height):
+    """The screens of one step from top to bottom, each as lines of text; every screen fits the terminal."""
+    console = Console(file=io.StringIO(), width=width, height=height)
+    screen = Screen(console, view(showing, index), width, height)
+    pages = []
+    for scroll in (*range(0, screen.furthest, screen.page), screen.furthest):
+        lines = [line.plain for line in screen.lines(scroll)]
+        assert len(lines) == height
+        assert all(cell_len(line) <= width for line in lines)
+        pages.append(lines)
+    return pages
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_everything_of_a_step_can_be_read_at_every_size(width, height):
+    """A long response is scrolled; from 60 columns and 20 lines on, all the rest stands still."""
+    many = [f"word{number}" for number in range(2000)]
+    showing = an_episode(response=" ".join([*many, "<action>right</action>"]))
+    pages = pages_of(showing, 0, width, height)
+    assert len(pages) > 1
+    everything = " ".join(" ".join(lines) for lines in pages)
+    # the last screen repeats lines of the one before it
+    assert list(dict.fromkeys(re.findall(r"word\d+", everything))) == many
+    assert "Goal: (3, 3)" in " ".join(everything.split())
+    for lines in pages:
+        screen = " ".join(" ".join(lines).split())
+        for part in ("n next", "p back", "[ ] episode", "j k PgDn PgUp scroll", "q quit"):
+            assert part in screen
+        if width >= 60:
+            for part in (
+                "lake, seed 0, a",
+                "step 1 of 2",
+                "action right, valid",
+                "reward +0",
+                "return so far 0",
+                "P _ _ G",
+                "_ O O O",
+            ):
+                assert part in screen
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize(
+    "showing",
+    [
+        an_episode(size=40, rounds=1),
+        an_episode(agent="long name " * 60),
+        an_episode(response="\x1b[2J\u202e\t" + "字" * 500 + " <action>right</action> end_of_it"),
+        an_episode(response=""),
+    ],
+    ids=["a board that is too large", "a name that is too long", "wide and control characters", "an empty response"],
+)
+def test_nothing_is_cut_off_without_a_way_to_read_it(showing, width, height):
+    everything = "".join("".join(lines) for lines in pages_of(showing, 0, width, height))
+    assert "\x1b" not in everything
+    assert "\u202e" not in everything
+    step = showing.record["steps"][0]
+    for text in (showing.title, showing.replayed.steps[0].board, step["response"] or "(empty)"):
+        # folding moves blanks and line ends about; the characters that can be seen are all there, in order
+        letters = iter(re.sub(r"\s", "", everything))
+        assert all(letter in letters for letter in re.sub(r"[\s\x1b\u202e]", "", text))
+    assert f"reward+{step['reward']:g}" in re.sub(r"\s", "", everything)
+
+
+def test_a_step_says_what_happened_and_the_end_says_why():
+    fallen = an_episode(response="<action>down</action>", rounds=1)
+    assert "bumped into the edge" in view(an_episode(response="left", rounds=1), 0).head[-1].plain
+    won = an_episode(rounds=3)
+    assert view(won, 2).head[-1].plain == "action right, valid   reached the goal   reward +1   return so far 1"
+    assert [line.plain for line in view(won, 3).head[1:]] == [
+        "end: after 3 rounds the episode ended by the rules: reached the goal"
+    ]
+    assert view(won, 3).scrolling[0].plain == "a: return 1, success"
+    assert fallen.record["terminated"] is False
+
+
+def test_an_episode_that_cannot_be_played_again_is_still_shown():
+    showing = an_episode()
+    record = {**showing.record, "steps": [*showing.record["steps"], {**showing.record["steps"][0], "round": 7}]}
+    broken = Showing.of("", record, Scenario("lake", "TextFrozenLake-v0", {}, 50, 0))
+    assert "the responses don't fit the game" in broken.warning
+    screen = " ".join(pages_of(broken, 0, 80, 24)[0])
+    assert "<action>right</action>" in screen
+    assert "the responses don't fit the game" in screen
+
+
+def replaying(folder, *arguments, columns=80, lines=24):
+    return Terminal([*TEXTBENCH, "replay", str(folder), *arguments], columns, lines)
+
+
+@pytest.fixture
+def long_winded(small_run):
+    """The run, with a response of 300 words in the first episode of greedy on frozen-lake."""
+    lines = (small_run / "episodes.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    record = min(
+        (r for r in records if r["agents"] == {"player_0": "greedy"}), key=lambda r: (r["scenario"], r["seed"])
+    )
+    response = record["steps"][0]["response"]
+    record["steps"][0]["response"] = " ".join([*WORDS, response])
+    (small_run / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return small_run
+
+
+def test_a_replay_is_stepped_through_and_scrolled_with_keys(long_winded):
+    """In a real pseudo-terminal of 80 columns and 24 lines, with every key."""
+    with replaying(long_winded, "--agent", "greedy", "--scenario", "frozen-lake") as terminal:
+        terminal.wait_for("step 1 of")
+        terminal.wait_for("q quit")
+        screen = terminal.screen
+        assert len(screen) == 24
+        assert max(map(len, screen)) <= 80
+        assert "frozen-lake, seed 10000, greedy (episode 1 of 3)" in screen[0]
+        assert re.search(r"action \w+, valid   reward \+0   return so far 0", screen[2])
+        assert "word0 " in terminal.text
+        assert "word299" not in terminal.text
+        assert "word299" in terminal.press(4 * PAGE_DOWN, "word299")
+        terminal.press("G", "end: after")
+        assert "the episode ended by the rules: reached the goal" in " ".join(terminal.text.split())
+        terminal.press("g", "word0 ")
+        terminal.press("j", "lines 2 to")
+        terminal.press("k", "lines 1 to")
+        for key, wanted in (("n", "step 2 of"), ("p", "step 1 of"), (RIGHT, "step 2 of"), (LEFT, "step 1 of")):
+            terminal.press(key, wanted)
+        for key, wanted in (("]", "episode 2 of 3"), ("]]]", "episode 3 of 3"), ("[", "episode 2 of 3")):
+            terminal.press(key, wanted)
+        terminal.press("nn", "step 3 of")  # two keys in one piece are two steps
+        terminal.resize(60, 20)
+        terminal.press("", "q quit")  # drawn anew without a key
+        assert len(terminal.screen) == 20
+        assert max(map(len, terminal.screen)) <= 60
+        terminal.resize(7, 2)
+        terminal.press("n", "frozen")  # the part that fits; no error
+        terminal.press("q", "")
+        assert terminal.ends_with() == 0
+        assert terminal.was_put_back()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_replay_puts_the_terminal_back(small_run, number):
+    with replaying(small_run) as terminal:
+        terminal.wait_for("q quit")
+        terminal.process.send_signal(number)
+        assert "Traceback" not in terminal.wait_for("textbench: interrupted")
+        assert terminal.ends_with() == 130
+        assert terminal.was_put_back()
+
+
+def test_a_terminal_that_is_too_small_is_one_sentence(small_run):
+    with replaying(small_run, columns=39, lines=12) as terminal:
+        text = terminal.wait_for("--plain")
+        assert terminal.ends_with() == 2
+    assert text.startswith("textbench: the terminal has 39 columns and 12 lines; stepping")
+    assert "Traceback" not in text
+
+
+def test_a_replay_opens_on_the_first_scenario_agent_and_seed(textbench, small_run):
+    """Episodes are written as they finish; they are shown in the order of the run's scenarios and agents."""
+    lines = (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (small_run / "episodes.jsonl").write_bytes(b"".join(reversed(lines)))
+    shown = [textbench("replay", small_run, "--plain", "--episode", number).out for number in range(1, 13)]
+    titles = [re.search(r"(\S+), seed (\d+), (\S+) \(", text).groups() for text in shown]
+    assert textbench("replay", small_run, "--plain").out == shown[0]
+    assert titles == [
+        (scenario, str(first + number), agent)
+        for scenario, first in (("frozen-lake", 10_000), ("frozen-lake-slippery", 20_000))
+        for agent in ("random", "greedy")
+        for number in range(3)
+    ]
+
+
+def test_mistakes_about_a_replay_or_an_export_are_one_sentence(textbench, small_run):
+    empty, stranger = Path("empty"), Path("stranger")
+    for folder in (empty, stranger):
+        shutil.copytree(small_run, folder)
+    (empty / "episodes.jsonl").write_text("")
+    text = (small_run / "episodes.jsonl").read_text().replace('"scenario":"frozen-lake"', '"scenario":"froz"')
+    (stranger / "episodes.jsonl").write_text(text)
+    Path("nothing").mkdir()
+    for command, sentence in (
+        (("replay", "nothing"), "nothing isn't a textbench run"),
+        (("replay", empty), "empty has no finished episode\n"),
+        (("replay", small_run, "--seed", 10**30), "has no episode like that\n"),
+        (("replay", small_run, "--episode", 0), "--episode must be from 1 to 12 here, got 0"),
+        (("replay", small_run, "--episode", 10**30), "--episode must be from 1 to 12 here, got 1000"),
+        (("replay", small_run, "--scenario", "frozen-lak"), "did you mean 'frozen-lake'?"),
+        (("replay", stranger), "its scenario 'froz' isn't in the manifest"),
+        (("export", stranger, "--csv", "-", "--steps"), "its scenario 'froz' isn't in the manifest"),
+        (("export", "nothing", "--csv", "-"), "nothing isn't a textbench run"),
+        (("export", empty, "--csv", "x.csv"), "empty has no finished episode\n"),
+        (("export", small_run, "--csv", "x.csv", "--plot", "x.docx"), "ends with .svg, .png or .pdf, got 'x.docx'"),
+    ):
+        done = textbench(*command)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+        assert sentence in done.err
+    assert not Path("x.csv").exists()  # said before anything is written
 
 
 def test_view_serves_the_page_to_this_machine_until_ctrl_c(small_run):

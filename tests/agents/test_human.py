@@ -1,0 +1,147 @@
+"""A person at the terminal: what is typed, line by line and key by key."""
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from agents import EpisodeTask, rollout
+from agents.baselines.human import HumanPlayer, PersonLeft
+from agents.turn import Turn, TurnRequest
+from tests.terminal import DOWN, LEFT, RIGHT, UP, Terminal
+
+ACTIONS = ("left", "down", "right", "up")
+
+
+def person(typed):
+    screen = io.StringIO()
+    return HumanPlayer(io.StringIO(typed), Console(file=screen, width=80)), screen
+
+
+def test_a_person_types_an_action_in_full_or_short():
+    player, screen = person("up\nR\n  do\n")
+    request = TurnRequest("[red]You are here", "The rules.", ACTIONS, steps_left=3)
+    assert [turn.response for turn in player.act([request] * 3)] == ["up", "right", "down"]
+    assert "[red]You are here" in screen.getvalue()  # shown as it is, not as markup
+    assert screen.getvalue().count("The rules.") == 1
+    assert "3 steps left" in screen.getvalue()
+
+
+def test_what_is_no_action_is_asked_again():
+    player, screen = person("jump\n\nle\n")
+    assert player.act([TurnRequest("o", legal_actions=ACTIONS)])[0].response == "left"
+    assert "'jump' isn't one of these actions" in screen.getvalue()
+
+
+def test_an_ambiguous_beginning_is_asked_again():
+    player, _ = person("l\nleft\n")
+    assert player.act([TurnRequest("o", legal_actions=("left", "leap"))])[0].response == "left"
+
+
+def test_actions_and_texts_may_be_in_any_script():
+    player, screen = person("STRASSE\nвн\n上\n")
+    request = TurnRequest("Вы в лесу 🌲", "規則", ("straße", "вниз", "вверх", "上"))
+    assert [turn.response for turn in player.act([request] * 3)] == ["straße", "вниз", "上"]
+    assert "Вы в лесу 🌲" in screen.getvalue()
+    assert "規則" in screen.getvalue()
+
+
+def test_where_any_text_counts_it_goes_to_the_game_as_it_was_typed():
+    player, _ = person("  I offer 3 Books, DEAL?  \n?\nquite so\n")
+    answers = player.act([TurnRequest("o", "The rules."), TurnRequest("o", "The rules.")])
+    assert [turn.response for turn in answers] == ["I offer 3 Books, DEAL?", "quite so"]
+
+
+def test_a_question_mark_shows_the_rules_again():
+    player, screen = person("?\nhelp\nleft\n")
+    assert player.act([TurnRequest("o", "The rules.", ACTIONS)])[0].response == "left"
+    assert screen.getvalue().count("The rules.") == 3
+
+
+def test_an_action_comes_before_a_command_of_the_same_name():
+    player, _ = person("q\nquit\nhelp\n")
+    request = TurnRequest("o", legal_actions=("quit", "help"))
+    assert [turn.response for turn in player.act([request] * 3)] == ["quit", "quit", "help"]
+
+
+@pytest.mark.parametrize("typed", ["", "quit\n", "q\n", "jump\n"])
+def test_leaving(typed):
+    player, _ = person(typed)
+    with pytest.raises(PersonLeft):
+        player.act([TurnRequest("o", legal_actions=ACTIONS)])
+    assert issubclass(PersonLeft, KeyboardInterrupt)  # which is how loops and commands take it
+
+
+def test_a_person_plays_one_episode_after_the_other():
+    player, _ = person("left\n" * 16)
+    lake = {"desc": ["SF", "FG"]}
+    episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed, **lake) for seed in (1, 2)], max_concurrency=64)
+    first, second = episodes
+    assert (first.seed, second.seed) == (1, 2)
+    assert first.agents == {"player_0": "human"}
+    assert [step.action for step in first.steps] == ["left"] * 8
+
+
+def test_episodes_of_a_person_are_not_interleaved():
+    asked = []
+
+    class Person:
+        name, sequential = "person", True
+
+        def act(self, requests):
+            asked.extend(request.seed[0] for request in requests)
+            return [Turn("left") for _ in requests]
+
+    list(rollout(Person(), [EpisodeTask.of("snake", seed) for seed in range(3)]))
+    assert asked == sorted(asked)
+
+
+# ---------------------------------------------------------------- key by key
+
+ASKING = """
+from agents.baselines.human import HumanPlayer, PersonLeft
+from agents.turn import TurnRequest
+player = HumanPlayer()
+try:
+    while True:
+        (turn,) = player.act([TurnRequest("o", "The rules.", {actions!r})])
+        print(f"[{{turn.response}}]", flush=True)
+except PersonLeft:
+    print("left", flush=True)
+"""
+
+
+def asked_for(*actions):
+    return Terminal([sys.executable, "-c", ASKING.format(actions=actions)])
+
+
+def test_arrow_keys_act_at_once_and_names_with_enter():
+    with asked_for(*ACTIONS) as terminal:
+        assert "left, down, right, up (or the arrow keys); ? for the rules, q to quit" in terminal.wait_for("> ")
+        for key, action in ((UP, "up"), (DOWN, "down"), (LEFT, "left"), (RIGHT, "right")):
+            terminal.press(key, f"[{action}]")
+            assert terminal.wait_for("> ").startswith(f"{action}\n[{action}]\n")
+        assert "The rules." in terminal.press("?", "> ")
+        terminal.press("righ\x7f\x7f\x7f\x7fdo\r", "[down]")
+        assert "[up]" in terminal.press(UP + LEFT, "[left]")  # typed ahead: the second one answers the next question
+        terminal.press("q", "left\n")
+        assert terminal.ends_with() == 0
+        assert terminal.was_put_back()
+
+
+def test_keys_that_begin_an_action_wait_for_enter():
+    with asked_for("quiet", "up") as terminal:
+        terminal.wait_for("> ")
+        terminal.press("q\r", "[quiet]")
+        terminal.press("u" + UP + "\r", "[up]")  # an arrow key in the middle of a word is none
+        terminal.press("\x04", "left\n")
+        assert terminal.ends_with() == 0
+
+
+def test_any_text_can_be_typed_where_no_actions_are_known():
+    with asked_for() as terminal:
+        assert "any text; ? for the rules" in terminal.wait_for("> ")
+        terminal.press("question? é字\x7f語\r", "[question? é語]")
+        terminal.press("?\r", "The rules.")
+        terminal.press("quit\r", "left\n")

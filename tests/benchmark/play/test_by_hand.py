@@ -1,0 +1,155 @@
+"""``textbench play`` in a real pseudo-terminal and in a pipe: keys, how it ends, and how one leaves."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import DOWN, LEFT, RIGHT, TEXTBENCH, UP, Terminal
+
+OWN_GAME = '''
+from textgames import TSMG, register
+
+
+class Duel(TSMG):
+    """Both say a word; the game ends with it."""
+
+    players = ("weiß", "чёрный")
+    actions = ("да", "нет")
+
+    def initial_state(self, rng):
+        return ()
+
+    def transition(self, state, joint_action, rng):
+        said = tuple(joint_action[player] for player in self.players)
+        return said, {player: float(word == "да") for player, word in zip(self.players, said)}, True
+
+    def observe(self, state, player):
+        return "Что скажешь? 🤔" if not state else "Сказано: " + ", ".join(state)
+
+    def instructions(self, player):
+        return "Скажи да или нет."
+
+    def what_happened(self, state, joint_action, next_state, player):
+        return "всё сказано"
+
+
+register("Duel-v0", "duel_game:Duel", max_steps=3)
+'''
+
+
+def playing(*arguments):
+    return Terminal([*TEXTBENCH, "play", *arguments])
+
+
+def test_arrow_keys_lead_to_the_goal():
+    """The lake's first map: down the left side and along the bottom."""
+    with playing("frozen-lake") as terminal:
+        assert "You are playing Frozen Lake." in terminal.wait_for("> ")
+        assert "player_0, 8 steps left" in terminal.text
+        for key, action in ((DOWN, "down"), (LEFT, "left"), (DOWN, "down"), (DOWN, "down"), (RIGHT, "right")):
+            told = "bumped into the edge" if key == LEFT else "reward +0"
+            terminal.press(key, f"you: action {action}, valid   {told}")
+            terminal.wait_for("> ")
+        terminal.press(RIGHT, "> ")
+        end = terminal.press(RIGHT, "you: return")
+        assert "you: action right, valid   reached the goal   reward +1   return so far 1" in end
+        assert "_ _ _ P\nyou reached the goal\nyou: return 1, success\n" in end  # the final board, then the result
+        assert terminal.ends_with() == 0
+
+
+def test_a_death_is_said_with_its_cause_and_the_return():
+    with playing("snake") as terminal:
+        assert "player_0, 8 steps left" in terminal.wait_for("> ")
+        end = terminal.press(RIGHT, "you: return")
+        assert "you: action right, valid   hit the wall   reward -1" in end
+        assert end.endswith("_ _ _ _ _ _ _ _ _ _\nyou hit the wall\nyou: return -1\n")
+        assert terminal.ends_with() == 0
+
+
+def test_the_step_limit_is_said():
+    with playing("frozen-lake", "--episode", "1") as terminal:
+        terminal.wait_for("> ")
+        end = terminal.press(8 * UP, "you: return 0")
+        assert "after 8 rounds the episode reached the step limit" in end
+        assert terminal.ends_with() == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "code"),
+    [
+        ("q", "you left; the episode isn't finished", 0),
+        ("\x04", "you left", 0),
+        ("\x03", "textbench: interrupted", 130),
+    ],
+)
+def test_ways_to_leave(key, said, code):
+    with playing("snake") as terminal:
+        terminal.wait_for("> ")
+        assert "Traceback" not in terminal.press(key, said)
+        assert terminal.ends_with() == code
+        assert terminal.was_put_back()
+
+
+def test_a_terminated_process_gives_the_terminal_its_echo_back():
+    with playing("snake") as terminal:
+        terminal.wait_for("> ")
+        assert not terminal.was_put_back()
+        terminal.process.terminate()
+        terminal.wait_for("textbench: interrupted")
+        assert terminal.ends_with() == 130
+        assert terminal.was_put_back()
+
+
+def test_a_duel_tells_both_players_moves(textbench, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("left\n" * 40))
+    done = textbench("play", "snake-duel", "--against", "planner")
+    assert done.code == 0, done.err
+    assert "you: action left, valid" in done.err
+    assert "planner: action" in done.err
+    assert "you hit the wall" in done.out
+    assert "player_0 hit the wall" in done.out
+    assert "planner: return" in done.out
+
+
+def test_a_pipe_plays_by_lines_and_its_end_is_an_interruption(textbench, monkeypatch):
+    for typed, code in (("right\n" * 40, 0), ("right\n", 130), ("quit\n", 130)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        done = textbench("play", "frozen-lake", "--episode", 2)
+        assert done.code == code, done.err
+        assert ("you: return" in done.out) is (code == 0)
+        assert "Traceback" not in done.err
+
+
+def test_a_game_with_players_and_texts_in_any_script(textbench, monkeypatch):
+    Path("duel_game.py").write_text(OWN_GAME)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ДА\n"))
+    try:
+        done = textbench("play", "duel_game:Duel-v0", "--against", "random")
+    finally:
+        sys.modules.pop("duel_game", None)
+    assert done.code == 0, done.err
+    assert "weiß, 3 steps left" in done.err
+    assert "Что скажешь? 🤔" in done.err
+    assert "Сказано: да" in done.err  # what stands at the end of a game without a board
+    assert "you всё сказано\n" in done.out
+    assert "you: return 1\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("snak",), "no scenario named 'snak'; did you mean 'snake'?"),
+        (("all",), "play one scenario, 'all' is several"),
+        ((":",), "the game ':' can't be imported"),
+        (("snake", "--episode", -1), "--episode must be from 0 to 9999999, got -1"),
+        (("snake", "--episode", 10**20), "--episode must be from 0 to 9999999, got 1000"),
+        (("snake", "--against", "planner"), "snake is played alone: leave out --against planner"),
+        (("snake-duel", "--against", "plannr"), "did you mean 'planner'?"),
+    ],
+)
+def test_a_mistake_is_one_sentence(textbench, arguments, sentence):
+    done = textbench("play", *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert sentence in done.err

@@ -1,0 +1,99 @@
+"""Playing episodes again: what happened in every round, and why an episode ended."""
+
+import pytest
+
+from agents import EpisodeTask, load_agent, rollout
+from benchmark.runs.record import to_record
+from benchmark.runs.replay import ReplayError, ending, replay, replay_if_unchanged
+from textgames import SCENARIOS
+from textgames.scenarios import Scenario
+
+
+def lake(rows, horizon=10, **settings):
+    return Scenario("lake", "TextFrozenLake-v0", {"desc": rows, **settings}, horizon, 0)
+
+
+def played(scenario, *responses, seed=0):
+    """The record and the replay of an episode with one player."""
+    rows = [{"round": number, "player": "player_0", "response": text} for number, text in enumerate(responses)]
+    record = {"seed": seed, "agents": {"player_0": "a"}, "steps": rows, "error": None}
+    replayed = replay(record, scenario)
+    return {**record, "terminated": replayed.end.terminated, "truncated": replayed.end.truncated}, replayed
+
+
+@pytest.mark.parametrize(
+    ("responses", "told", "end"),
+    [
+        (("right", "down"), ["", "fell into a hole"], "ended by the rules: fell into a hole"),
+        (("down", "down", "right", "right"), ["", "", "", "reached the goal"], "ended by the rules: reached the goal"),
+        (("up", "left"), ["bumped into the edge"] * 2, "was stopped before its end"),
+        (("nonsense", "up", "up", "up", "up"), ["bumped into the edge"] * 5, "reached the step limit"),
+    ],
+)
+def test_every_step_says_what_happened_and_the_end_says_why(responses, told, end):
+    record, replayed = played(lake(["SFF", "FHF", "FFG"], horizon=5), *responses)
+    assert [step.happened for step in replayed.steps] == told
+    assert ending(record, replayed) == end
+    assert [step.out for step in replayed.steps] == [False] * (len(told) - 1) + [replayed.end.terminated]
+
+
+def test_an_error_and_a_game_that_has_changed_have_their_own_ends():
+    record, _ = played(lake(["SFF", "FHF", "FFG"]), "right", "down")
+    assert ending({**record, "error": "round 2: no answer"}, None) == "broke off with an error"
+    assert ending(record, None) == "ended by the rules"
+
+
+def test_players_are_named_where_there_are_several():
+    """Snakes that move at random die of many causes; each death is told of the player who died it, in its last step."""
+    scenario = SCENARIOS["snake-duel"]
+    ends = set()
+    for episode in rollout(load_agent("random"), [EpisodeTask.of(scenario, seed) for seed in range(12)]):
+        record = to_record(episode)
+        replayed = replay(record, scenario)
+        for player in record["agents"]:
+            steps = [step for step in replayed.steps if step.player == player]
+            assert not any(step.out for step in steps[:-1])
+            if steps[-1].out:
+                assert steps[-1].happened.startswith(("hit the wall", "ran into", "head to head with snake"))
+                assert f"{player} {steps[-1].happened} in round {len(steps)}" in ending(record, replayed)
+                ends.add(steps[-1].happened)
+    assert len(ends) > 1
+    survived = [step for step in replayed.steps if step.player == "player_0"][:2]
+    record |= {"terminated": False, "truncated": True}
+    assert ending(record, replayed._replace(steps=(survived[0], survived[1]._replace(out=True, happened="died")))) == (
+        "reached the step limit; player_0 died in round 2"
+    )
+
+
+def test_a_replay_can_leave_out_what_only_people_look_at():
+    scenario = lake(["SFF", "FHF", "FFG"])
+    record, replayed = played(scenario, "right", "down")
+    bare = replay(record, scenario, boards=False)
+    assert [step._replace(board="", happened="") for step in replayed.steps] == list(bare.steps)
+    assert bare.end == replayed.end._replace(board="")
+
+
+def test_a_response_that_ends_its_players_episode_has_nothing_to_tell():
+    scenario = lake(["SFF", "FHF", "FFG"], invalid_action="terminate")
+    record, replayed = played(scenario, "nonsense")
+    assert (replayed.steps[0].action, replayed.steps[0].happened, replayed.steps[0].out) == ("", "", True)
+    assert ending(record, replayed) == "ended by the rules"
+
+
+def test_responses_that_do_not_fit_leave_nothing_behind():
+    """The environment is shared by all replays of a scenario; a broken record must not spoil it for the next one."""
+    scenario = lake(["SFF", "FHF", "FFG"])
+    for _ in range(2):
+        with pytest.raises(ReplayError, match="the game was over before it"):
+            played(scenario, "right", "down", "down")
+        with pytest.raises(ReplayError, match="there is no episode with seed -1"):
+            played(scenario, "right", seed=-1)
+        assert played(scenario, "right", "down")[1].end.terminated
+
+
+def test_a_game_that_has_changed_is_noticed():
+    (episode,) = rollout(load_agent("greedy"), [EpisodeTask.of("frozen-lake", 10_001)])
+    record = to_record(episode)
+    assert replay_if_unchanged(record, SCENARIOS["frozen-lake"]) is not None
+    assert replay_if_unchanged(record, SCENARIOS["frozen-lake-slippery"]) is None
+    assert replay_if_unchanged({**record, "steps": record["steps"] * 2}, SCENARIOS["frozen-lake"]) is None
