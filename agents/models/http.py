@@ -83,14 +83,17 @@ class Server:
                 whole = len(content) <= MAX_ANSWER_BYTES
                 return Answer(response.status, response.headers, bytes(content[:MAX_ANSWER_BYTES]), whole)
         except aiohttp.ConnectionTimeoutError:
-            raise ProviderError(f"no connection to {self.url} within {CONNECT_SECONDS:g} s") from None
+            seconds = min(self._timeout, CONNECT_SECONDS)
+            raise ProviderError(f"no connection to {self.url} within {seconds:g} s") from None
         except TimeoutError:
             raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s") from None
         except aiohttp.ClientConnectorError as error:
             cause = error.os_error
             raise ProviderError(f"no connection to {self.url}: {type(cause).__name__}: {cause}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise ProviderError(f"no whole answer from {self.url}: {type(error).__name__}: {error}") from None
+            broken = isinstance(error, aiohttp.ClientPayloadError)
+            why = "the connection was lost in its middle" if broken else f"{type(error).__name__}: {error}"
+            raise ProviderError(f"no whole answer from {self.url}: {why}") from None
 
     def _connection(self) -> tuple[aiohttp.ClientSession, Pacer]:
         loop = asyncio.get_running_loop()

@@ -281,7 +281,7 @@ class OpenAIServer:
 def credentials(headers: Mapping[str, str]) -> list[str]:
     """What a chatty server knows of whoever asks, in the forms in which it may say so."""
     given = [*headers.get("authorization", "").split(" "), *(v for k, v in headers.items() if k.startswith("x-"))]
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, IndexError):
         given.append(base64.b64decode(given[1], validate=True).decode())
     parts = [part for text in given for part in (text, *text.split(":"))]
     return [form for part in parts for form in (part, quote(part, safe=""), base64.b64encode(part.encode()).decode())]
