@@ -159,6 +159,7 @@ def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Tur
         usage=completion.usage,
         seconds=completion.seconds or seconds,
         error=completion.error,
+        served_by=completion.served_by,
     )
 
 

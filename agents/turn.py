@@ -83,6 +83,7 @@ class Turn:
         usage: tokens as counted.
         seconds: wall-clock time of this decision; for a batch, that of the batch.
         error: why there is no response (provider error). The episode is then unscored, neither lost nor won.
+        served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
     """
 
     response: str
@@ -94,6 +95,7 @@ class Turn:
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     error: str | None = None
+    served_by: str | None = None
 
 
 @runtime_checkable

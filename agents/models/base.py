@@ -47,7 +47,7 @@ class Decoding:
             raise ValueError(f"decoding.top_p is above 0 and at most 1, got {self.top_p!r}")
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise ValueError(f"decoding.max_tokens is a whole number of at least 1, got {self.max_tokens!r}")
-        _check_stop(self.stop)
+        check_stop(self.stop)
         object.__setattr__(self, "stop", tuple(self.stop))
 
     @property
@@ -56,8 +56,8 @@ class Decoding:
         return self.temperature == 0
 
 
-def _check_stop(stop: object) -> None:
-    """A bare string is the easy mistake: as a sequence it would stop at every one of its letters."""
+def check_stop(stop: object) -> None:
+    """Refuse what isn't a tuple of strings; a bare string would stop a response at every one of its letters."""
     if isinstance(stop, str):
         raise ValueError(f"decoding.stop is a tuple of strings, got the string {stop!r}; write ({stop!r},)")
     if not isinstance(stop, (tuple, list)) or not all(isinstance(text, str) and text for text in stop):
@@ -78,6 +78,7 @@ class Completion:
         usage: tokens as the model counted them.
         seconds: wall-clock time; for a batch, that of the batch.
         error: why there is no text (a provider's error); the text is then empty.
+        served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other models.
     """
 
     text: str
@@ -88,6 +89,7 @@ class Completion:
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     error: str | None = None
+    served_by: str | None = None
 
 
 @runtime_checkable

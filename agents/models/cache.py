@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+from agents.redaction import Redactor
 from agents.turn import Prompt, Usage
 
 FORMAT = 1
@@ -42,6 +43,7 @@ class ResponseCache:
     def __init__(self, path: str | Path, *, sampled: bool = False) -> None:
         self.path = Path(path)
         self.sampled = sampled
+        self._redactor = Redactor.from_environment()
         self._lock = threading.Lock()
         self._connections: dict[int, sqlite3.Connection] = {}
         self._run("SELECT count(*) FROM responses")
@@ -75,11 +77,11 @@ class ResponseCache:
             raise self._unusable(f"an entry can't be read ({error})") from None
 
     def put(self, key: str, completion: Completion) -> None:
-        """Keep a completion. Errors and truncated connections aren't responses and aren't kept."""
+        """Keep a completion, without any secret that the model repeated. Errors aren't responses and aren't kept."""
         if completion.error is not None:
             return
         data = asdict(replace(completion, seconds=0.0)) | {"usage": list(completion.usage)}
-        self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, json.dumps(data)))
+        self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, self._redactor.scrub(json.dumps(data))))
 
     def __len__(self) -> int:
         """How many completions are kept."""

@@ -3,14 +3,19 @@
 ==================================================  ==========================================================
 answer                                              outcome
 ==================================================  ==========================================================
-text                                                the response
+text with a known, complete finish                  the response
 text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
 no content, for any reason but a filter             the response ``""``: the model had its say and said nothing
+a call of a tool, none of which was offered         likewise, or the text beside it: the model chose to do that
 refusal                                             the refusal's text is the response: the model chose not to play
-withheld by a content filter                        an error: what the model said isn't known
-4xx, or 5xx and 429 after all retries               an error
-no choices, not JSON, JSON of another shape         an error
+withheld by a content filter                        a failure: what the model said isn't known
+no finish, or one that isn't known to be complete   a failure: nobody knows whether the model had finished
+not JSON, JSON of another shape, an error object    a failure
+more than :data:`MAX_ANSWER_BYTES`                  a failure: no response within the token limit is as long
 ==================================================  ==========================================================
+
+A failure is the provider's. But for a content filter and a huge answer, which would come again, it may pass, and the
+request is sent again as after a status 500.
 """
 
 import json
@@ -20,62 +25,100 @@ from typing import Any
 from agents.models.base import Completion, Decoding
 from agents.turn import FinishReason, Usage
 
+MAX_ANSWER_BYTES = 2**20
+"""The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
+MAX_NAME_LENGTH = 200
 
-class BadAnswerError(Exception):
-    """A successful status around something that isn't a response of the model."""
+
+class ProviderError(Exception):
+    """The provider failed: there is no response of the model, and the message says why.
+
+    Attributes:
+        may_pass: whether the same request may be answered the next time.
+    """
+
+    def __init__(self, message: str, *, may_pass: bool = True) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "end_turn": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
     "content_filter": "content_filter",
 }
+"""What servers say when a response is complete, in OpenAI's words and the dialects of others; case doesn't count."""
 
 
-def read_completion(body: bytes, decoding: Decoding) -> Completion:
-    """The completion in a server's answer.
+def read_completion(body: str, decoding: Decoding) -> Completion:
+    """The completion in a server's answer with status 200.
 
     Raises:
-        BadAnswerError: there is none; the message completes "the server answered with ...".
+        ProviderError: there is none; the message completes "the server answered with ...".
     """
     answer = _decode(body)
-    if isinstance(error := answer.get("error"), dict):  # gateways put upstream errors into a status 200
-        raise BadAnswerError(f"an error: {error.get('message')}")
     choices = answer.get("choices")
+    if answer.get("error"):  # gateways put upstream errors into a status 200
+        raise ProviderError(f"an error: {error_message(answer) or excerpt(body)}")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise BadAnswerError(f"no choices: {_excerpt(body)}")
+        raise ProviderError(f"no choices: {excerpt(body)}")
     choice = choices[0]
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise BadAnswerError(f"a choice without a message: {_excerpt(body)}")
-    finish_reason = FINISH_REASONS.get(str(choice.get("finish_reason")), "stop")
-    if choice.get("finish_reason") == "error" or isinstance(choice.get("error"), dict):
-        raise BadAnswerError(f"an error in place of the model's response: {_excerpt(body)}")
-    if finish_reason == "content_filter":
-        raise BadAnswerError("a content filter's notice in place of the model's response")
+        raise ProviderError(f"a choice without a message: {excerpt(body)}")
+    if choice.get("error"):
+        raise ProviderError(f"an error in place of the model's response: {excerpt(body)}")
+    finish_reason = _finish_reason(choice.get("finish_reason"))
     text = _text(message)
     if text is None:
-        raise BadAnswerError(f"content that isn't text: {_excerpt(body)}")
+        raise ProviderError(f"content that isn't text: {excerpt(body)}")
     if not text.isascii():  # half a surrogate pair is legal JSON, but no file and no later request can hold it
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if finish_reason == "stop":
         text = with_stop_string(text, decoding.stop, choice)
-    return Completion(text, finish_reason=finish_reason, usage=_usage(answer.get("usage")))
+    usage, served_by = _usage(answer.get("usage")), _served_by(answer)
+    return Completion(text, finish_reason=finish_reason, usage=usage, served_by=served_by)
 
 
-def _decode(body: bytes) -> dict[str, Any]:
+def error_message(answer: object) -> str | None:
+    """What an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, or ``{"message": ...}``."""
+    while isinstance(answer, dict):
+        answer = answer.get("error") or answer.get("message") or answer.get("detail")
+    return answer if isinstance(answer, str) else None
+
+
+def excerpt(body: str) -> str:
+    """The beginning of an answer, for a message."""
+    return repr(body[:120])
+
+
+def _decode(body: str) -> dict[str, Any]:
     try:
         answer = json.loads(body)
-    except (ValueError, RecursionError):  # not JSON, not UTF-8, or brackets without end
-        raise BadAnswerError(f"something that isn't JSON: {_excerpt(body)}") from None
+    except (ValueError, RecursionError):  # not JSON, or brackets without end
+        raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
     if not isinstance(answer, dict):
-        raise BadAnswerError(f"something that isn't a completion: {_excerpt(body)}")
+        raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
     return answer
 
 
-def _excerpt(body: bytes) -> str:
-    return repr(body[:120].decode("utf-8", "replace"))
+def _finish_reason(given: object) -> FinishReason:
+    if given is None:
+        raise ProviderError("a response without a finish_reason: whether it is complete isn't known")
+    reason = FINISH_REASONS.get(str(given).casefold())
+    if reason is None:
+        raise ProviderError(f"finish_reason {str(given)[:80]!r}, which isn't that of a complete response")
+    if reason == "content_filter":
+        raise ProviderError("a content filter's notice in place of the model's response", may_pass=False)
+    return reason
 
 
 def _text(message: Mapping[str, Any]) -> str | None:
@@ -118,6 +161,12 @@ def _usage(usage: object) -> Usage:
 
     def count(name: str) -> int:
         value = usage.get(name)
-        return value if isinstance(value, int) and value >= 0 else 0
+        return value if type(value) is int and 0 <= value < 2**53 else 0
 
     return Usage(count("prompt_tokens"), count("completion_tokens"))
+
+
+def _served_by(answer: Mapping[str, Any]) -> str | None:
+    """The name and the fingerprint under which the server says that it answered."""
+    said = [answer.get(name) for name in ("model", "system_fingerprint")]
+    return " ".join(text[:MAX_NAME_LENGTH] for text in said if isinstance(text, str) and text) or None

@@ -13,9 +13,7 @@ from agents.models.fingerprint import weights_identity
 from agents.models.local.card import trained_mode
 from agents.models.provider import Provider
 from agents.prompt import as_text
-from agents.turn import FinishReason, Prompt, Usage
-
-INSTALL = install_command("vllm")
+from agents.turn import Prompt, Usage
 
 
 class VLLMModel:
@@ -25,7 +23,7 @@ class VLLMModel:
         path_or_repo: a folder in Hugging Face format or a repository.
         chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
             is its messages' contents joined by blank lines.
-        **engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
+        engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
     Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
     from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
@@ -35,21 +33,22 @@ class VLLMModel:
         ModuleNotFoundError: vLLM isn't installed; the message has the command.
     """
 
-    def __init__(self, path_or_repo: str, *, chat: bool | None = None, **engine: Any) -> None:
+    def __init__(self, path_or_repo: str, *, chat: bool | None = None, engine: Mapping[str, Any] | None = None) -> None:
         try:
             import vllm
         except ModuleNotFoundError as error:
             if error.name != "vllm":
                 raise
             raise ModuleNotFoundError(
-                f"vllm:{path_or_repo} needs vLLM, which isn't installed: {INSTALL} (Linux with a GPU). Without one, "
-                f"hf:{path_or_repo} runs the same model through transformers",
+                f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
+                f"Without one, hf:{path_or_repo} runs the same model through transformers",
                 name="vllm",
             ) from None
         self._vllm = vllm
         self.name = path_or_repo
-        self._identity = weights_identity(path_or_repo, commit=engine.get("revision"))
-        self._llm = vllm.LLM(model=path_or_repo, **{"logprobs_mode": "processed_logprobs", **engine})
+        settings = {"logprobs_mode": "processed_logprobs", **(engine or {})}
+        self._identity = weights_identity(path_or_repo, commit=settings.get("revision"))
+        self._llm = vllm.LLM(model=path_or_repo, **settings)
         self._tokenizer = self._llm.get_tokenizer()
         self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
 
@@ -101,30 +100,26 @@ class VLLMModel:
 def _completion(output: Any, seconds: float) -> Completion:
     """One of vLLM's outputs as a completion."""
     best = output.outputs[0]
-    token_ids = tuple(best.token_ids)
+    if best.finish_reason not in ("stop", "length"):  # such as "abort", when the engine goes down
+        message = f"vLLM ended the response with finish_reason {best.finish_reason!r}"
+        return Completion("", finish_reason="error", seconds=seconds, error=message)
+    token_ids, prompt_ids = tuple(best.token_ids), tuple(output.prompt_token_ids)
     logprobs = None
     if best.logprobs is not None:
         logprobs = tuple(step[token].logprob for step, token in zip(best.logprobs, token_ids, strict=True))
-    finish_reason: FinishReason = "length" if best.finish_reason == "length" else "stop"
-    prompt_ids = tuple(output.prompt_token_ids)
     return Completion(
         text=best.text,
         prompt_ids=prompt_ids,
         token_ids=token_ids,
         logprobs=logprobs,
-        finish_reason=finish_reason,
+        finish_reason=best.finish_reason,
         usage=Usage(len(prompt_ids), len(token_ids)),
         seconds=seconds,
     )
 
 
-def _load(path_or_repo: str, *, chat: bool | None = None, engine: Mapping[str, Any] | None = None) -> VLLMModel:
-    """The options are those of :class:`VLLMModel`, the engine's arguments as one dictionary."""
-    return VLLMModel(path_or_repo, chat=chat, **(engine or {}))
-
-
 PROVIDER = Provider(
-    _load,
+    VLLMModel,
     description="a model in a vLLM engine, on a GPU",
     example="Qwen/Qwen2.5-3B-Instruct",
     takes="PATH_OR_REPO",

@@ -141,7 +141,7 @@ def _overview() -> str:
 
 def _say(message: str, arguments: Sequence[str]) -> None:
     """An error for a person: on stderr, without keys."""
-    from benchmark.runs.redaction import Redactor
+    from agents.redaction import Redactor
 
     urls = [word.partition("=")[2] if word.startswith("--") else word for word in arguments if "://" in word]
     print(f"textbench: {Redactor.from_environment(urls).scrub(message)}", file=sys.stderr)

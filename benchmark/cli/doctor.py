@@ -52,9 +52,9 @@ def ask(spec: str, options: Any) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
     from time import perf_counter
 
+    from agents.redaction import Redactor
     from agents.turn import TurnRequest
     from benchmark.play.players import AgentSpec, load_policy
-    from benchmark.runs.redaction import Redactor
     from textgames.scenarios import SCENARIOS
 
     policy = load_policy(AgentSpec.parse(spec).spec, options)

@@ -20,9 +20,9 @@ def run(args: Namespace) -> int:
     import sys
     from pathlib import Path
 
+    from agents.redaction import Redactor
     from benchmark.play.session import resume_command
     from benchmark.runs.merge import merge
-    from benchmark.runs.redaction import Redactor
 
     out = Path(args.out)
     report = merge([Path(run) for run in args.runs], out, Redactor.from_environment())

@@ -29,10 +29,10 @@ def run(args: Namespace) -> int:
     """Play."""
     from dataclasses import replace
 
+    from agents.redaction import Redactor
     from benchmark.play.players import AgentSpec, Players, default_agents
     from benchmark.play.session import Output, play_session, prepare
     from benchmark.runs.plan import Plan, find_scenarios
-    from benchmark.runs.redaction import Redactor
 
     options = read_options(args)
     scenarios = find_scenarios(options.scenarios)

@@ -20,9 +20,9 @@ def run(args: Namespace) -> int:
     """Write the entry and check it."""
     from pathlib import Path
 
+    from agents.redaction import Redactor
     from benchmark.entries.entry import submit
     from benchmark.entries.validation import validate
-    from benchmark.runs.redaction import Redactor
 
     entry = submit(Path(args.run), Path(args.out), args.agent, args.author, args.note, Redactor.from_environment())
     problems = validate(entry)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from agents.files import replacing
+from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
 from benchmark.runs.record import Key, parse_line, to_line
-from benchmark.runs.redaction import Redactor
 
 MIN_EPISODES = 50
 """Of every scenario, from its first seed on."""
@@ -53,7 +53,7 @@ def submit(
     _check_complete(folder, plan, name)
     manifest = _entry_manifest(folder.manifest, plan, name, author, note)
     entry = out / folder_name(name)
-    redactor = redactor or Redactor()
+    redactor = redactor or Redactor.from_environment()
     try:
         entry.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -121,6 +121,6 @@ def _copy_records(folder: RunFolder, agent: str, file: Path, redactor: Redactor)
         with folder.episodes_path.open("rb") as source, replacing(file, "wb") as target:
             for _, offset in order:
                 source.seek(offset)
-                target.write(redactor.scrub(to_line(parse_line(source.readline())).decode()).encode())
+                target.write(redactor.scrub_bytes(to_line(parse_line(source.readline()))))
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None

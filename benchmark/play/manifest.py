@@ -9,12 +9,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from agents.redaction import public_url
 from benchmark.errors import UsageError
 from benchmark.play.options import COUNTING, OPERATING, RunOptions
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import code_version, file_digest, now, package_versions
-from benchmark.runs.redaction import public_url
 
 
 def new_manifest(

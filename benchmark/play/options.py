@@ -65,8 +65,8 @@ class RunOptions:
     )
     prompts: str | None = option(None, "file with your own wording of the prompts (TOML)", "FILE", counts=True)
     max_concurrency: int = option(64, "episodes in flight (default 64)", "N", ge=1, le=100_000)
-    max_retries: int = option(5, "retries of a failed request: 429, 5xx, time-outs (default 5)", "N", ge=0, le=1_000)
-    timeout: float = option(120.0, "seconds for one request (default 120)", "S", ge=0, le=1_000_000)
+    max_retries: int = option(5, "retries of a failed request, not of a rate limit (default 5)", "N", ge=0, le=1_000)
+    timeout: float = option(120.0, "seconds for one request, to its last byte (default 120)", "S", ge=0, le=1_000_000)
     run_timeout: float | None = option(
         None, "seconds for the whole run; then it stops, and can be resumed", "S", ge=0, le=1_000_000_000
     )

@@ -39,6 +39,10 @@ class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody se
     """A limit was reached; the message says which."""
 
 
+class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
+    """Nothing works at all for one agent (a wrong key, a server that is down); the message says what."""
+
+
 def play_plan(
     plan: Plan,
     folder: RunFolder,
@@ -58,7 +62,8 @@ def play_plan(
         display: shows what the meter counts.
 
     Returns:
-        ``None`` when everything was played, else why not. Unscored episodes count as played.
+        ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
+        nothing works stops alone.
 
     Raises:
         StorageError: the disk refused; what was finished before is kept.
@@ -66,20 +71,29 @@ def play_plan(
     deadline = None if limits.run_timeout is None else monotonic() + limits.run_timeout
     missing = missing_seeds(plan, folder)
     policies: dict[str, Policy] = {}
+    reasons: list[str] = []
+    dead: set[str] = set()
     try:
         for team, matchups in plan.teams().items():
-            if not any(missing[matchup] for matchup in matchups):
+            if not any(missing[matchup] for matchup in matchups) or dead.intersection(team):
                 continue
             for name in [name for name in policies if name not in team]:
                 del policies[name]  # one model in memory at a time
             for name in team:
                 policies.setdefault(name, load_policy(name))
-            _TeamRun(plan, folder, team, [policies[name] for name in team], limits, meter, display, deadline).play(
-                {matchup: missing[matchup] for matchup in matchups}
+            seeds = {matchup: missing[matchup] for matchup in matchups}
+            run = _TeamRun(
+                plan, folder, seeds, {name: policies[name] for name in team}, limits, meter, display, deadline
             )
+            try:
+                run.play()
+            except GaveUp as failure:
+                reasons.append(str(failure))
+                if len(set(team)) == 1:  # of two at a table nobody knows whose fault it was
+                    dead.update(team)
     except Stopped as stop:
-        return str(stop)
-    return None
+        reasons.append(str(stop))
+    return "; ".join(reasons) or None
 
 
 def missing_seeds(plan: Plan, folder: RunFolder) -> dict[Matchup, list[int]]:
@@ -97,32 +111,34 @@ class _TeamRun:
         self,
         plan: Plan,
         folder: RunFolder,
-        team: Sequence[str],
-        policies: Sequence[Policy],
+        seeds: Mapping[Matchup, Sequence[int]],
+        policies: Mapping[str, Policy],
         limits: Limits,
         meter: Meter,
         display: Display,
         deadline: float | None,
     ) -> None:
-        self._plan, self._folder, self._team, self._policies = plan, folder, team, policies
+        self._plan, self._folder, self._seeds, self._policies = plan, folder, seeds, policies
+        matchup = next(iter(seeds))
+        self._team = matchup.agents
+        self._seat = dict(zip(plan.scenarios[matchup.scenario].game().players, self._team, strict=True))
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
         self._started = self._finished = 0
         self._spent_before = meter.spent
         self._failures: Counter[str] = Counter()
         self._any_scored = False
 
-    def play(self, seeds: Mapping[Matchup, Sequence[int]]) -> None:
+    def play(self) -> None:
         """Play the seeds of every matchup.
 
         Raises:
             Stopped: a limit was reached.
+            GaveUp: the first episodes all failed.
             StorageError: the disk refused.
         """
-        players = next(iter(self._plan.scenarios[matchup.scenario].game().players for matchup in seeds))
-        self._seat = dict(zip(players, self._team, strict=True))
         episodes = rollout(
-            dict(zip(players, self._policies, strict=True)),
-            self._tasks(seeds),
+            {player: self._policies[name] for player, name in self._seat.items()},
+            self._tasks(),
             max_concurrency=self._limits.max_concurrency,
             timeout=None if self._deadline is None else max(0.001, self._deadline - monotonic()),
             on_step=self._on_step,
@@ -136,12 +152,12 @@ class _TeamRun:
             close = getattr(episodes, "close", None)
             if close is not None:
                 close()
-        if self._started < sum(len(left) for left in seeds.values()):
+        if self._started < sum(len(left) for left in self._seeds.values()):
             raise Stopped(self._budget_message())
 
-    def _tasks(self, seeds: Mapping[Matchup, Sequence[int]]) -> Iterator[EpisodeTask]:
+    def _tasks(self) -> Iterator[EpisodeTask]:
         """The tasks, as long as there is money for another episode."""
-        for matchup, left in seeds.items():
+        for matchup, left in self._seeds.items():
             scenario = self._plan.scenarios[matchup.scenario]
             for seed in left:
                 if not self._affordable():
@@ -187,7 +203,7 @@ class _TeamRun:
         self._watch_failures(episode.error)
 
     def _watch_failures(self, error: str | None) -> None:
-        """Stop when nothing works at all (a wrong key, a server that is down) instead of failing every episode."""
+        """Stop when nothing works at all instead of failing every episode."""
         if error is None:
             self._any_scored = True
             return
@@ -195,4 +211,4 @@ class _TeamRun:
         patience = max(20, 2 * self._limits.max_concurrency)
         if not self._any_scored and self._failures.total() >= patience:
             reason = self._failures.most_common(1)[0][0]
-            raise Stopped(f"the first {patience} episodes of {', '.join(self._team)} all failed: {reason}")
+            raise GaveUp(f"the first {patience} episodes of {', '.join(self._team)} all failed: {reason}")

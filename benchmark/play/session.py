@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
@@ -26,7 +27,6 @@ from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import key_of
-from benchmark.runs.redaction import Redactor
 from benchmark.score.prices import price_of, read_prices
 from benchmark.score.references import References
 from benchmark.score.results import read_results

@@ -18,11 +18,11 @@ from pathlib import Path
 from shlex import quote
 
 from agents.files import replacing
+from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown
 from benchmark.runs.locking import LOCK_NAME, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
-from benchmark.runs.redaction import Redactor
 
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
@@ -43,7 +43,7 @@ class RunFolder:
     def __init__(self, path: Path, manifest: Manifest, redactor: Redactor | None = None) -> None:
         self.path = path
         self.manifest = manifest
-        self._redactor = redactor or Redactor()
+        self._redactor = redactor or Redactor.from_environment()
         self._lock: FolderLock | None = None
         self._file: int | None = None
         self._synced_at = time.monotonic()
@@ -70,7 +70,7 @@ class RunFolder:
             StorageError: it can't be made or written.
         """
         folder = cls(path, manifest, redactor)
-        files = files or {}
+        files = {name: redactor.scrub(text) for name, text in (files or {}).items()}
         try:
             path.mkdir(parents=True, exist_ok=True)
             _refuse_strangers(path, files)  # before the lock is made: a folder that isn't ours stays as it is
@@ -181,7 +181,7 @@ class RunFolder:
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
     def _parse(self, line: bytes) -> Record:
-        record = parse_line(line)
+        record = parse_line(self._redactor.scrub_bytes(line))
         if record["scenario"] not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
         return record
@@ -194,7 +194,7 @@ class RunFolder:
         Raises:
             StorageError: the disk is full or the file can't be written. What was written before is unharmed.
         """
-        line = self._redactor.scrub(to_line(record).decode()).encode()
+        line = self._redactor.scrub_bytes(to_line(record))
         assert self._file is not None, "the folder is open for reading only"
         before = os.fstat(self._file).st_size
         try:

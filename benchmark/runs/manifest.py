@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from agents.redaction import Redactor
 from benchmark.errors import UsageError, problem_of, shown
 from benchmark.runs.record import MAX_SEED, STRICT
 
@@ -125,7 +126,8 @@ def read_manifest(path: Path) -> Manifest:
     try:
         if file.exists() and not file.is_file():  # a pipe would keep us waiting for ever
             raise UsageError(f"{file} isn't a file")
-        manifest: Manifest = _manifest_type().validate_python(strict_json(file.read_bytes()))
+        content = Redactor.from_environment().scrub_bytes(file.read_bytes())
+        manifest: Manifest = _manifest_type().validate_python(strict_json(content))
         return manifest
     except FileNotFoundError:
         raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{_unborn(path)}") from None

@@ -9,12 +9,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.redaction import Redactor
 from benchmark.errors import UsageError
 from benchmark.runs.folder import PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, canonical_line, key_of
-from benchmark.runs.redaction import Redactor
 
 
 class MergeReport(NamedTuple):

@@ -56,6 +56,10 @@ class Measured(TypedDict, total=False):
     cached_tokens: Annotated[
         Tokens, Field(description="Prompt and completion tokens that the response cache answered.")
     ]
+    served_by: Annotated[
+        dict[str, Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=1000)]],
+        Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
+    ]
 
 
 @with_config(STRICT)
@@ -114,6 +118,10 @@ def to_record(episode: Episode) -> Record:
     reason of an invalid response), ``finish_reason`` (when not ``"stop"``) and ``tokens`` (``[prompt, completion]``).
     """
     cached = [step.turn.usage for step in episode.steps if step.turn.usage.cached]
+    served_by: dict[str, list[str]] = {}
+    for step in episode.steps:
+        if (model := step.turn.served_by) is not None and model not in served_by.setdefault(step.player, []):
+            served_by[step.player].append(model)
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": episode.scenario,
@@ -129,6 +137,7 @@ def to_record(episode: Episode) -> Record:
         MEASURED: {
             "seconds": round(episode.seconds, 6),
             "cached_tokens": [sum(usage[i] for usage in cached) for i in (0, 1)],
+            **({"served_by": served_by} if served_by else {}),
         },
     }
 

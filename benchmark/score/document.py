@@ -112,6 +112,9 @@ class ScoreView(TypedDict):
     """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
     errors: dict[str, int]
     """``{reason: episodes}`` of the unscored ones."""
+    served_by: dict[str, int]
+    """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
+    of models under one name."""
     rank: int | None
     """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes). Agents share the rank of
     the best one that they can't be told apart from."""

@@ -45,6 +45,7 @@ class Cell:
         errors: reasons of the unscored episodes.
         reasons: reasons of the invalid responses.
         paid_tokens: prompt and completion tokens that weren't answered from the cache, unscored episodes included.
+        served_by: episodes in which a server said that this model, with this fingerprint, had answered.
     """
 
     planned: int = 0
@@ -52,6 +53,7 @@ class Cell:
     errors: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
+    served_by: Counter[str] = field(default_factory=Counter)
 
     @property
     def episodes(self) -> int:
@@ -228,6 +230,7 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     cached = record[MEASURED].get("cached_tokens", (0, 0)) if len(record["agents"]) == 1 else (0, 0)
     for i in (0, 1):
         cell.paid_tokens[i] += tokens[i] - cached[i]
+    cell.served_by.update(record[MEASURED].get("served_by", {}).get(player, ()))
     if record["error"] is not None:
         cell.errors[error_reason(record["error"])] += 1
         return

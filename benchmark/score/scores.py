@@ -69,6 +69,7 @@ def score_row(
         planned=cell.planned,
         unscored=cell.unscored,
         errors=dict(cell.errors.most_common()),
+        served_by=dict(cell.served_by.most_common()),
         rank=None,
         tied=False,
         mean_return=None,

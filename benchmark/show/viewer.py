@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.keys import END_OF_INPUT, Keyboard
+from agents.redaction import Redactor
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
@@ -95,7 +96,7 @@ class EpisodePicker:
     def _read(self, offset: int) -> Record:
         with self.folder.episodes_path.open("rb") as file:
             file.seek(offset)
-            return parse_line(file.readline())
+            return parse_line(Redactor.from_environment().scrub_bytes(file.readline()))
 
 
 # ---------------------------------------------------------------- what there is to say

@@ -15,33 +15,90 @@ it depends neither on order nor on concurrency. ``GET /v1/stats`` tells what was
 
 import argparse
 import asyncio
+import base64
 import contextlib
 import hashlib
 import json
+import socket
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
+from urllib.parse import quote
 
 FAULTS: dict[str, str] = {
     "400": "status 400, which must not be retried",
     "401": "status 401 that quotes the key, which must not be retried and must not leak",
     "429": "status 429 with Retry-After: --retry-after seconds",
+    "429-ms": "the same with retry-after-ms",
+    "429-date": "the same with the date and time of the second after the next",
+    "429-bare": "status 429 that names no time",
+    "no-quota": "status 429 because the account is empty, which waiting doesn't mend",
     "500": "status 500",
     "503": "status 503 with an HTML body, as a proxy sends it",
+    "503-wait": "status 503 with Retry-After",
+    "redirect": "status 308 to another host",
     "slow": "the answer --slow seconds late",
     "hang": "no answer at all",
+    "trickle": "a byte of the answer every --slow seconds",
     "drop": "the connection closed in the middle of the body",
+    "reset": "the connection reset in the middle of the body",
+    "huge": "status 200 with a response of 10 MB",
+    "empty": "status 200 with an empty body",
+    "html": "status 200 with a web page",
     "malformed": "status 200 with a body that isn't JSON",
+    "wrong-type": "a completion that is called text/html, which is no fault",
     "wrong-shape": "status 200 with JSON that isn't a completion",
+    "error-object": "status 200 with an error object",
+    "error-text": "status 200 with an error that is a text",
     "no-choices": "a completion without choices",
+    "null-choices": "a completion whose choices are null",
+    "no-finish": "a completion without a finish_reason",
+    "null-finish": "a completion whose finish_reason is null",
+    "odd-finish": "a completion with an unknown finish_reason",
+    "abort": "a completion that the engine aborted",
+    "no-resources": "a completion with finish_reason insufficient_system_resource",
+    "tool-call": "a completion that calls a tool instead of answering",
     "null-content": "a completion whose content is null",
     "refusal": "a completion with a refusal instead of content",
     "content-filter": "an answer withheld by the content filter",
     "cut": "an answer cut off in the middle, finish_reason length",
     "garbage": "an answer that names no action",
+    "echo": "an answer that repeats the request's credentials: as they are, decoded, encoded again and escaped",
+    "echo-error": "status 400 that repeats them",
     "old-limit": "status 400 to max_tokens, as models answer that want max_completion_tokens",
+}
+
+FINISHES = {
+    "null-finish": None,
+    "odd-finish": "because",
+    "abort": "abort",
+    "no-resources": "insufficient_system_resource",
+    "tool-call": "tool_calls",
+    "content-filter": "content_filter",
+    "cut": "length",
+}
+PAGE = b"<html><body>Service Unavailable</body></html>"
+ODD_BODIES: dict[str, bytes | dict[str, Any]] = {
+    "empty": b"",
+    "html": PAGE,
+    "malformed": b'{"id": "chatcmpl-local", "choices": [{"mess',
+    "wrong-shape": {"choices": [{"text": "left"}], "usage": "none"},
+    "error-object": {"error": {"message": "upstream is down", "code": 502}},
+    "error-text": {"error": "upstream is down", "choices": None},
+    "null-choices": {"choices": None},
+}
+
+RATE_LIMITS: dict[str, Callable[[float], str]] = {
+    "429": lambda seconds: f"Retry-After: {seconds}\r\n",
+    "503-wait": lambda seconds: f"Retry-After: {seconds}\r\n",
+    "429-ms": lambda seconds: f"retry-after-ms: {seconds * 1000}\r\n",
+    "429-date": lambda _: f"Retry-After: {format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)}\r\n",
+    "429-bare": lambda _: "",
 }
 
 MOVES = ("left", "down", "right", "up")
@@ -63,6 +120,10 @@ class OpenAIServer:
         faults: ``{fault: probability}``, names as in ``FAULTS``; the probabilities add up to at most 1.
         fault_attempts: how often the same body can be hit before it always gets an answer; ``None`` for always.
         api_key: when given, other keys get a 401.
+        requests_per_minute: refuse what goes beyond with a 429, as a bucket of tokens does that fills up at this rate;
+            ``Retry-After`` says when the next one falls in.
+        burst: tokens that the bucket holds.
+        most_in_flight: refuse what goes beyond with a 429 that names no time.
         seed: of the faults.
     """
 
@@ -76,11 +137,15 @@ class OpenAIServer:
         api_key: str | None = None,
         retry_after: float = 0.05,
         slow: float = 2.0,
+        requests_per_minute: float | None = None,
+        burst: int = 1,
+        most_in_flight: int | None = None,
         seed: int = 0,
         port: int = 0,
     ) -> None:
         self.latency, self.respond, self.faults = latency, respond, dict(faults or {})
         self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
+        self.requests_per_minute, self.burst, self.most_in_flight = requests_per_minute, burst, most_in_flight
         self.seed, self.port = seed, port
         unknown = [name for name in self.faults if name not in FAULTS]
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
@@ -88,11 +153,15 @@ class OpenAIServer:
         self.requests: list[dict[str, Any]] = []
         """The bodies of all chat requests when :attr:`keep_requests` is set."""
         self.keep_requests = False
+        self.model: str | None = None
+        self.fingerprint: str | None = None
+        """The names that answers bear, where they aren't the requested one and none."""
         self.headers: dict[str, str] = {}
         """The headers of the latest request."""
         self.served: Counter[str] = Counter()
         """Answers by kind: ``"ok"`` or the fault's name."""
         self.in_flight = self.peak = 0
+        self._tokens, self._filled_at = float(burst), time.monotonic()
         self._seen: Counter[bytes] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -157,6 +226,19 @@ class OpenAIServer:
                 return name
         return None
 
+    def refusal(self) -> str | None:
+        """The headers of the refusal that a limit makes of a request; ``None`` takes a token for it."""
+        if self.most_in_flight is not None and self.in_flight >= self.most_in_flight:
+            return ""
+        if self.requests_per_minute is not None:
+            now, rate = time.monotonic(), self.requests_per_minute / 60
+            self._tokens = min(self.burst, self._tokens + (now - self._filled_at) * rate)
+            self._filled_at = now
+            if self._tokens < 1:
+                return f"Retry-After: {(1 - self._tokens) / rate:.4f}\r\n"
+            self._tokens -= 1
+        return None
+
     def complete(self, request: Mapping[str, Any], fault: str | None) -> dict[str, Any]:
         """The body of a status 200 answer to a well-formed request."""
         text, finish_reason = self.respond(request), "stop"
@@ -171,24 +253,38 @@ class OpenAIServer:
             text, finish_reason = " ".join(words[:limit]), "length"
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if fault == "cut":
-            message["content"], finish_reason = text[: max(len(text) // 2, 1)], "length"
-        elif fault == "null-content":
+            message["content"] = text[: max(len(text) // 2, 1)]
+        elif fault == "huge":
+            message["content"] = "left " * 2_000_000
+        elif fault == "echo":
+            message["content"] = json.dumps(credentials(self.headers)) + text
+        elif fault in ("null-content", "content-filter", "tool-call"):
             message["content"] = None
         elif fault == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
-        elif fault == "content-filter":
-            message["content"], finish_reason = None, "content_filter"
         prompt_tokens = sum(len(m["content"].split()) for m in request.get("messages", ()))
         usage = {"prompt_tokens": prompt_tokens, "completion_tokens": len(words)}
-        choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
+        choice = {"index": 0, "message": message, "logprobs": None}
+        if fault != "no-finish":
+            choice["finish_reason"] = FINISHES.get(fault or "", finish_reason)
         return {
             "id": "chatcmpl-local",
             "object": "chat.completion",
             "created": int(time.time()),
-            "model": request.get("model", "local"),
+            "model": self.model or request.get("model", "local"),
+            "system_fingerprint": self.fingerprint,
             "choices": [] if fault == "no-choices" else [choice],
             "usage": usage | {"total_tokens": sum(usage.values())},
         }
+
+
+def credentials(headers: Mapping[str, str]) -> list[str]:
+    """What a chatty server knows of whoever asks, in the forms in which it may say so."""
+    given = [*headers.get("authorization", "").split(" "), *(v for k, v in headers.items() if k.startswith("x-"))]
+    with contextlib.suppress(ValueError, IndexError):
+        given.append(base64.b64decode(given[1], validate=True).decode())
+    parts = [part for text in given for part in (text, *text.split(":"))]
+    return [form for part in parts for form in (part, quote(part, safe=""), base64.b64encode(part.encode()).decode())]
 
 
 class _Connection(asyncio.Protocol):
@@ -256,6 +352,11 @@ class _Connection(asyncio.Protocol):
         if fault == "hang":
             server.served["hang"] += 1
             return
+        limited = server.refusal()
+        if limited is not None:
+            server.served["limited"] += 1
+            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited)
+            return
         server.in_flight += 1
         server.peak = max(server.peak, server.in_flight)
         delay = server.latency + (server.slow if fault == "slow" else 0)
@@ -268,25 +369,42 @@ class _Connection(asyncio.Protocol):
             self.refuse_key(headers)
             return
         server.served[fault or "ok"] += 1
-        if fault == "429":
+        if fault in RATE_LIMITS:
             error = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
-            self.send(429, error, f"Retry-After: {server.retry_after}\r\n")
+            self.send(503 if fault == "503-wait" else 429, error, RATE_LIMITS[fault](server.retry_after))
+        elif fault == "no-quota":
+            self.send(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
         elif fault == "old-limit" and "max_tokens" in request:
             message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
             self.send(400, {"error": {"message": message, "type": "invalid_request_error", "param": "max_tokens"}})
         elif fault in ("400", "500"):
             self.send(int(fault), {"error": {"message": f"injected {fault}", "type": "injected"}})
         elif fault == "503":
-            self.send(503, b"<html><body>503 Service Unavailable</body></html>", content_type="text/html")
-        elif fault == "malformed":
-            self.send(200, b'{"id": "chatcmpl-local", "choices": [{"mess')
-        elif fault == "wrong-shape":
-            self.send(200, {"choices": [{"text": "left"}], "usage": "none"})
-        elif fault == "drop":
+            self.send(503, PAGE, content_type="text/html")
+        elif fault == "redirect":
+            self.send(308, b"", "Location: http://elsewhere.example/v1\r\n")
+        elif fault == "echo-error":
+            self.send(400, {"error": {"message": f"I know you: {credentials(headers)}"}})
+        elif fault in ODD_BODIES:
+            self.send(200, ODD_BODIES[fault], content_type="text/html" if fault == "html" else "application/json")
+        elif fault in ("drop", "reset", "trickle"):
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{")
-            self.transport.close()
+            if fault == "trickle":
+                self.trickle()
+            elif fault == "drop":
+                self.transport.close()
+            else:
+                linger = struct.pack("ii", 1, 0)  # close() then sends RST
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.transport.abort()
         else:
-            self.send(200, server.complete(request, fault))
+            content_type = "text/html" if fault == "wrong-type" else "application/json"
+            self.send(200, server.complete(request, fault), content_type=content_type)
+
+    def trickle(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(b" ")
+            asyncio.get_running_loop().call_later(self.server.slow, self.trickle)
 
     def send(
         self, status: int, body: dict[str, Any] | bytes, extra: str = "", content_type: str = "application/json"
@@ -307,19 +425,13 @@ def main() -> None:
     parser.add_argument("--retry-after", type=float, default=0.05)
     parser.add_argument("--slow", type=float, default=2.0)
     parser.add_argument("--api-key", help="other keys get a 401")
+    parser.add_argument("--requests-per-minute", type=float, help="what goes beyond gets a 429")
+    parser.add_argument("--burst", type=int, default=1, help="requests that may come at once under that limit")
+    parser.add_argument("--most-in-flight", type=int, help="what goes beyond gets a 429 that names no time")
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    faults = {name: float(p) for name, _, p in (fault.partition("=") for fault in args.fault)}
-    server = OpenAIServer(
-        latency=args.latency,
-        faults=faults,
-        fault_attempts=args.fault_attempts,
-        api_key=args.api_key,
-        retry_after=args.retry_after,
-        slow=args.slow,
-        seed=args.seed,
-        port=args.port,
-    )
+    options = vars(parser.parse_args())
+    options["faults"] = {name: float(p) for name, _, p in (fault.partition("=") for fault in options.pop("fault"))}
+    server = OpenAIServer(**options)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever(lambda url: print(url, flush=True))
 

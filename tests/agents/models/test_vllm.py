@@ -34,6 +34,7 @@ def vllm(monkeypatch):
     module.__version__ = "0.0-stand-in"
     module.calls = []
     module.chat_template = "a template"
+    module.finish_reasons = ["stop", "length"]
 
     class SamplingParams:
         def __init__(self, **settings):
@@ -57,7 +58,7 @@ def vllm(monkeypatch):
                 text=f"answer {number}</action>",
                 token_ids=token_ids,
                 logprobs=logprobs,
-                finish_reason="length" if number else "stop",
+                finish_reason=module.finish_reasons[number],
             )
             return SimpleNamespace(outputs=[completion], prompt_token_ids=prompt["prompt_token_ids"])
 
@@ -67,7 +68,7 @@ def vllm(monkeypatch):
 
 
 def test_arguments_and_completions(vllm):
-    model = VLLMModel("some/model", tensor_parallel_size=2)
+    model = VLLMModel("some/model", engine={"tensor_parallel_size": 2})
     assert vllm.engine == {"model": "some/model", "logprobs_mode": "processed_logprobs", "tensor_parallel_size": 2}
     decoding = Decoding(temperature=1.25, top_p=0.9, max_tokens=7)
     first, second = model.generate([PROMPT, PROMPT], decoding, [(1,), (2,)])
@@ -97,6 +98,13 @@ def test_arguments_and_completions(vllm):
     assert first.prompt_ids == tuple(prompts[0]["prompt_token_ids"])
     assert first.usage == (8, 2, False)
     assert model.generate([], decoding, []) == []
+
+
+def test_an_aborted_response_is_an_error(vllm):
+    vllm.finish_reasons = ["abort", None]
+    for completion in VLLMModel("some/model").generate([PROMPT, PROMPT], Decoding(), [(1,), (2,)]):
+        assert (completion.text, completion.finish_reason) == ("", "error")
+        assert "vLLM ended the response with finish_reason " in completion.error
 
 
 def test_a_model_without_a_chat_template_gets_plain_text(vllm):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -233,11 +234,20 @@ def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
     assert counted("r") == counted("fresh")
 
 
-def test_a_dead_provider_stops_the_run_early(textbench):
-    done = textbench("run", *agent("Dead"), *LAKE, "--episodes", 200, "--max-concurrency", 4, "--out", "r")
+def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
+    agents = (*agent("Dead"), "--agent", "random", "--agent", "greedy")
+    options = ("--scenario", "snake-duel", "--episodes", 60, "--max-concurrency", 4, "--out", "r")
+    done = textbench("run", *agents, *LAKE, *options)
     assert done.code == 1
-    assert "the first 20 episodes of Dead all failed: connection refused" in done.err
-    assert "textbench resume r" in done.err
+    assert done.err.count("the first 20 episodes of Dead all failed: connection refused") == 1
+    assert done.err.rstrip().endswith("textbench resume r")
+    played = Counter(tuple(r["agents"].values()) for r in RunFolder.open(Path("r")).records() if r["error"] is None)
+    assert {team: count for team, count in played.items() if count} == {
+        ("random",): 60,
+        ("greedy",): 60,
+        ("random", "greedy"): 60,
+        ("greedy", "random"): 60,
+    }
 
 
 def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_only(textbench):

@@ -1,7 +1,9 @@
 """Agents behind a real local server: faults, keys, money, interruption."""
 
+import base64
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.folder import RunFolder
-from tests.agents.openai_server import OpenAIServer
+from tests.agents.openai_server import OpenAIServer, random_move
 from tests.benchmark.helpers import counted
 
 KEY = "sk-planted-0123456789abcdef"
@@ -43,6 +45,70 @@ def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):
         assert secret not in everything_written(workplace)
     settings = RunFolder.open(Path("r")).manifest["settings"]
     assert settings["base_url"] == server.base_url
+
+
+@pytest.mark.parametrize("fault", ["echo", "echo-error"])
+def test_credentials_that_a_server_repeats_get_into_no_file(textbench, workplace, monkeypatch, fault):
+    """Into no episode, cache, entry, export and page, in no form; a server decodes what it was sent and encodes it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for user in ("", f"planted-user-1:{PASSWORD}@"):
+        with OpenAIServer(faults={fault: 1.0}) as server:
+            url = server.base_url.replace("://", f"://{user}")
+            options = ("--base-url", url, "--temperature", 0, "--cache", "cache.db", "--out", "r", "--json")
+            done = textbench("run", "--agent", "openai:m", *LAKE, *options, "--episodes", 2)
+        printed = done.out + done.err
+        for command in (("leaderboard", "r", "--html", "p.html"), ("replay", "r", "--plain"), ("leaderboard", "r")):
+            printed += "".join(textbench(*command)[1:])
+        assert done.code == (0 if fault == "echo" else 1), printed
+        text = printed + everything_written(workplace)
+        assert text.count("[redacted]") > 2
+        for secret in (KEY, PASSWORD, "planted-user-1", f"planted-user-1:{PASSWORD}"):
+            assert secret not in text
+            assert base64.b64encode(secret.encode()).decode().rstrip("=")[:-1] not in text
+        shutil.rmtree("r")
+        for file in workplace.glob("cache.db*"):
+            file.unlink()
+
+
+def test_secrets_in_an_old_run_are_not_shown(textbench, monkeypatch):
+    """A run of an earlier version, or somebody else's, may hold what is a secret here."""
+    assert textbench("run", "--agent", f"{KEY}=random", *LAKE, "--episodes", 2, "--out", "r").code == 0
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for command in (("leaderboard", "r", "--json"), ("replay", "r", "--plain"), ("leaderboard", "r", "--markdown")):
+        done = textbench(*command)
+        assert (done.code, KEY in done.out + done.err, "[redacted]" in done.out) == (0, False, True)
+
+
+@pytest.mark.parametrize("limit", [{"requests_per_minute": 6000}, {"most_in_flight": 4, "latency": 0.005}])
+def test_under_a_rate_limit_every_episode_ends_scored(textbench, limit):
+    with OpenAIServer(**limit) as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 32)
+        done = textbench(*command, "--out", "r", "--json")
+        assert server.served["limited"] > 10
+    assert done.code == 0, done.err
+    (row,) = json.loads(done.out)["scores"]
+    assert (row["episodes"], row["unscored"]) == (32, 0)
+
+
+def test_a_mix_of_models_behind_one_name_is_said(textbench):
+    def respond(request):
+        text = random_move(request)
+        server.fingerprint = "fp_1" if "left" in text else "fp_2"
+        return text
+
+    with OpenAIServer(respond=respond) as server:
+        server.model = "m-2026-01-31"
+        command = ("run", "--agent", "openai:m", "--agent", "random", "--base-url", server.base_url, *LAKE)
+        done = textbench(*command, "--episodes", 8, "--out", "r", "--json")
+    rows = {row["agent"]: row["served_by"] for row in json.loads(done.out)["scores"]}
+    assert rows["random"] == {}
+    assert set(rows["openai:m"]) == {"m-2026-01-31 fp_1", "m-2026-01-31 fp_2"}
+    said = " ".join(textbench("leaderboard", "r").out.split())
+    assert f"openai:m: answered by 2 models: m-2026-01-31 fp_2 in {rows['openai:m']['m-2026-01-31 fp_2']} epi" in said
+    records = list(RunFolder.open(Path("r")).records())
+    by_agent = {next(iter(record["agents"].values())): record["measured"] for record in records}
+    assert "served_by" not in by_agent["random"]
+    assert by_agent["openai:m"]["served_by"].keys() == {"player_0"}
 
 
 def test_a_models_card_says_how_it_was_asked(textbench):

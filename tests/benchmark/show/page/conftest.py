@@ -265,6 +265,7 @@ class DocumentMaker:
                     "planned": len(played),
                     "unscored": 0,
                     "errors": {},
+                    "served_by": {},
                     "rank": None,
                     "mean_return": mean,
                     "normalized": normalized,

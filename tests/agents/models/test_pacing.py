@@ -1,0 +1,160 @@
+"""How fast requests follow each other: against a real local server with limits, and the waits that servers name."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from agents import Decoding
+from agents.models import pacing
+from agents.models.openai import OpenAIModel
+from agents.models.pacing import Pacer, TooManyRequestsError, named_wait
+from agents.turn import Message
+from tests.agents.openai_server import RATE_LIMITS, OpenAIServer
+
+
+def complete_many(server, number, **options):
+    """As many different prompts at once."""
+
+    async def ask():
+        model = OpenAIModel("local", base_url=server.base_url, **options)
+        prompts = [(Message("user", f"prompt {n}"),) for n in range(number)]
+        try:
+            return await asyncio.gather(*(model.generate_async(prompt, Decoding(), ()) for prompt in prompts))
+        finally:
+            await model.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
+
+
+def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
+    with OpenAIServer(requests_per_minute=3000, burst=4) as server:
+        started = time.perf_counter()
+        completions = complete_many(server, 100, max_retries=0)
+        seconds = time.perf_counter() - started
+    assert [completion.error for completion in completions if completion.error] == []
+    ideal = (100 - 4) / 50
+    assert ideal * 0.99 < seconds < ideal * 1.5
+    assert server.served["limited"] < 200  # the first wave, and one for every two or three that are taken
+
+
+def test_a_server_gets_as_many_at_once_as_it_takes(quick):
+    with OpenAIServer(most_in_flight=8, latency=0.02) as server:
+        started = time.perf_counter()
+        completions = complete_many(server, 200, max_retries=0)
+        seconds = time.perf_counter() - started
+    assert [completion.error for completion in completions if completion.error] == []
+    assert seconds < 5 * 200 / 8 * 0.02
+    assert server.served["limited"] < 300
+    assert server.peak == 8
+
+
+@pytest.mark.parametrize("fault", [*RATE_LIMITS])
+def test_waiting_for_a_rate_limit_is_not_a_try(fault, quick):
+    with OpenAIServer(faults={fault: 1.0}, fault_attempts=1 if fault == "429-date" else 3, retry_after=0.1) as server:
+        started = time.perf_counter()
+        (completion,) = complete_many(server, 1, max_retries=0)
+        seconds = time.perf_counter() - started
+    assert completion.error is None
+    assert seconds >= {"429-bare": 0.05, "429-date": 0.9}.get(fault, 0.3)
+
+
+def test_a_server_that_names_too_short_a_time_is_not_hammered():
+    with OpenAIServer(faults={"429": 1.0}, retry_after=0) as server:
+        complete_many(server, 3, max_retries=0, patience=0.4)
+        assert server.served["429"] < 40
+
+
+def test_a_server_that_counts_by_the_minute_is_not_asked_once_a_minute():
+    async def play():
+        pacer, taken = Pacer(10), 0
+        until = time.monotonic() + 0.6
+
+        async def request():
+            nonlocal taken
+            taken += 1
+            if taken > 3 and time.monotonic() < until:
+                raise TooManyRequestsError("the minute is full", until - time.monotonic())
+
+        await asyncio.gather(*(pacer.send(request) for _ in range(5)))
+        return pacer.gap
+
+    assert asyncio.run(play()) <= pacing.LONGEST_FIRST_GAP
+
+
+def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
+    with OpenAIServer(faults={"429": 1.0}, retry_after=0.05) as server:
+        started = time.perf_counter()
+        completions = complete_many(server, 5, max_retries=3, patience=0.3)
+        assert time.perf_counter() - started < 1.5
+        server.retry_after = 3600
+        (late,) = complete_many(server, 1, patience=300)
+    assert {completion.error for completion in (*completions, late)} == {
+        f"status 429 from {server.base_url}: Rate limit reached (no request was taken within {patience} s)"
+        for patience in ("0.3", "300")
+    }
+
+
+def test_nothing_is_slowed_down_without_a_refusal():
+    async def play():
+        pacer = Pacer(1)
+
+        async def request():
+            await asyncio.sleep(0.05)
+            return pacer.in_flight
+
+        return max(await asyncio.gather(*(pacer.send(request) for _ in range(500))))
+
+    assert asyncio.run(play()) == 500
+
+
+def test_cancelled_requests_leave_their_room_to_others():
+    async def play():
+        pacer, calls = Pacer(10), 0
+
+        async def request():
+            nonlocal calls
+            calls += 1
+            refused = calls <= 4
+            await asyncio.sleep(0.01)
+            if refused:
+                raise TooManyRequestsError("too many", 0.05)
+
+        tasks = [asyncio.create_task(pacer.send(request)) for _ in range(12)]
+        await asyncio.sleep(0.02)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.sleep(0.035)
+        tasks[1].cancel()
+        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
+        assert sum(isinstance(outcome, asyncio.CancelledError) for outcome in done) >= 3
+        assert all(outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in done)
+        return pacer.in_flight
+
+    assert asyncio.run(play()) == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after-ms": "inf", "retry-after": "2"}, 2),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)}, 3600),
+    ],
+)
+def test_the_wait_that_a_server_names(headers, seconds):
+    assert named_wait(headers) == (None if seconds is None else pytest.approx(seconds, abs=30 if seconds > 60 else 0))
