@@ -1,4 +1,4 @@
-"""Look inside a policy: what it wants to do at every step of an episode, against what the solver says it should.
+"""Look inside a policy: what it wants to do at every step of an episode, and what each action is worth.
 
 Two distributions over actions:
 
@@ -8,7 +8,7 @@ Two distributions over actions:
 * what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up
   to its ``<action>`` tag. Exact. It shows whether the choice is made by the reasoning or after it.
 
-Values are exact for Frozen Lake (finite-horizon value iteration) and a search's estimates for Snake.
+The values are those of the game's registered search player (:mod:`agents.baselines.search`): exact, or its estimates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+import textgames
+from agents.baselines.search import SearchPlayer, search_player_of
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
-from agents.turn import Policy, Prompt, TurnRequest
+from agents.policy import as_requests
+from agents.turn import Policy, Prompt, Turn, TurnRequest
 from textgames.action_text import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
 from textgames.tsmg import TSMG
 
@@ -42,7 +45,7 @@ class InspectedStep:
         source: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses).
         after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` where the policy
             has no local model or the response no action tag.
-        values: ``{action: the solver's value}`` of every action: expected return of it and good play after it.
+        values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
     """
 
     step: Step
@@ -82,7 +85,7 @@ class Inspection:
     Attributes:
         episode: what was played.
         steps: of the first player.
-        value_source: ``"exact"``, or ``"search"``.
+        value_source: ``"exact"``, or ``"search"`` for estimates.
     """
 
     episode: Episode
@@ -95,45 +98,61 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
 
     Args:
         policy: who plays.
-        scenario: a scenario, its name or an environment id, of Frozen Lake or Snake.
+        scenario: a scenario, its name or an environment id; of a game that has a search player.
         seed: of the episode.
         samples: responses per step where the distribution has to be sampled.
 
     Raises:
-        ValueError: a game without a solver, an unknown scenario, or no samples.
+        ValueError: a game without a search player, an unknown scenario, or no samples.
         RuntimeError: the episode couldn't be played to its end.
     """
     if samples < 1:
         raise ValueError(f"samples is a whole number of at least 1, got {samples!r}")
     task = EpisodeTask.of(scenario, seed)
-    game = _game_of(task)
+    game = textgames.parallel_env(task.env_id, **task.kwargs).game
     solver = _solver_of(game)
-    (episode,) = rollout(policy, [task])
+    listener = _Listener(policy, game.players[0])
+    policies = {player: listener if player == listener.player else policy for player in game.players}
+    (episode,) = rollout(policies, [task])
     if episode.error is not None:
         raise RuntimeError(f"the episode with seed {seed} could not be played: {episode.error}")
-    player, horizon = game.players[0], task.kwargs.get("max_steps")
-    steps = episode.steps_of(player)
+    steps = episode.steps_of(listener.player)
     requests = [
-        TurnRequest(
-            step.observation,
-            game.instructions(player),
-            game.actions,
-            player=player,
-            steps_left=None if horizon is None else int(horizon) - step.index,
-            game=game,
-            seed=(_AGAIN, seed, step.index),
-        )
-        for step in steps
-    ]
-    values = [
-        solver(request.observation, request.steps_left, np.random.default_rng(request.seed)) for request in requests
+        replace(request, seed=(_AGAIN, seed, step.index))
+        for request, step in zip(listener.requests, steps, strict=True)
     ]
     wanted, source = _wanted(policy, steps, requests, samples)
-    after = [_after_reasoning(policy, step, game.actions) for step in steps]
     inspected = [
-        InspectedStep(*parts[:2], source, *parts[2:]) for parts in zip(steps, wanted, after, values, strict=True)
+        InspectedStep(
+            step, probabilities, source, _after_reasoning(policy, step, request.legal_actions), solver.values(request)
+        )
+        for step, request, probabilities in zip(steps, requests, wanted, strict=True)
     ]
-    return Inspection(episode, tuple(inspected), "exact" if _is_lake(game) else "search")
+    return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
+
+
+def _solver_of(game: TSMG[Any]) -> SearchPlayer:
+    solver = search_player_of(game)
+    if not isinstance(solver, SearchPlayer):
+        raise ValueError(
+            f"{type(solver).__name__} plays {type(game).__name__} but tells no action values: make it a subclass of "
+            "agents.baselines.search.SearchPlayer with values(request)"
+        )
+    return solver
+
+
+class _Listener:
+    """A policy in one seat that remembers what it was asked there."""
+
+    def __init__(self, policy: Policy, player: str) -> None:
+        self.name, self.player = policy.name, player
+        self.history_turns = getattr(policy, "history_turns", 0)
+        self.requests: list[TurnRequest] = []
+        self._policy = policy
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        self.requests += as_requests(requests)
+        return self._policy.act(requests)
 
 
 # ---------------------------------------------------------------- the policy
@@ -233,61 +252,3 @@ def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int
         read = [parse_action(turn.response, names) for turn in turns[row * samples : (row + 1) * samples]]
         shares.append({action: read.count(action) / samples for action in request.legal_actions})
     return shares
-
-
-# ---------------------------------------------------------------- the solver
-
-
-def _game_of(task: EpisodeTask) -> TSMG[Any]:
-    import textgames
-
-    env = textgames.parallel_env(task.env_id.rpartition(":")[2], **task.kwargs)
-    game: TSMG[Any] = env.unwrapped.game
-    return game
-
-
-def _is_lake(game: TSMG[Any]) -> bool:
-    from textgames.frozen_lake import FrozenLake
-
-    return isinstance(game, FrozenLake)
-
-
-def _solver_of(game: TSMG[Any]) -> Any:
-    """``(observation, steps left, rng) -> {action: value}``.
-
-    Raises:
-        ValueError: there is no solver for this game.
-    """
-    from textgames.snake import Snake
-
-    if _is_lake(game):
-        return _lake_solver(game)
-    if isinstance(game, Snake):
-        return _snake_solver(game)
-    raise ValueError(f"there are solvers for Frozen Lake and Snake, not for {type(game).__name__}")
-
-
-def _lake_solver(game: Any) -> Any:
-    from textgames.frozen_lake.solver import FrozenLakeSolver
-    from textgames.frozen_lake.text import read_observation
-
-    solver = FrozenLakeSolver(game)
-
-    def values(observation: str, steps_left: int | None, rng: np.random.Generator) -> dict[str, float]:
-        return solver.action_values(read_observation(observation), 100 if steps_left is None else steps_left)
-
-    return values
-
-
-def _snake_solver(game: Any) -> Any:
-    from textgames.snake.reading import read_observation
-    from textgames.snake.solver import SnakeSearch
-
-    search = SnakeSearch(game)
-
-    def values(observation: str, steps_left: int | None, rng: np.random.Generator) -> dict[str, float]:
-        # what is read back has its reader as snake 0
-        state = read_observation(observation, game)
-        return search.action_values(state, game.players[0], steps_left, rng)
-
-    return values

@@ -43,7 +43,7 @@ class Baseline(NamedTuple):
 BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
-    "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact on Frozen Lake, look-ahead on Snake"),
+    "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
 }
 

@@ -102,7 +102,9 @@ class Turn:
 class Policy(Protocol):
     """A player: chooses for a whole batch of requests at once.
 
-    A request may also be a bare observation string, so that a policy can be tried by hand.
+    A request may also be a bare observation string, so that a policy can be tried by hand. A policy that can't play
+    every game may have a method ``check_game(game)`` that raises ``ValueError`` with the reason; commands call it
+    before the first episode.
     """
 
     name: str

@@ -4,10 +4,13 @@ import re
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.frozen_lake.game import FrozenLake
-from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table, outcomes
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.frozen_lake.text import GRID_KEY, read_observation
 
@@ -15,10 +18,14 @@ UNLIMITED_STEPS_PER_CELL = 8
 """Where there is no step limit the planner looks this many steps per cell ahead: far beyond what a crossing takes."""
 
 
-class FrozenLakePlayer:
-    """The :class:`~agents.baselines.search.SearchPlayer` of Frozen Lake."""
+class FrozenLakePlayer(SearchPlayer):
+    """Frozen Lake's search: exact finite-horizon value iteration."""
+
+    exact = True
+    method = "value iteration"
 
     def __init__(self, game: FrozenLake) -> None:
+        self._game = game
         self._solver = FrozenLakeSolver(game)
 
     @staticmethod
@@ -41,16 +48,42 @@ class FrozenLakePlayer:
             return Choice(ACTIONS[best], "There is no way to the goal from here.")
         return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
 
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """The largest expected return of every action in the steps that are left."""
+        return self._solver.action_values(*_read_with_steps(request))
+
     def plan(self, request: TurnRequest) -> Choice:
-        """An action of the largest expected return in the steps that are left, by exact value iteration."""
-        state = _read(request.observation)
-        steps = request.steps_left
-        steps = UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps is None else steps
+        """An action of the largest value; among those, the one that dawdles least."""
+        state, steps = _read_with_steps(request)
         action = self._solver.best_action(state, steps)
         chance = self._solver.optimal_value(state, steps)
         return Choice(
             action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}."
         )
+
+    def uniform_value(self, request: TurnRequest) -> float:
+        """``V_h(s) = 1/4 sum_a sum_s' P(s'|s,a) (r + V_{h-1}(s'))`` from the map's own transition kernel."""
+        (lake, position), steps = _read_with_steps(request)
+        cells = len(lake.tiles)
+        kernel, reward = np.zeros((cells, cells)), np.zeros(cells)
+        for cell in range(cells):
+            for action in range(len(ACTIONS)):
+                for chance, target, pay, _ in outcomes(
+                    lake, cell, action, self._game.is_slippery, self._game.success_rate
+                ):
+                    kernel[cell, target] += chance / len(ACTIONS)
+                    reward[cell] += chance * pay / len(ACTIONS)
+        values = np.zeros(cells)
+        for _ in range(steps):
+            values = reward + kernel @ values
+        return float(values[position])
+
+
+def _read_with_steps(request: TurnRequest) -> tuple[FrozenLakeState, int]:
+    """The state, and how many steps to look ahead."""
+    state = _read(request.observation)
+    steps = request.steps_left
+    return state, UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps is None else steps
 
 
 def _read(observation: str) -> FrozenLakeState:

@@ -5,12 +5,15 @@ A game takes part with one line::
     register_search_player(MyGame, MySearch)
 
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
-imported before it plays.
+imported before it plays. What the search knows of the game serves others too: :mod:`agents.inspection` measures players
+against its action values, and where these are exact they are the scale of the game's normalised scores.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
@@ -18,16 +21,45 @@ from agents.turn import TurnRequest
 from textgames.tsmg import TSMG
 
 
-class SearchPlayer(Protocol):
-    """Computes moves in one game with its settings. It sees what any player sees: the request's text."""
+class SearchPlayer(ABC):
+    """Computes moves in one game with its settings. It sees what any player sees: the request's text.
 
-    def greedy(self, request: TurnRequest) -> Choice:
-        """The move that looks best without looking far ahead."""
-        ...
+    Attributes:
+        exact: whether :meth:`values` are the true ones, those of optimal play, and not estimates.
+        method: how they are computed, in a few words, for tables of results.
+    """
+
+    exact: ClassVar[bool] = False
+    method: ClassVar[str] = "search"
+
+    @abstractmethod
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """``{action: value}`` of every legal action, in their order.
+
+        A value is the expected return, undiscounted, of the steps that are left: of this action now and the best play
+        after it that the search knows.
+        """
 
     def plan(self, request: TurnRequest) -> Choice:
-        """The best move that search finds."""
-        ...
+        """The best move that the search finds: an action of the largest value, the first of equals."""
+        action, value = _best(self.values(request))
+        return Choice(action, f"Playing ahead, {action} gains {value:+.2f} on average in the rounds to come.")
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        """The move that looks best without looking far ahead: by default, that of the next reward alone."""
+        action, value = _best(self.values(replace(request, steps_left=1)))
+        return Choice(action, f"Looking no further than this step, {action} gains {value:+.2f} on average.")
+
+    def uniform_value(self, request: TurnRequest) -> float | None:
+        """The exact expected return of a player that picks every action with equal chances.
+
+        ``None`` where it isn't computed; the scale of normalised scores then takes what the ``random`` player gets.
+        """
+        return None
+
+
+def _best(values: dict[str, float]) -> tuple[str, float]:
+    return max(values.items(), key=lambda item: item[1])
 
 
 Factory = Callable[[Any], SearchPlayer]
@@ -74,9 +106,9 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
             return _load(factory)(game)
     name = type(game).__name__
     raise ValueError(
-        f"greedy and planner can't play {name}: they need a player that reads {name}'s observations and searches it. "
-        f"Add one with agents.baselines.search.register_search_player({name}, YourSearch), where YourSearch(game) has "
-        "greedy(request) and plan(request); random, human and language models play any game as it is"
+        f"greedy and planner can't play {name}: they (and inspect) need a player that reads {name}'s observations and "
+        f"searches it. Add one with agents.baselines.search.register_search_player({name}, YourSearch), where "
+        "YourSearch is a SearchPlayer; random, human and language models play any game as it is"
     )
 
 
@@ -102,6 +134,10 @@ class _SearchPolicy(ScriptedPlayer):
 
     def __init__(self) -> None:
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
+
+    def check_game(self, game: TSMG[Any]) -> None:
+        """See :class:`agents.turn.Policy`."""
+        search_player_of(game)
 
     def _player(self, request: TurnRequest) -> SearchPlayer:
         game = request.game

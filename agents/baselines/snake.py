@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.grid_text import board_size
 from textgames.snake.game import Snake
@@ -16,8 +17,8 @@ _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)
 _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")
 
 
-class SnakePlayer:
-    """The :class:`~agents.baselines.search.SearchPlayer` of Snake.
+class SnakePlayer(SearchPlayer):
+    """Snake's search: estimates by playing plans ahead.
 
     An observation read back has its reader as the first snake, so the moves are computed for the first player.
     """
@@ -52,13 +53,11 @@ class SnakePlayer:
         action = greedy_action(read_observation(request.observation, self._game), self._me, self._game)
         return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
 
-    def plan(self, request: TurnRequest) -> Choice:
-        """The action of the largest estimated return; the search's random numbers come from the request's seed."""
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """The estimated return of every action; the search's random numbers come from the request's seed."""
         state = read_observation(request.observation, self._game)
         rng = np.random.default_rng(request.seed)
-        values = self._search.action_values(state, self._me, request.steps_left, rng)
-        action = max(values, key=lambda name: values[name])
-        return Choice(action, f"Playing ahead, {action} gains {values[action]:+.2f} on average in the rounds to come.")
+        return self._search.action_values(state, self._me, request.steps_left, rng)
 
 
 def _food(text: str, grid: str, coordinates: bool) -> dict[str, Any]:

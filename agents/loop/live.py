@@ -1,6 +1,5 @@
 """One episode while it is being played: what each player is asked next, and what becomes of the answers."""
 
-import importlib
 from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -28,27 +27,27 @@ class EnvironmentPool:
     """
 
     def __init__(self) -> None:
-        self._idle: dict[tuple[str, str], list[TextParallelEnv]] = {}
+        self._made: list[tuple[str, Mapping[str, Any], list[TextParallelEnv]]] = []
 
-    @staticmethod
-    def _key(task: EpisodeTask) -> tuple[str, str]:
-        return task.env_id, repr(sorted(task.kwargs.items()))
+    def _idle(self, task: EpisodeTask) -> "list[TextParallelEnv]":
+        """The environments that nobody plays in; settings are compared, as they may hold lists, which aren't keys."""
+        for env_id, kwargs, idle in self._made:
+            if env_id == task.env_id and kwargs == task.kwargs:
+                return idle
+        self._made.append((task.env_id, task.kwargs, []))
+        return self._made[-1][2]
 
     def take(self, task: EpisodeTask) -> "TextParallelEnv":
         """An environment for ``task``, in any state; it is the caller's until it is given back."""
-        idle = self._idle.get(self._key(task))
-        if idle:
+        if idle := self._idle(task):
             return idle.pop()
         import textgames
 
-        module, separator, env_id = task.env_id.rpartition(":")
-        if separator:
-            importlib.import_module(module)  # "my_games:MyGame-v0", as with gymnasium.make
-        return textgames.parallel_env(env_id, **task.kwargs)
+        return textgames.parallel_env(task.env_id, **task.kwargs)
 
     def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
         """Keep ``env`` for a later task with the same settings."""
-        self._idle.setdefault(self._key(task), []).append(env)
+        self._idle(task).append(env)
 
 
 class LiveEpisode:

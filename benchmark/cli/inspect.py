@@ -35,15 +35,18 @@ def run(args: Namespace) -> int:
     import json
 
     from agents.inspection import inspect_episode
-    from benchmark.errors import BenchmarkError, UsageError, unknown_name
-    from textgames.scenarios import SCENARIOS
+    from benchmark.errors import BenchmarkError, UsageError
+    from benchmark.play.players import check_plays
+    from benchmark.runs.plan import find_scenarios
 
-    if args.scenario not in SCENARIOS:
-        raise unknown_name("scenario", args.scenario, SCENARIOS)
-    scenario = SCENARIOS[args.scenario]
+    if args.scenario in ("all", "paper"):
+        raise UsageError(f"inspect one scenario, {args.scenario!r} is several; see textbench list scenarios")
+    scenario = find_scenarios([args.scenario])[args.scenario]
     seed = scenario.seed(_count("--episode", args.episode)) if args.seed is None else _count("--seed", args.seed)
+    policy, samples = _policy(args), _count("--samples", args.samples)
+    check_plays(args.agent, policy, [scenario])
     try:
-        inspection = inspect_episode(_policy(args), args.scenario, seed, samples=_count("--samples", args.samples))
+        inspection = inspect_episode(policy, scenario, seed, samples=samples)
     except ValueError as error:
         raise UsageError(str(error)) from None
     except RuntimeError as error:
@@ -112,7 +115,7 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
 
     episode, steps = inspection.episode, inspection.steps
     console = stdout_console()
-    actions = list(steps[0].values)
+    actions = list(dict.fromkeys(action for one in steps for action in one.values))
     table = Table(title=f"{agent} on {episode.scenario}, seed {episode.seed}", title_justify="left")
     table.add_column("step", justify="right")
     table.add_column("its reasoning", overflow="fold")
@@ -152,6 +155,8 @@ def _reasoning(one: "InspectedStep") -> Any:
 def _cell(one: "InspectedStep", action: str) -> Any:
     from rich.text import Text
 
+    if action not in one.values:
+        return Text("not legal")
     best, played = action in one.best, action == one.step.action
     mark = f"{'>' if played else ''}{'*' if best else ''}"
     style = "green" if best and played else "red" if played else "bold" if best else ""

@@ -36,7 +36,8 @@ def run(args: Namespace) -> int:
 
     options = read_options(args)
     scenarios = find_scenarios(options.scenarios)
-    options = replace(options, agents=options.agents or tuple(default_agents()), scenarios=tuple(scenarios))
+    agents = options.agents or tuple(default_agents(scenarios.values()))
+    options = replace(options, agents=agents, scenarios=tuple(scenarios))
     players = Players([AgentSpec.parse(text) for text in options.agents], options)
     plan = Plan.of(tuple(players.specs), scenarios, options.episodes, options.seed_offset)
     if args.dry_run:

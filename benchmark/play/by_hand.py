@@ -10,7 +10,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.options import RunOptions
-from benchmark.play.players import load_policy
+from benchmark.play.players import check_plays, load_policy
 from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.show.terminal_tables import printable
@@ -30,12 +30,14 @@ def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
         The exit code.
 
     Raises:
-        UsageError: there is no such agent.
+        UsageError: there is no such agent, or it can't play this game.
         PersonLeft: standard input isn't a terminal and ends before the episode does.
     """
     me, *others = scenario.game().players
     options = RunOptions()
     policies = {me: load_policy("human", options), **{other: load_policy(against, options) for other in others}}
+    for player, policy in policies.items():
+        check_plays(against if player != me else "human", policy, [scenario])
     names = {me: "you", **dict.fromkeys(others, against)}
     telling = Telling(scenario, names)
     try:

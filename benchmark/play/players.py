@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.runs.provenance import data_digest
+from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG
 
 _NAMED = re.compile(r"^(?P<name>[\w.+@-]+)=(?P<spec>.+)$", re.DOTALL)
 
@@ -54,15 +56,20 @@ class Players:
         self._options = options
         self._kept: dict[str, Policy] = {}
 
-    def check(self) -> list[dict[str, Any]]:
+    def check(self, scenarios: Mapping[str, Scenario]) -> list[dict[str, Any]]:
         """Make every agent once, so that what is missing is said before the first episode, and describe them.
 
+        Args:
+            scenarios: what all of them are to play.
+
         Raises:
-            UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
+            UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play; in one
+                sentence.
         """
         cards = []
         for name in self.specs:
             policy = self.load(name)
+            check_plays(name, policy, scenarios.values())
             cards.append(card_of(self.specs[name], policy))
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
             if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
@@ -92,6 +99,20 @@ def load_policy(spec: str, options: RunOptions) -> Policy:
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
+
+
+def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:
+    """Refuse an agent that can't play one of these games, before it is asked to.
+
+    Raises:
+        UsageError: names the first of them, and says why.
+    """
+    check_game: Callable[[TSMG[Any]], None] = getattr(policy, "check_game", lambda game: None)
+    for scenario in scenarios:
+        try:
+            check_game(scenario.game())
+        except ValueError as error:
+            raise UsageError(f"agent {name!r} on {scenario.name}: {error}") from None
 
 
 def model_options(options: RunOptions) -> dict[str, Any]:
@@ -134,8 +155,15 @@ def _plain_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def default_agents() -> list[str]:
-    """Who plays when nobody is named: the scripted players and the embedded models."""
+def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
+    """Who plays when nobody is named: the scripted players that can play these games, and the embedded models."""
+    from agents.baselines.search import search_player_of
+
+    try:
+        for scenario in scenarios:
+            search_player_of(scenario.game())
+    except ValueError:
+        return ["random", *embedded_models()]
     return ["random", "greedy", "planner", *embedded_models()]
 
 

@@ -65,7 +65,7 @@ def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redacto
     Raises:
         UsageError, StorageError: whatever stands in the way, before the first episode.
     """
-    cards = players.check()
+    cards = players.check(plan.scenarios)
     prices = agent_prices(cards, options)
     return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
 
@@ -108,7 +108,7 @@ def resume_session(
         damaged = folder.set_damaged_lines_aside() if repair else 0
         if damaged:
             output.say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
-        cards = players.check()
+        cards = players.check(plan.scenarios)
         prices = agent_prices(cards, options, manifest.get("prices"))
         take_over(path, folder.manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
         return play_session(folder, Plan.from_manifest(folder.manifest), players, options, output, redactor)

@@ -1,17 +1,17 @@
 """The two ends of the normalised score's scale, episode by episode: what random play and optimal play get.
 
-* Frozen Lake: both exactly, on every episode's own map. Optimal is finite-horizon value iteration, random is the
-  expected return of the uniform policy by the same recursion.
-* Every other game for one player: the returns of the ``random`` and the ``planner`` agent on the same seeds. They are
-  taken from the results where these agents played, else played here, once: the values are kept in a cache folder
-  (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder), keyed by the rules' and players' source code.
+* Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`), optimal is the exact value of
+  the episode's first state, and random the exact value of the uniform policy, if the search player computes that.
+* In every other game for one player: the returns of the ``random`` and the ``planner`` agent on the same seeds. They
+  are taken from the results where these agents played, else played here, once: the values are kept in a cache folder
+  (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder), by the source code that they depend on.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,18 +19,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.baselines.search import SearchPlayer, search_player_of
+from agents.episode import EpisodeTask
 from agents.files import replacing
+from agents.load import load_agent
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.loop.rollout import rollout
 from benchmark.runs.plan import num_players, scenario_to_json
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG
 
-EXACT = "exact (value iteration)"
 EXACT_RANDOM = "exact (uniform policy)"
 SEARCH = "planner (search)"
 PLAYED_RANDOM = "random (played)"
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
+
+PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*.py"), ("agents", "loop/*.py"))
+"""The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
 
 
 class Scale(NamedTuple):
@@ -43,7 +51,7 @@ class Scale(NamedTuple):
 
 
 class References:
-    """Looks references up, in the results, in the cache, or by playing.
+    """Looks references up: computed, in the results, in the cache, or by playing.
 
     Args:
         results: where the reference agents may already have played; ``None`` to do without.
@@ -55,17 +63,24 @@ class References:
         self._tell = say or (lambda message: None)
         self._told: set[str] = set()
         self._known: dict[tuple[str, str], dict[int, float]] = {}
+        self._exact: dict[str, ExactValues | None] = {}
 
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
         """The references of these episodes, in the order of ``seeds``."""
         if num_players(scenario) > 1:
             return Scale(None, "", None, "")
-        if is_frozen_lake(scenario):
-            exact = np.array([exact_values(scenario, seed) for seed in seeds])
-            return Scale(exact[:, 0], EXACT_RANDOM, exact[:, 1], EXACT)
-        return Scale(
-            self._returns("random", scenario, seeds), PLAYED_RANDOM, self._returns("planner", scenario, seeds), SEARCH
-        )
+        if scenario.name not in self._exact:
+            self._exact[scenario.name] = ExactValues.of(scenario)
+        exact = self._exact[scenario.name]
+        uniform = [None if exact is None else exact.uniform(seed) for seed in seeds]
+        if None in uniform:
+            random, random_source = self._returns("random", scenario, seeds), PLAYED_RANDOM
+        else:
+            random, random_source = np.array(uniform, dtype=np.float64), EXACT_RANDOM
+        if exact is None:
+            return Scale(random, random_source, self._returns("planner", scenario, seeds), SEARCH)
+        optimal = np.array([exact.optimal(seed) for seed in seeds])
+        return Scale(random, random_source, optimal, f"exact ({exact.method})")
 
     def _say(self, message: str) -> None:
         if message not in self._told:
@@ -77,8 +92,10 @@ class References:
         if key not in self._known:
             self._known[key] = self._from_results(agent, scenario)
         known = self._known[key]
-        if any(seed not in known for seed in seeds):
-            known.update(_read_cache(agent, scenario))
+        if all(seed in known for seed in seeds):
+            return np.array([known[seed] for seed in seeds])
+        file = cache_file(agent, scenario)
+        known.update(_read_cache(file))
         missing = [seed for seed in seeds if seed not in known]
         if len(missing) > PLAY_LIMIT:
             self._say(
@@ -92,7 +109,7 @@ class References:
             if played is None:
                 return None
             known.update(played)
-            _write_cache(agent, scenario, known)
+            _write_cache(file, known)
         return np.array([known[seed] for seed in seeds])
 
     def _from_results(self, agent: str, scenario: Scenario) -> dict[int, float]:
@@ -106,75 +123,58 @@ class References:
         return {}
 
 
-def is_frozen_lake(scenario: Scenario) -> bool:
-    """Whether the scenario's references can be computed exactly."""
-    from textgames.frozen_lake.game import FrozenLake
+class ExactValues:
+    """What the episodes of a scenario are worth in their first state, by the game's exact search player.
 
-    return isinstance(_game(scenario), FrozenLake)
+    Args:
+        scenario: a scenario for one player.
+        player: its game's search player.
+    """
+
+    def __init__(self, scenario: Scenario, player: SearchPlayer) -> None:
+        self.method = player.method
+        self._scenario, self._player = scenario, player
+        self._pool = EnvironmentPool()
+        self._random = load_agent("random")
+        self._known: dict[int, tuple[float | None, float]] = {}
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "ExactValues | None":
+        """The exact values of a scenario; ``None`` where its game has no exact search player."""
+        player = _search_player(scenario.game())
+        return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
+
+    def optimal(self, seed: int) -> float:
+        """The optimal expected return of an episode."""
+        return self._values(seed)[1]
+
+    def uniform(self, seed: int) -> float | None:
+        """The uniform policy's expected return of an episode; ``None`` where it isn't computed."""
+        return self._values(seed)[0]
+
+    def _values(self, seed: int) -> tuple[float | None, float]:
+        if seed not in self._known:
+            episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
+            (request,) = episode.requests().values()
+            episode.finish()
+            self._known[seed] = self._player.uniform_value(request), max(self._player.values(request).values())
+        return self._known[seed]
 
 
-def exact_values(scenario: Scenario, seed: int) -> tuple[float, float]:
-    """(uniform policy's, optimal) expected return of a Frozen Lake episode, given its map."""
-    solver, env, by_seed, by_state = _frozen_lake(_identity(scenario))
-    if seed not in by_seed:
-        env.reset(seed=seed)
-        state = env.unwrapped.state
-        if state not in by_state:
-            uniform = _uniform_value(env.unwrapped.game, state, scenario.horizon)
-            by_state[state] = (uniform, solver.optimal_value(state, scenario.horizon))
-        by_seed[seed] = by_state[state]
-    return by_seed[seed]
-
-
-class _FrozenLakeValues(NamedTuple):
-    solver: Any
-    env: Any
-    by_seed: dict[int, tuple[float, float]]
-    by_state: dict[Any, tuple[float, float]]
-
-
-@cache
-def _frozen_lake(identity: str) -> _FrozenLakeValues:
-    """What a scenario's values are computed with, and those that have been; given as JSON so that it can be a key."""
-    from textgames.frozen_lake.solver import FrozenLakeSolver
-
-    data = json.loads(identity)
-    env = Scenario("", data["env_id"], data["kwargs"], data["horizon"], 0).make()
-    return _FrozenLakeValues(FrozenLakeSolver(env.unwrapped.game), env, {}, {})
-
-
-def _uniform_value(game: Any, state: Any, horizon: int) -> float:
-    """``V_h(s) = 1/4 sum_a sum_s' P(s'|s,a) (r + V_{h-1}(s'))`` from the map's own transition kernel."""
-    from textgames.frozen_lake.rules import ACTIONS, outcomes
-
-    cells = len(state.lake.tiles)
-    kernel, reward = np.zeros((cells, cells)), np.zeros(cells)
-    for cell in range(cells):
-        for action in range(len(ACTIONS)):
-            for chance, target, pay, _ in outcomes(state.lake, cell, action, game.is_slippery, game.success_rate):
-                kernel[cell, target] += chance / len(ACTIONS)
-                reward[cell] += chance * pay / len(ACTIONS)
-    values = np.zeros(cells)
-    for _ in range(horizon):
-        values = reward + kernel @ values
-    return float(values[state.position])
+def _search_player(game: TSMG[Any]) -> Any:
+    try:
+        return search_player_of(game)
+    except ValueError:
+        return None
 
 
 def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
     """The agent's returns, played; ``None`` where it can't play this game."""
-    from agents.episode import EpisodeTask
-    from agents.load import load_agent
-    from agents.loop.rollout import rollout
-
     tasks = (EpisodeTask.of(scenario, seed) for seed in seeds)
-    returns = {}
     try:
-        for episode in rollout(load_agent(agent), tasks):
-            (value,) = episode.returns.values()
-            returns[episode.seed] = value
+        return {episode.seed: sum(episode.returns.values()) for episode in rollout(load_agent(agent), tasks)}
     except (NotImplementedError, ValueError, TypeError):  # the planner searches only games that it can read back
         return None
-    return returns
 
 
 # ---------------------------------------------------------------- the cache
@@ -188,21 +188,32 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
 
 
-def _cache_file(agent: str, scenario: Scenario) -> Path:
-    name = hashlib.sha256(f"{_sources_digest()} {agent} {_identity(scenario)}".encode()).hexdigest()[:24]
-    return cache_folder() / f"{agent}-{name}.json"
+def cache_file(agent: str, scenario: Scenario) -> Path | None:
+    """Where an agent's returns in a scenario are kept: changed settings or changed source code are another file.
+
+    ``None`` where the game or its search player was typed into a notebook: then nothing tells whether it has changed.
+    """
+    game = scenario.game()
+    own = _own_sources([*type(game).__mro__, *type(_search_player(game)).__mro__])
+    if own is None:
+        return None
+    data = scenario_to_json(scenario)
+    settings = json.dumps([data[name] for name in ("env_id", "kwargs", "horizon")], sort_keys=True)
+    digest = hashlib.sha256(f"{_digest(_playing())} {_digest(own)} {agent} {settings}".encode())
+    return cache_folder() / f"{agent}-{digest.hexdigest()[:24]}.json"
 
 
-def _read_cache(agent: str, scenario: Scenario) -> dict[int, float]:
+def _read_cache(file: Path | None) -> dict[int, float]:
     try:
-        values: Mapping[str, float] = json.loads(_cache_file(agent, scenario).read_bytes())
+        values: Mapping[str, float] = {} if file is None else json.loads(file.read_bytes())
         return {int(seed): float(value) for seed, value in values.items()}
     except (OSError, ValueError, AttributeError):  # absent, unreadable, or damaged: it is only a cache
         return {}
 
 
-def _write_cache(agent: str, scenario: Scenario, values: Mapping[int, float]) -> None:
-    file = _cache_file(agent, scenario)
+def _write_cache(file: Path | None, values: Mapping[int, float]) -> None:
+    if file is None:
+        return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as stream:
@@ -211,26 +222,28 @@ def _write_cache(agent: str, scenario: Scenario, values: Mapping[int, float]) ->
         pass  # a home that can't be written costs time, nothing else
 
 
-@cache
-def _sources_digest() -> str:
-    """A fingerprint of the rules, the loop and the scripted players: a changed one makes the cache miss."""
+def _playing() -> tuple[Path, ...]:
+    return tuple(file for package, pattern in PLAYING for file in sorted(Path(str(files(package))).glob(pattern)))
+
+
+def _own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
+    """The files of a user's own game and search player: their whole package, or what lies beside a lone file."""
+    found: set[Path] = set()
+    for cls in classes:
+        package = cls.__module__.partition(".")[0]
+        if package in ("textgames", "agents", *sys.stdlib_module_names):
+            continue
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if file is None:
+            return None
+        start = getattr(sys.modules.get(package), "__file__", None)
+        in_package = start is not None and Path(start).name == "__init__.py"
+        found.update(Path(start).parent.rglob("*.py") if start and in_package else Path(file).parent.glob("*.py"))
+    return tuple(sorted(found))
+
+
+def _digest(paths: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    for package, folder in (("textgames", "."), ("agents", "baselines")):
-        for file in sorted(Path(str(files(package))).joinpath(folder).rglob("*.py")):
-            digest.update(file.read_bytes())
+    for path in paths:
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def _identity(scenario: Scenario) -> str:
-    data = scenario_to_json(scenario)
-    return json.dumps({name: data[name] for name in ("env_id", "kwargs", "horizon")}, sort_keys=True)
-
-
-@lru_cache(maxsize=64)
-def _game_of(identity: str) -> Any:
-    data = json.loads(identity)
-    return Scenario("", data["env_id"], data["kwargs"], data["horizon"], 0).game()
-
-
-def _game(scenario: Scenario) -> Any:
-    return _game_of(_identity(scenario))

@@ -9,7 +9,7 @@ from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
 from benchmark.score.comparison import compare, paired_differences
-from benchmark.score.references import EXACT, References, exact_values
+from benchmark.score.references import ExactValues, References
 from benchmark.score.results import read_results
 from benchmark.score.scores import cost, overall_rows, rank_rows, score_rows
 from textgames.scenarios import SCENARIOS
@@ -103,13 +103,12 @@ def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
     from textgames.frozen_lake.solver import FrozenLakeSolver
 
     scenario = SCENARIOS["frozen-lake-slippery"]
-    env = scenario.make()
+    env, exact = scenario.make(), ExactValues.of(scenario)
     for seed in range(20_000, 20_005):
         env.reset(seed=seed)
         game, state = env.unwrapped.game, env.unwrapped.state
-        random, optimal = exact_values(scenario, seed)
-        assert optimal == FrozenLakeSolver(game).optimal_value(state, scenario.horizon)
-        assert 0 <= random <= optimal <= 1
+        assert exact.optimal(seed) == FrozenLakeSolver(game).optimal_value(state, scenario.horizon)
+        assert 0 <= exact.uniform(seed) <= exact.optimal(seed) <= 1
 
 
 def test_the_uniform_policys_value_agrees_with_playing_it():
@@ -123,7 +122,7 @@ def test_the_uniform_policys_value_agrees_with_playing_it():
             _, reward, terminated, truncated, _ = env.step(("left", "down", "right", "up")[rng.integers(4)])
             total += reward
             over = terminated or truncated
-    expected = exact_values(scenario, seed)[0]
+    expected = ExactValues.of(scenario).uniform(seed)
     assert total / plays == pytest.approx(expected, abs=4 * (expected / plays) ** 0.5)
 
 
@@ -157,7 +156,7 @@ def test_the_overall_score_is_the_mean_over_scenarios_of_whole_agents(tmp_path):
     assert [(row["agent"], row["rank"], row["scenarios"]) for row in rows] == [("a", 1, 1), ("b", 2, 1)]
     assert rows[0]["normalized"]["value"] == pytest.approx(1.0)
     assert results.scenarios["frozen-lake"].name == "frozen-lake"
-    assert score_rows(results, References(results))[0]["reference"]["optimal_source"] == EXACT
+    assert score_rows(results, References(results))[0]["reference"]["optimal_source"] == "exact (value iteration)"
 
 
 def test_pairs_are_formed_by_seed(tmp_path):

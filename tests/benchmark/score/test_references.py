@@ -1,0 +1,127 @@
+"""The cache of references: what was played is played once, and again when anything that decides it has changed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.plan import find_scenarios
+from benchmark.score.references import cache_file
+
+ROOT = Path(__file__).parents[3]
+
+GAME = '''
+from coin_rules import PAYS
+from textgames import TSMG, register
+
+
+class Coin(TSMG):
+    """Name a side."""
+
+    actions = ("heads", "tails")
+
+    def initial_state(self, rng):
+        return 0
+
+    def transition(self, state, joint_action, rng):
+        return 1, {"player_0": PAYS[joint_action["player_0"]]}, True
+
+    def observe(self, state, player):
+        return "Heads or tails?"
+
+    def instructions(self, player):
+        return "Name a side."
+
+
+register("Coin-v0", "coin_game:Coin", max_steps=1)
+'''
+SEARCH = """
+from agents.baselines.search import SearchPlayer, register_search_player
+
+
+class CoinSearch(SearchPlayer):
+    def __init__(self, game):
+        self.game = game
+
+    def values(self, request):
+        return {"heads": 0.0, "tails": 1.0}
+
+
+register_search_player("coin_game:Coin", "coin_search:CoinSearch")
+"""
+ASK = """
+from benchmark.runs.plan import find_scenarios
+from benchmark.score.references import References
+
+said = []
+scenario = find_scenarios(["coin_game:Coin-v0"])["coin_game:Coin-v0"]
+import coin_search
+scale = References(None, said.append).scale(scenario, [100_000, 100_001])
+print(len(said), *scale.optimal.tolist())
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the source code beside a user's own game, in which files can be changed."""
+    for package in ("textgames", "agents", "benchmark"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("weights", "__pycache__"))
+    (tmp_path / "coin_game.py").write_text(GAME)
+    (tmp_path / "coin_rules.py").write_text("PAYS = {'heads': 0.0, 'tails': 1.0}\n")
+    (tmp_path / "coin_search.py").write_text(SEARCH)
+    return tmp_path
+
+
+def ask(checkout: Path, code: str) -> str:
+    """What a program prints there."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "TEXTBENCH_CACHE_DIR": str(checkout / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_changed_source_is_played_again(checkout: Path) -> None:
+    assert ask(checkout, ASK) == "2 1.0 1.0"  # the random agent and the planner
+    assert ask(checkout, ASK) == "0 1.0 1.0"
+    # a module that only the game imports; what it says now is believed
+    (checkout / "coin_rules.py").write_text("PAYS = {'heads': 0.0, 'tails': 0.5}\n")
+    assert ask(checkout, ASK) == "2 0.5 0.5"
+
+
+def test_the_game_the_players_and_the_loop_all_count(checkout: Path) -> None:
+    changed = (
+        *("textgames/tsmg.py", "textgames/snake/solver.py"),
+        *("agents/baselines/search.py", "agents/loop/live.py", "agents/episode.py"),
+        *("coin_game.py", "coin_search.py", "coin_rules.py"),
+    )
+    code = ASK + (
+        "from benchmark.score.references import cache_file\n"
+        f"for file in {changed}:\n"
+        "    before = cache_file('planner', scenario)\n"
+        "    with open(file, 'a') as stream:\n"
+        "        stream.write('# changed')\n"
+        "    print(file if before == cache_file('planner', scenario) else '', end='')\n"
+    )
+    assert ask(checkout, code) == "2 1.0 1.0"  # and no file whose change isn't noticed
+
+
+def test_settings_and_agents_have_files_of_their_own(workplace: Path) -> None:
+    scenarios = find_scenarios(["snake", "snake-long", "snake-poison"]).values()
+    files = {cache_file(agent, scenario) for scenario in scenarios for agent in ("random", "planner")}
+    assert len(files) == 6
+    assert None not in files
+
+
+def test_what_was_typed_into_a_notebook_is_not_kept(checkout: Path) -> None:
+    """Nothing tells whether a class without a file has changed since."""
+    code = GAME.replace("coin_game:Coin", "__main__:Coin") + "\n".join(
+        (
+            "from textgames.scenarios import Scenario",
+            "from benchmark.score.references import cache_file",
+            "print(cache_file('random', Scenario('coin', 'Coin-v0', {}, 1, 0)))",
+        )
+    )
+    assert ask(checkout, code) == "None"
