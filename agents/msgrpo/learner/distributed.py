@@ -1,17 +1,19 @@
 """The processes that train together: one, or many through accelerate (data-parallel or FSDP).
 
-The work of a step is a list of micro-batches, the same list in every process. Each takes its share, gradients are
-summed over processes, and the denominator of the loss is the whole batch's: so the result doesn't depend on their
-number.
+Every process knows all rows of a step, takes its share of them, and gradients are summed over processes; the
+denominator of the loss is the whole batch's. So the result doesn't depend on the number of processes.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from agents.extras import install_command
+from agents.msgrpo.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -31,16 +33,8 @@ class Processes(Protocol):
         """The module's forward, through its wrapper."""
         ...
 
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """This process's part, equally long everywhere; ``False`` marks filling that counts for nothing."""
-        ...
-
     def gather(self, value: T) -> list[T]:
         """Every process's value, in rank order."""
-        ...
-
-    def sum(self, value: float) -> float:
-        """The sum over processes."""
         ...
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
@@ -96,17 +90,9 @@ class SingleProcess:
         assert self._module is not None, "prepare() comes first"
         return self._module(*inputs)
 
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """All of it."""
-        return ((item, True) for item in work)
-
     def gather(self, value: T) -> list[T]:
         """The one value."""
         return [value]
-
-    def sum(self, value: float) -> float:
-        """The value."""
-        return value
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
         """Nothing to exchange."""
@@ -141,12 +127,31 @@ class SingleProcess:
 
 
 class AccelerateProcesses:
-    """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured."""
+    """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured.
 
-    def __init__(self) -> None:
-        from accelerate import Accelerator, DistributedType
+    Args:
+        cpu: the model is on the CPU. Accelerate doesn't join the processes of ``torchrun`` unless it is told so.
 
-        self.accelerator = Accelerator()
+    Raises:
+        ModuleNotFoundError: accelerate isn't installed.
+        ConfigError: the processes didn't find each other.
+    """
+
+    def __init__(self, *, cpu: bool) -> None:
+        try:
+            from accelerate import Accelerator, DistributedType
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"training in several processes needs accelerate, which is not installed: {install_command('train')}",
+                name="accelerate",
+            ) from error
+
+        self.accelerator = Accelerator(cpu=cpu)
+        if self.accelerator.num_processes != launched_processes():
+            raise ConfigError(
+                f"WORLD_SIZE says {launched_processes()} processes train together, accelerate joined "
+                f"{self.accelerator.num_processes}: launch with torchrun or accelerate launch, or unset WORLD_SIZE"
+            )
         self.rank: int = self.accelerator.process_index
         self.count: int = self.accelerator.num_processes
         self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
@@ -162,21 +167,11 @@ class AccelerateProcesses:
         assert self._module is not None, "prepare() comes first"
         return self._module(*inputs)
 
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """Every ``count``-th item; filled up with the first one, so that collective calls meet."""
-        for start in range(0, len(work), self.count):
-            mine = start + self.rank
-            yield (work[mine], True) if mine < len(work) else (work[0], False)
-
     def gather(self, value: T) -> list[T]:
         """Through pickles."""
         values: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(values, value)
         return values
-
-    def sum(self, value: float) -> float:
-        """In float64, in rank order, so that all processes get the same number."""
-        return float(sum(self.gather(value)))
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
         """``no_sync`` for all but the last."""
@@ -247,8 +242,11 @@ class AccelerateProcesses:
         self.accelerator.wait_for_everyone()
 
 
-def current_processes() -> Processes:
-    """One process, unless a launcher says that this is one of several."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        return AccelerateProcesses()
-    return SingleProcess()
+def launched_processes() -> int:
+    """How many processes the launcher says there are; 1 without a launcher."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def current_processes(*, cpu: bool) -> Processes:
+    """One process, unless a launcher says that this is one of several; ``cpu``: the model is on the CPU."""
+    return AccelerateProcesses(cpu=cpu) if launched_processes() > 1 else SingleProcess()
