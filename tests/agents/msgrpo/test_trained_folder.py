@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from transformers import AutoTokenizer
 
+from agents import load_agent
 from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
@@ -34,6 +35,7 @@ def test_every_checkpoint_has_its_mode_and_a_chat_template(
     MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
     for name in ("best", "last"):
         assert trained_mode(str(tmp_path / name)) == mode
+        assert cast(Any, load_agent(f"hf:{tmp_path / name}")).prompt_map.mode == mode
         assert AutoTokenizer.from_pretrained(tmp_path / name).chat_template == PLAIN_TEMPLATE
     assert tokenizer.chat_template is None  # the one that was passed in is left as it is
 
