@@ -11,13 +11,13 @@ import argparse
 
 import numpy as np
 
-from agents.tiny.demonstrator import Demonstrator, Style
+from agents.tiny.demonstrator import Demonstrator, StyleShares
 from benchmark.reproduce.settings import read_experiment
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 
 
-def returns(scenario: Scenario, style: Style, episodes: range) -> np.ndarray:
+def returns(scenario: Scenario, style: StyleShares, episodes: range) -> np.ndarray:
     """The demonstrator's returns, ``(episodes,)``."""
     game = scenario.game()
     demonstrator = Demonstrator(game, style)
@@ -46,7 +46,7 @@ def main() -> None:
     given = parser.parse_args()
     episodes = range(full.final_offset, full.final_offset + given.episodes)
     for name in given.scenario or full.scenarios:
-        found = returns(SCENARIOS[name], Style(given.sensible, given.hasty), episodes)
+        found = returns(SCENARIOS[name], StyleShares(given.sensible, given.hasty), episodes)
         half = 1.96 * found.std(ddof=1) / np.sqrt(len(found))
         print(f"{name:22} {found.mean():6.3f} [{found.mean() - half:.3f}, {found.mean() + half:.3f}]")
 

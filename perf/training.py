@@ -35,7 +35,7 @@ import torch
 
 from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.learner.distributed import SingleProcess
+from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import TokenRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, TrainingRow, make_optimizer
@@ -307,7 +307,7 @@ def make_learner(model: Any, config: MSGRPOConfig) -> Learner:
     """A learner without a game around it."""
     scorer = TokenScorer(model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=None)
     packing = choose_ways(scorer, config.packing)
-    processes = SingleProcess()
+    processes = Processes()
     optimizer = processes.prepare(scorer, make_optimizer(model, config))
     return Learner(scorer, optimizer, config, processes, packing=packing)
 

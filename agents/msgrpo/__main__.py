@@ -6,6 +6,7 @@ interrupted (the checkpoint is written and the command that goes on is printed).
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -77,7 +78,9 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if trainer.out is not None and trainer.processes.rank == 0:
-        print(f"textbench run --agent hf:{trainer.out / 'best'}")
+        agent = shlex.quote(f"hf:{trainer.out / 'best'}")
+        prompts = f" --prompts {shlex.quote(config.prompt_file)}" if config.prompt_file else ""
+        print(f"textbench run --agent {agent}{prompts}")
     return 0
 
 

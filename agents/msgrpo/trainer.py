@@ -31,6 +31,7 @@ import torch
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
+from agents.models.local.card import write_card, write_chat_template
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.advantages import group_advantages
@@ -78,6 +79,7 @@ class MSGRPOTrainer:
         tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
         game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
         config: the settings; the defaults are the author's for a model of 3 billion parameters.
+        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``.
         engine: samples the rollouts in place of the live model, and is sent new weights after every update.
         evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
         processes: the other processes; found out from the launcher's environment by default.
@@ -100,6 +102,7 @@ class MSGRPOTrainer:
         game: Game = "",
         config: MSGRPOConfig | None = None,
         *,
+        prompt_map: PromptMap | None = None,
         engine: RolloutEngine | None = None,
         evaluate: Evaluate | None = None,
         processes: Processes | None = None,
@@ -107,22 +110,26 @@ class MSGRPOTrainer:
     ) -> None:
         self.config = config = MSGRPOConfig() if config is None else config
         check_batch_size(config)
+        if prompt_map is not None and config.prompt_file:
+            raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
         self.games = _games(game, config)
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
-        self.processes = current_processes() if processes is None else processes
-        self.tokenizer, self.quiet = tokenizer, quiet or self.processes.rank > 0
-        self.model = prepare_model(model, tokenizer, config)
+        self.model, self.tokenizer = prepare_model(model, tokenizer, config), tokenizer
+        on_cpu = next(self.model.parameters()).device.type == "cpu"
+        self.processes = current_processes(cpu=on_cpu) if processes is None else processes
+        self.quiet = quiet or self.processes.rank > 0
         self.iteration, self.skipped = 0, 0
         self.history: list[dict[str, Any]] = []
         self.evaluations: list[tuple[int, list[EvaluationResult]]] = []
         self._best = -np.inf
         self._seen_layouts: set[str] = set()
         self._external, self._evaluate_outside = engine, evaluate
-        self._build(autocast_dtype(config))
+        self._own_prompts = None if prompt_map is None else prompt_map.settings
+        self._build(autocast_dtype(config), _prompt_map(config) if prompt_map is None else prompt_map)
 
-    def _build(self, autocast: torch.dtype | None) -> None:
+    def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
         """The parts that do the work, around the model."""
         config = self.config
         scorer = TokenScorer(
@@ -137,12 +144,6 @@ class MSGRPOTrainer:
         self.learner = Learner(scorer, optimizer, config, self.processes, packing=packing, reference=reference)
         self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
-        try:
-            prompt_map = PromptMap(config.response_mode)
-            if config.prompt_file:
-                prompt_map = PromptMap.from_file(config.prompt_file, config.response_mode)
-        except ValueError as error:
-            raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
         self._check_prompts(prompt_map)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
@@ -291,6 +292,11 @@ class MSGRPOTrainer:
         """
         folder = checkpoints.find_checkpoint(path)
         state = checkpoints.load_state(folder)
+        if state.get("own_prompts") != self._own_prompts:
+            raise ConfigError(
+                f"{folder} was trained with other prompts: resume it from Python with the same "
+                "MSGRPOTrainer(prompt_map=...) that began it"
+            )
         with self.processes.whole_weights(write=True):
             load_weights(self.model, folder)
         self.processes.load_optimizer_state(self.learner.optimizer, state["optimizer"])
@@ -361,6 +367,7 @@ class MSGRPOTrainer:
             "best": float(self._best),
             "history": self.history,
             "evaluations": [(done, [result._asdict() for result in results]) for done, results in self.evaluations],
+            "own_prompts": self._own_prompts,
             "seen_layouts": sorted(self._seen_layouts),
             "optimizer": self.processes.optimizer_state(self.learner.optimizer),
             "torch_rng": torch.get_rng_state(),
@@ -369,6 +376,8 @@ class MSGRPOTrainer:
     def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:
         self.model.save_pretrained(folder, state_dict=weights)  # type: ignore[operator]
         self.tokenizer.save_pretrained(folder)
+        write_card(folder, mode=self.policy.prompt_map.mode)
+        write_chat_template(folder, self.tokenizer)
 
     def _claim_folder(self) -> None:
         """A new run doesn't write into another one's folder."""
@@ -400,6 +409,16 @@ class MSGRPOTrainer:
             f"(now {self.config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or "
             "set param_dtype to float32; then resume from the last checkpoint"
         )
+
+
+def _prompt_map(config: MSGRPOConfig) -> PromptMap:
+    """The prompts that the config names."""
+    try:
+        if config.prompt_file:
+            return PromptMap.from_file(config.prompt_file, config.response_mode)
+        return PromptMap(config.response_mode)
+    except ValueError as error:
+        raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
 
 
 def _games(game: Game, config: MSGRPOConfig) -> list[Game]:

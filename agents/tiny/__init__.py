@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agents.tiny.demonstrator import Demonstrator, Style
+    from agents.tiny.demonstrator import Demonstrator, StyleShares
     from agents.tiny.imitation import Pretrained, pretrain
     from agents.tiny.recipe import Recipe
     from agents.tiny.saving import save
@@ -34,13 +34,13 @@ _MODULE_OF = {
     "Demonstrator": "demonstrator",
     "Pretrained": "imitation",
     "Recipe": "recipe",
-    "Style": "demonstrator",
+    "StyleShares": "demonstrator",
     "is_true": "statements",
     "pretrain": "imitation",
     "save": "saving",
 }
 
-__all__ = ["Demonstrator", "Pretrained", "Recipe", "Style", "is_true", "pretrain", "save"]
+__all__ = ["Demonstrator", "Pretrained", "Recipe", "StyleShares", "is_true", "pretrain", "save"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.prompt import PromptMap, as_text
-from agents.tiny.demonstrator import Demonstrator, Style
+from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG
@@ -50,7 +50,7 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
 
 
 def demonstrations(
-    scenario: Scenario, count: int, style: Style, rng: np.random.Generator, *, modes: Sequence[str] = ("think",)
+    scenario: Scenario, count: int, style: StyleShares, rng: np.random.Generator, *, modes: Sequence[str] = ("think",)
 ) -> list[Example]:
     """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``.
 

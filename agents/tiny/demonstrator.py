@@ -24,12 +24,11 @@ from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.snake import Snake
 from textgames.tsmg import TSMG
 
-_HORIZON = (
-    24  # Frozen Lake: values for 1 to so many steps are added up, so that reaching the goal sooner counts for more
-)
+# Frozen Lake: the values for 1 to so many steps are added up, so that reaching the goal sooner counts for more
+_HORIZON = 24
 
 
-class Style(NamedTuple):
+class StyleShares(NamedTuple):
     """Shares of the demonstrator's styles; the rest of 1 is random.
 
     Raises:
@@ -39,7 +38,7 @@ class Style(NamedTuple):
     sensible: float = 0.25
     hasty: float = 0.25
 
-    def checked(self) -> "Style":
+    def checked(self) -> "StyleShares":
         """Itself, if the shares are shares."""
         if min(self.sensible, self.hasty) < 0 or self.sensible + self.hasty > 1:
             raise ValueError(f"sensible and hasty are shares of 1 together, got {self.sensible} and {self.hasty}")
@@ -65,7 +64,7 @@ class Demonstrator:
         ValueError: another game, or shares that aren't.
     """
 
-    def __init__(self, game: TSMG[Any], style: Style) -> None:
+    def __init__(self, game: TSMG[Any], style: StyleShares) -> None:
         self.game, self.style = game, style.checked()
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)

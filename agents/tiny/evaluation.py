@@ -15,7 +15,7 @@ from textgames.scenarios import SCENARIOS
 _RESAMPLES = 2000
 
 
-class Estimate(NamedTuple):
+class MeanInterval(NamedTuple):
     """A mean with its 95% interval (percentile bootstrap over episodes)."""
 
     mean: float
@@ -36,10 +36,10 @@ class Figures(NamedTuple):
     agent: str
     scenario: str
     episodes: int
-    success: Estimate
-    returned: Estimate
-    invalid: Estimate
-    length: Estimate
+    success: MeanInterval
+    returned: MeanInterval
+    invalid: MeanInterval
+    length: MeanInterval
     truth: float
 
 
@@ -65,13 +65,13 @@ def evaluate(policy: Policy, scenario: str, episodes: int, *, first_episode: int
     )
 
 
-def _mean(values: "np.ndarray[Any, np.dtype[np.float64]]", weights: Any = None) -> Estimate:
+def _mean(values: "np.ndarray[Any, np.dtype[np.float64]]", weights: Any = None) -> MeanInterval:
     """Mean over episodes (with weights: ratio of sums) and its percentile bootstrap interval."""
     weights = np.ones_like(values) if weights is None else weights
     picks = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
     means = values[picks].sum(1) / weights[picks].sum(1)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Estimate(float(values.sum() / weights.sum()), float(low), float(high))
+    return MeanInterval(float(values.sum() / weights.sum()), float(low), float(high))
 
 
 def _truth(episodes: Sequence[Episode]) -> float:
@@ -83,13 +83,3 @@ def _truth(episodes: Sequence[Episode]) -> float:
     ]
     stated = sum(count.true + count.false for count in counts)
     return sum(count.true for count in counts) / sum(sum(count) for count in counts) if stated else math.nan
-
-
-def seen_layouts(scenario: str, episodes: int) -> float:
-    """The share of evaluation episodes whose layout is drawn by one of the training seeds as well, by chance."""
-    from textgames.scenarios import TRAINING_SEEDS
-
-    game = SCENARIOS[scenario].game()
-    trained = {game.initial_state(np.random.default_rng(seed)) for seed in TRAINING_SEEDS}
-    drawn = [game.initial_state(np.random.default_rng(SCENARIOS[scenario].seed(k))) for k in range(episodes)]
-    return sum(state in trained for state in drawn) / episodes

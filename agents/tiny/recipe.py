@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agents.tiny.demonstrator import Style
+from agents.tiny.demonstrator import StyleShares
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Recipe:
     games: tuple[str, ...] = ("frozen-lake", "snake")
     modes: tuple[str, ...] = ("think", "direct")
     examples: int = 120_000
-    style: Style = field(default_factory=Style)
+    style: StyleShares = field(default_factory=StyleShares)
     steps: int = 1_250
     batch_size: int = 96
     learning_rate: float = 3e-3

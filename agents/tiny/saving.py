@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from agents.models.local.card import write_card, write_chat_template
 from agents.tiny.data import scenarios_of
 from agents.tiny.evaluation import Figures
 from agents.tiny.imitation import Pretrained
@@ -38,6 +39,8 @@ def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), 
     folder.mkdir(parents=True, exist_ok=True)
     made.model.save_pretrained(folder)
     save_tokenizer(made.tokenizer, folder)
+    write_card(folder, mode=made.recipe.modes[0])
+    write_chat_template(folder, made.tokenizer)
     for weights in folder.glob("*.safetensors"):
         weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
     recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}

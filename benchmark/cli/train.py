@@ -12,7 +12,7 @@ def run(args: Namespace) -> int:
     from agents.extras import missing_packages
     from benchmark.errors import UsageError
 
-    missing = missing_packages("torch", "transformers", "accelerate", extra="train")
+    missing = missing_packages("torch", "transformers", extra="train")  # the trainer asks for the rest where it is used
     if missing is not None:
         raise UsageError(f"training needs {missing}")
     from agents.msgrpo.__main__ import main

@@ -162,14 +162,14 @@ class Experiment:
 
 def recipe_of(settings: Mapping[str, Any]) -> Any:
     """The tiny models' recipe with these fields; lists of a file become tuples, a table the demonstrator's style."""
-    from agents.tiny.demonstrator import Style
+    from agents.tiny.demonstrator import StyleShares
     from agents.tiny.recipe import Recipe
 
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
     }
     if isinstance(values.get("style"), Mapping):
-        values["style"] = Style(**values["style"])
+        values["style"] = StyleShares(**values["style"])
     return Recipe(**values)
 
 

@@ -19,8 +19,8 @@ from benchmark.reproduce.results import Played, Results, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 
-WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors")
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 LARGEST = 5_000_000
 """Bytes that a shipped model may have."""
 

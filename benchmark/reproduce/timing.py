@@ -126,10 +126,10 @@ def measure(experiment: Experiment) -> Pace:
 
 
 def _measure(experiment: Experiment, start: float) -> Pace:
-    from agents.tiny.demonstrator import Style
+    from agents.tiny.demonstrator import StyleShares
     from agents.tiny.imitation import make_tokenizer, tokenize
 
-    demonstrated = _demonstrate(experiment, Style())
+    demonstrated = _demonstrate(experiment, StyleShares())
     tokenizer = make_tokenizer([example for _, examples in demonstrated.values() for example in examples])
     data = {name: tokenize(examples, tokenizer) for name, (_, examples) in demonstrated.items()}
     models = {name: _model(experiment, name, tokenizer) for name in experiment.bases}

@@ -88,8 +88,8 @@ class GenericDecoder:
             model.train(training)
         if reason:
             raise ValueError(
-                f"{type(unwrap(model)).__name__} can't be sampled in this process ({reason}): serve it with vLLM, and play "
-                "it as openai:MODEL; to train it, pass such an engine to MSGRPOTrainer(engine=...)"
+                f"{type(unwrap(model)).__name__} can't be sampled in this process ({reason}): serve it with vLLM, and "
+                "play it as openai:MODEL; to train it, pass such an engine to MSGRPOTrainer(engine=...)"
             )
 
 

@@ -40,7 +40,7 @@ class _Prefix(NamedTuple):
 
 
 class LeanDecoder:
-    """A :class:`~agents.models.local.sampler.Decoder` for models that :func:`~llama_forward.why_not` has nothing against.
+    """A :class:`~agents.models.local.sampler.Decoder` for models that :mod:`agents.models.local.llama_forward` covers.
 
     Attributes:
         prefill_tokens: prompt tokens computed so far: what sharing saves can be seen here.

@@ -35,11 +35,13 @@ except ModuleNotFoundError as error:
 
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import weights_identity
+from agents.models.local.card import PLAIN_TEMPLATE
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.plain_llama import read_plain_llama
 from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 
 _CPU_CACHE_BYTES = 2**30
@@ -266,8 +268,8 @@ class TransformersModel:
             missing = list(dict.fromkeys(prompts))
         if missing:
             texts = [self.render(prompt) for prompt in missing]
-            # a chat template writes its special tokens itself
-            plain = getattr(self.tokenizer, "chat_template", None) is None
+            # a chat template writes its special tokens itself, and the plain one is for tokenizers that have none
+            plain = self._is_plain
             rows = self.tokenizer(texts, add_special_tokens=plain)["input_ids"]
             for prompt, ids in zip(missing, rows, strict=True):
                 # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
@@ -285,10 +287,15 @@ class TransformersModel:
 
     def render(self, prompt: Prompt) -> str:
         """The text that a prompt becomes."""
-        if getattr(self.tokenizer, "chat_template", None) is None:
-            return "\n\n".join(message.content for message in prompt)
+        if self._is_plain:
+            return as_text(prompt)
         messages = [{"role": message.role, "content": message.content} for message in prompt]
         return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether prompts are plain text; :data:`PLAIN_TEMPLATE` says so too, and needs no Jinja to be rendered."""
+        return getattr(self.tokenizer, "chat_template", None) in (None, PLAIN_TEMPLATE)
 
     def _text(self, row: Sampled, check: StopCheck) -> str:
         ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids

@@ -1,182 +1,118 @@
 """The processes that train together: one, or many through accelerate (data-parallel or FSDP).
 
-The work of a step is a list of micro-batches, the same list in every process. Each takes its share, gradients are
-summed over processes, and the denominator of the loss is the whole batch's: so the result doesn't depend on their
-number.
+Every process knows all rows of a step, takes its share of them, and gradients are summed over processes; the
+denominator of the loss is the whole batch's. So the result doesn't depend on the number of processes.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from agents.extras import install_command
+from agents.msgrpo.errors import ConfigError
+
 T = TypeVar("T")
 
 
-class Processes(Protocol):
-    """What the trainer needs to know about the other processes."""
-
-    rank: int
-    count: int
-    sharded: bool
-
-    def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-        """Take over the module and the optimiser; from here on use :meth:`forward` and the returned optimiser."""
-        ...
-
-    def forward(self, *inputs: Any) -> Any:
-        """The module's forward, through its wrapper."""
-        ...
-
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """This process's part, equally long everywhere; ``False`` marks filling that counts for nothing."""
-        ...
-
-    def gather(self, value: T) -> list[T]:
-        """Every process's value, in rank order."""
-        ...
-
-    def sum(self, value: float) -> float:
-        """The sum over processes."""
-        ...
-
-    def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
-        """Around a backward pass: gradients are exchanged in the last one of a step."""
-        ...
-
-    def backward(self, loss: Tensor) -> None:
-        """The backward pass; gradients add up over micro-batches and processes."""
-        ...
-
-    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
-        """Scale the summed gradient down to ``limit`` and return its norm before."""
-        ...
-
-    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """The whole, unsharded weights; a collective call."""
-        ...
-
-    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """The whole optimiser state; a collective call."""
-        ...
-
-    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Put a whole state back; a collective call."""
-        ...
-
-    def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
-        """Around reading (with ``write``: or changing) the model's parameters: they are whole inside, not shards."""
-        ...
-
-    def wait(self) -> None:
-        """Until every process is here."""
-        ...
-
-
-class SingleProcess:
-    """No other processes."""
+class Processes:
+    """What the trainer needs to know of the processes that train together: here a single one, by itself."""
 
     rank = 0
     count = 1
     sharded = False
 
     def __init__(self) -> None:
-        self._module: nn.Module | None = None
+        self._module: Any = None
 
     def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-        """Keep the module as it is."""
+        """Take over the module and the optimiser; from here on use :meth:`forward` and the returned optimiser."""
         self._module = scorer
         return optimizer
 
     def forward(self, *inputs: Any) -> Any:
-        """The module's own forward."""
-        assert self._module is not None, "prepare() comes first"
+        """The module's forward, through its wrapper if it has one."""
         return self._module(*inputs)
 
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """All of it."""
-        return ((item, True) for item in work)
-
     def gather(self, value: T) -> list[T]:
-        """The one value."""
+        """Every process's value, in rank order; a collective call."""
         return [value]
 
-    def sum(self, value: float) -> float:
-        """The value."""
-        return value
-
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
-        """Nothing to exchange."""
+        """Around a backward pass: gradients are exchanged in the last one of a step."""
         return nullcontext()
 
     def backward(self, loss: Tensor) -> None:
-        """Plain."""
+        """The backward pass; gradients add up over micro-batches and processes."""
         torch.autograd.backward(loss)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
-        """Plain."""
+        """Scale the summed gradient down to ``limit`` and return its norm before."""
         return float(torch.nn.utils.clip_grad_norm_(parameters, limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """The weights as they are."""
+        """The whole, unsharded weights; a collective call."""
         return model.state_dict()
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """The state as it is."""
+        """The whole optimiser state; a collective call. Where it is sharded, only the first process gets it."""
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Plain."""
+        """Put a whole state back; a collective call."""
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
-        """They always are."""
+        """Around reading (with ``write``: or changing) the model's parameters: they are whole inside, not shards."""
         return nullcontext()
 
     def wait(self) -> None:
-        """Nobody to wait for."""
+        """Until every process is here."""
 
 
-class AccelerateProcesses:
-    """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured."""
+class AccelerateProcesses(Processes):
+    """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured.
 
-    def __init__(self) -> None:
-        from accelerate import Accelerator, DistributedType
+    Args:
+        cpu: the model is on the CPU. Accelerate doesn't join the processes of ``torchrun`` unless it is told so.
 
-        self.accelerator = Accelerator()
-        self.rank: int = self.accelerator.process_index
-        self.count: int = self.accelerator.num_processes
+    Raises:
+        ModuleNotFoundError: accelerate isn't installed.
+        ConfigError: the processes didn't find each other.
+    """
+
+    def __init__(self, *, cpu: bool) -> None:
+        try:
+            from accelerate import Accelerator, DistributedType
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"training in several processes needs accelerate, which is not installed: {install_command('train')}",
+                name="accelerate",
+            ) from error
+
+        super().__init__()
+        self.accelerator = Accelerator(cpu=cpu)
+        if self.accelerator.num_processes != launched_processes():
+            raise ConfigError(
+                f"WORLD_SIZE says {launched_processes()} processes train together, accelerate joined "
+                f"{self.accelerator.num_processes}: launch with torchrun or accelerate launch, or unset WORLD_SIZE"
+            )
+        self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
-        self._module: nn.Module | None = None
 
     def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
         """Wrap the module in DDP or FSDP."""
         self._module, optimizer = self.accelerator.prepare(scorer, optimizer)
         return getattr(optimizer, "optimizer", optimizer)  # the wrapper skips steps by its own count of micro-batches
 
-    def forward(self, *inputs: Any) -> Any:
-        """The wrapped module's forward."""
-        assert self._module is not None, "prepare() comes first"
-        return self._module(*inputs)
-
-    def share(self, work: Sequence[T]) -> Iterator[tuple[T, bool]]:
-        """Every ``count``-th item; filled up with the first one, so that collective calls meet."""
-        for start in range(0, len(work), self.count):
-            mine = start + self.rank
-            yield (work[mine], True) if mine < len(work) else (work[0], False)
-
     def gather(self, value: T) -> list[T]:
         """Through pickles."""
         values: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(values, value)
         return values
-
-    def sum(self, value: float) -> float:
-        """In float64, in rank order, so that all processes get the same number."""
-        return float(sum(self.gather(value)))
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
         """``no_sync`` for all but the last."""
@@ -188,7 +124,6 @@ class AccelerateProcesses:
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
         """Of the whole gradient, also where it is sharded."""
-        assert self._module is not None, "prepare() comes first"
         return float(self.accelerator.clip_grad_norm_(self._module.parameters(), limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
@@ -204,7 +139,7 @@ class AccelerateProcesses:
         from torch.distributed.fsdp import FullyShardedDataParallel
 
         with self._whole_state():
-            return FullyShardedDataParallel.optim_state_dict(self._fsdp, optimizer)
+            return FullyShardedDataParallel.optim_state_dict(self._module, optimizer)
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         """Each process takes its part of a whole state."""
@@ -212,7 +147,7 @@ class AccelerateProcesses:
             from torch.distributed.fsdp import FullyShardedDataParallel
 
             with self._whole_state():
-                state = FullyShardedDataParallel.optim_state_dict_to_load(self._fsdp, optimizer, state)
+                state = FullyShardedDataParallel.optim_state_dict_to_load(self._module, optimizer, state)
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
@@ -221,11 +156,7 @@ class AccelerateProcesses:
             return nullcontext()
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        return FullyShardedDataParallel.summon_full_params(self._fsdp, writeback=write)
-
-    @property
-    def _fsdp(self) -> Any:
-        return self._module
+        return FullyShardedDataParallel.summon_full_params(self._module, writeback=write)
 
     def _whole_state(self) -> AbstractContextManager[Any]:
         from torch.distributed.fsdp import (
@@ -236,7 +167,7 @@ class AccelerateProcesses:
         )
 
         return FullyShardedDataParallel.state_dict_type(
-            self._fsdp,
+            self._module,
             StateDictType.FULL_STATE_DICT,
             FullStateDictConfig(offload_to_cpu=True, rank0_only=True),
             FullOptimStateDictConfig(offload_to_cpu=True, rank0_only=False),
@@ -247,8 +178,11 @@ class AccelerateProcesses:
         self.accelerator.wait_for_everyone()
 
 
-def current_processes() -> Processes:
-    """One process, unless a launcher says that this is one of several."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        return AccelerateProcesses()
-    return SingleProcess()
+def launched_processes() -> int:
+    """How many processes the launcher says there are; 1 without a launcher."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def current_processes(*, cpu: bool) -> Processes:
+    """One process, unless a launcher says that this is one of several; ``cpu``: the model is on the CPU."""
+    return AccelerateProcesses(cpu=cpu) if launched_processes() > 1 else Processes()

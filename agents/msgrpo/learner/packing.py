@@ -97,9 +97,15 @@ def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tre
     return [_batch(batch, tree=packing == "tree") for batch in batches]
 
 
-def count_tokens(rows: Sequence[TokenRow]) -> int:
-    """Tokens of the rows as they are, prompts and responses."""
-    return sum(len(row.prompt) + len(row.response) for row in rows)
+def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
+    """Deal rows to ``count`` processes: their numbers, equally many for each or one more, and none twice.
+
+    Rows that begin alike stay together, as trees compute their common prefix once.
+    """
+    if count == 1:
+        return [list(range(len(rows)))]
+    order = sorted(range(len(rows)), key=lambda number: rows[number].prompt + rows[number].response)
+    return [part.tolist() for part in np.array_split(np.array(order), count)]
 
 
 def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:

@@ -104,8 +104,9 @@ def _with_lora(model: Any, config: MSGRPOConfig) -> Any:
     if config.gradient_checkpointing:
         model.enable_input_require_grads()  # else the checkpointed layers see no input that needs a gradient
     try:
-        with warnings.catch_warnings():  # peft asks transformers by names that are being retired
-            warnings.simplefilter("ignore", FutureWarning)
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
+            torch.manual_seed(config.seed)
             return peft.get_peft_model(model, settings)
     except ValueError as error:
         raise ConfigError(f"lora_targets = {list(config.lora_targets)!r} can't be used: {error}") from None

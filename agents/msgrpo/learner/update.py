@@ -16,7 +16,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import policy_loss
-from agents.msgrpo.learner.packing import MicroBatch, TokenRow, pack
+from agents.msgrpo.learner.packing import MicroBatch, TokenRow, deal, pack
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
 
 
@@ -41,7 +41,7 @@ class UpdateStats:
     losses: list[float] = field(default_factory=list)
     mismatch: dict[str, float] = field(default_factory=dict)
     computed_tokens: int = 0
-    """Tokens that went through the model with a gradient, padding included."""
+    """Tokens that went through the model with a gradient in this process, padding included."""
 
     def metrics(self) -> dict[str, float]:
         """Per-token means and the like, for the log."""
@@ -107,13 +107,24 @@ class Learner:
             tree_tokens = min(max(256, 4 * width), 4096)
         return pack(rows, packing=self.packing, micro_batch_tokens=budget, tree_tokens=tree_tokens)
 
+    def _my_batches(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
+        """This process's micro-batches, the numbers of their rows, and whether they count.
+
+        Every process has equally many, so that collective calls meet: filling, which doesn't count, stands for what is
+        missing.
+        """
+        mine = deal(rows, self.processes.count)[self.processes.rank]
+        batches = self.pack([rows[number] for number in mine]) if mine else []
+        work = [(batch, [mine[row] for row in batch.rows.tolist()], True) for batch in batches]
+        missing = max(self.processes.gather(len(batches))) - len(batches)
+        return work + [(self.pack(rows[:1])[0], [0], False)] * missing
+
     @torch.no_grad()
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
         """Float64 log-probabilities of all rows' responses without a gradient; the work is shared by all processes."""
         score = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
         mine: dict[int, list[float]] = {}
-        for batch, counts in self.processes.share(self.pack(rows)):
-            numbers = batch.rows.tolist()
+        for batch, numbers, counts in self._my_batches(rows):
             parts = torch.split(score(batch), [len(rows[number].response) for number in numbers])
             if counts:
                 mine.update((number, part.tolist()) for number, part in zip(numbers, parts, strict=True))
@@ -174,10 +185,10 @@ class Learner:
         loss_sum, sums = 0.0, dict[str, float]()
         first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
         differences: list[float] = []
-        batches = list(self.processes.share(self.pack([rows[i].tokens for i in part])))
-        for number, (batch, counts) in enumerate(batches):
-            with self.processes.synchronise(last=number == len(batches) - 1):
-                numbers = [part[i] for i in batch.rows.tolist()]
+        work = self._my_batches([rows[i].tokens for i in part])
+        for done, (batch, places, counts) in enumerate(work, 1):
+            with self.processes.synchronise(last=done == len(work)):
+                numbers = [part[place] for place in places]
                 _, logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
                 device, lengths = logprobs.device, [len(rows[i].tokens.response) for i in numbers]
                 advantages = torch.tensor([rows[i].advantage for i in numbers], device=device, dtype=logprobs.dtype)
@@ -203,14 +214,16 @@ class Learner:
                 stats.computed_tokens += batch.input_ids.numel()
                 if first_pass:
                     differences += (logprobs.detach() - old_here).tolist()
-        loss, totals = self.processes.sum(loss_sum), {key: self.processes.sum(sums.get(key, 0.0)) for key in SUMS}
+        everyone = self.processes.gather((loss_sum, sums, differences))
+        loss = sum(theirs[0] for theirs in everyone)
         self._apply(loss, stats)
         stats.losses.append(loss)
-        for key, value in totals.items():
-            stats.sums[key] = stats.sums.get(key, 0.0) + value
+        for _, their_sums, _ in everyone:
+            for key, value in their_sums.items():
+                stats.sums[key] = stats.sums.get(key, 0.0) + value
         if first_pass:
-            everyone = [difference for theirs in self.processes.gather(differences) for difference in theirs]
-            stats.mismatch = mismatch(torch.tensor(everyone), torch.zeros(len(everyone)))
+            seen = [difference for theirs in everyone for difference in theirs[2]]
+            stats.mismatch = mismatch(torch.tensor(seen), torch.zeros(len(seen)))
 
     def _apply(self, loss: float, stats: UpdateStats) -> None:
         """Clip the gradient and step, unless something is wrong with it."""
@@ -224,9 +237,6 @@ class Learner:
             )
         self.optimizer.step()
         stats.grad_norms.append(norm)
-
-
-SUMS = ("tokens", "policy_loss", "kl", "entropy", "clipped_low", "clipped_high", "ratio", "kl_old")
 
 
 def mismatch(learner: Tensor, sampler: Tensor) -> dict[str, float]:

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import PromptMap, TurnRequest
+from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
 from agents.prompt import as_text
 from agents.tiny.data import demonstrations, scenarios_of
-from agents.tiny.demonstrator import Demonstrator, Style
+from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.tiny.recipe import Recipe
 from agents.tiny.statements import Sight, check, is_true
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
@@ -122,7 +123,7 @@ def test_sight_agrees_with_the_state(name: str) -> None:
 def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
     scenario = SCENARIOS[name]
     game = scenario.game()
-    for example in demonstrations(scenario, 60, Style(), np.random.default_rng(1)):
+    for example in demonstrations(scenario, 60, StyleShares(), np.random.default_rng(1)):
         truth = check(example.response, example.observation)
         assert truth.true
         assert (truth.false, truth.unreadable) == (0, 0)
@@ -131,7 +132,7 @@ def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
         assert f"<plan>{action}</plan>" in example.response
 
 
-def _play(game: Any, style: Style, episodes: int, horizon: int) -> tuple[float, float]:
+def _play(game: Any, style: StyleShares, episodes: int, horizon: int) -> tuple[float, float]:
     demonstrator = Demonstrator(game, style)
     returns, successes = [], []
     for seed in range(episodes):
@@ -153,23 +154,23 @@ def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
     solver = FrozenLakeSolver(game)
     states = [game.initial_state(np.random.default_rng(seed)) for seed in range(60)]
     reachable = np.mean([solver.optimal_value(state, 8) for state in states])
-    assert _play(game, Style(1, 0), 60, 8)[0] == pytest.approx(reachable)
+    assert _play(game, StyleShares(1, 0), 60, 8)[0] == pytest.approx(reachable)
 
 
 def test_styles_are_as_good_as_they_sound() -> None:
     for game, horizon in ((FrozenLake(), 8), (Snake(), 8)):
         sensible, hasty, random = (
-            _play(game, style, 60, horizon)[0] for style in (Style(1, 0), Style(0, 1), Style(0, 0))
+            _play(game, style, 60, horizon)[0] for style in (StyleShares(1, 0), StyleShares(0, 1), StyleShares(0, 0))
         )
         assert sensible > hasty + 0.3 > random + 0.5
-    assert _play(Snake(), Style(1, 0), 60, 8)[1] > 0.95  # it stays alive
+    assert _play(Snake(), StyleShares(1, 0), 60, 8)[1] > 0.95  # it stays alive
 
 
 def test_it_refuses_other_games_and_odd_shares() -> None:
     with pytest.raises(ValueError, match="shares of 1"):
-        Demonstrator(FrozenLake(), Style(0.9, 0.2))
+        Demonstrator(FrozenLake(), StyleShares(0.9, 0.2))
     with pytest.raises(ValueError, match="not of object"):
-        Demonstrator(object(), Style())  # type: ignore[arg-type]
+        Demonstrator(object(), StyleShares())  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ data
@@ -181,7 +182,7 @@ def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts() -> No
     layouts = {game.initial_state(np.random.default_rng(seed)).lake for seed in TRAINING_SEEDS}
     from textgames.frozen_lake.text import read_observation
 
-    for example in demonstrations(scenario, 40, Style(), np.random.default_rng(3), modes=("think", "direct")):
+    for example in demonstrations(scenario, 40, StyleShares(), np.random.default_rng(3), modes=("think", "direct")):
         mode = "think" if "<think>" in example.response else "direct"
         request = TurnRequest(example.observation, game.instructions("player_0"), game.actions)
         assert example.prompt == as_text(PromptMap(mode=mode)(request))
@@ -210,7 +211,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"heads": 4, "hidden_size": 64, "kv_heads": 3}, "kv_heads divides heads"),
         ({"modes": ("shout",)}, "modes are think and direct"),
         ({"games": ()}, "games is empty"),
-        ({"style": Style(2, 0)}, "shares of 1"),
+        ({"style": StyleShares(2, 0)}, "shares of 1"),
     ],
 )
 def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
@@ -327,6 +328,8 @@ def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
     loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert loaded("Player: (0, 3)\n")["input_ids"] == first.tokenizer("Player: (0, 3)\n")["input_ids"]
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert loaded.chat_template == PLAIN_TEMPLATE
+    assert trained_mode(str(tmp_path)) == recipe.modes[0]
     assert json.loads((tmp_path / "recipe.json").read_text())["recipe"]["seed"] == 4
     card = (tmp_path / "README.md").read_text()
     assert "Limits" in card
@@ -402,7 +405,7 @@ def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsy
 
 def test_figures_are_those_of_the_played_episodes() -> None:
     from agents import load_agent
-    from agents.tiny.evaluation import evaluate, seen_layouts
+    from agents.tiny.evaluation import evaluate
 
     figures = evaluate(load_agent("planner"), "frozen-lake", 20)
     assert (figures.episodes, figures.agent) == (20, "planner")
@@ -410,7 +413,6 @@ def test_figures_are_those_of_the_played_episodes() -> None:
     assert figures.success.mean > 0.9
     assert figures.invalid == (0, 0, 0)
     assert math.isnan(figures.truth)
-    assert 0 <= seen_layouts("snake", 20) <= 0.05
 
 
 @pytest.mark.slow

@@ -116,6 +116,23 @@ def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llam
         assert wanted[len(got.prompt_ids) - 1 + t, token].item() == pytest.approx(logp, abs=1e-4)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda name: name.replace("q_proj", "w_q"), r"no parameter '.*w_q\.weight' \(did you mean '.*_proj\.weight'"),
+        (lambda name: None if name.endswith("norm.weight") else name, r"no new weights came for .*norm\.weight"),
+    ],
+)
+def test_a_copy_refuses_weights_that_are_not_its_own(
+    change: Callable[[str], str | None], words: str, tokenizer: Any, make_llama: Callable[..., Any]
+) -> None:
+    model = make_llama(len(tokenizer))
+    engine = CopyEngine(model, tokenizer, torch.float32)
+    weights = [(change(name), tensor) for name, tensor in merged_weights(model)]
+    with pytest.raises(ValueError, match=words):
+        engine.update_weights((name, tensor) for name, tensor in weights if name is not None)
+
+
 def test_an_engine_without_token_ids_is_refused(
     tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Two processes over gloo give what one gives, within float error; data-parallel and sharded."""
+"""Two processes over gloo give what one gives, within float error; data-parallel, sharded, and by ``torchrun``."""
 
 import json
 import os
@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from agents.msgrpo.learner.packing import TokenRow, deal
+
+ROOT = Path(__file__).parents[4]
 WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -68,3 +72,53 @@ def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make
     saved = (tmp_path / "two" / "run" / "last").resolve()
     assert saved.name == "iteration-000003"
     assert (saved / "model.safetensors").is_file()
+
+
+@pytest.mark.slow
+def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    settings = {
+        "model": "tiny", "scenarios": "frozen-lake", "device": "cpu", "threads": "1", "iterations": "2", "groups": "4",
+        "group_size": "8", "max_response_tokens": "48", "temperature": "1.25", "learning_rate": "1e-3",
+        "adam_eps": "1e-5", "minibatches": "1", "eval_every": "2", "eval_episodes": "4", "samples_every": "0",
+    }  # fmt: skip
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    (tmp_path / "empty.toml").write_text("")
+    metrics, weights = {}, {}
+    for name, launcher in (("one", []), ("two", torchrun)):
+        given = [word for key, value in (settings | {"out": name}).items() for word in ("--set", f"{key}={value}")]
+        done = subprocess.run(
+            [sys.executable, *launcher, "-m", "agents.msgrpo", "--quiet", "--config", "empty.toml", *given],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, check=False, timeout=240,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("textbench run --agent") == 1  # one process speaks for the run
+        lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
+        metrics[name] = [record for record in lines if "evaluation" not in record]
+        weights[name] = load_file(tmp_path / name / "last" / "model.safetensors")
+    assert [record["iteration"] for record in metrics["two"]] == [1, 2]
+    for one, two in zip(metrics["one"], metrics["two"], strict=True):
+        assert one["return"] == two["return"]
+        assert one["grad_norm"] > 0
+        # what the first process computed of the update: its half of the rows, whose trees share a little less
+        assert 0.3 < two["update_tokens_computed"] / one["update_tokens_computed"] < 0.75
+    for name, tensor in weights["one"].items():
+        torch.testing.assert_close(weights["two"][name], tensor, atol=2e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_rows_are_dealt_evenly_and_none_twice(count: int) -> None:
+    rng = np.random.default_rng(count)
+    rows = [TokenRow(tuple(rng.integers(3, size=4).tolist()), (1, 2)) for _ in range(5)]
+    dealt = deal(rows, count)
+    assert len(dealt) == count
+    assert sorted(number for part in dealt for number in part) == list(range(5))
+    sizes = [len(part) for part in dealt]
+    assert max(sizes) - min(sizes) <= 1  # a small step leaves nobody idle
+
+
+def test_rows_that_begin_alike_are_dealt_to_one_process() -> None:
+    rows = [TokenRow((prompt, 5, 6), (answer,)) for answer in range(3) for prompt in (1, 2)]
+    assert [{rows[number].prompt[0] for number in part} for part in deal(rows, 2)] == [{1}, {2}]

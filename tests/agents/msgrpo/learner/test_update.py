@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.learner.distributed import SingleProcess
+from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import TokenRow
 from agents.msgrpo.learner.prepare import checkpoint_layers, make_reference
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
@@ -58,7 +58,7 @@ def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, 
     model = in_float64(model) if double else model
     scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
     packing = choose_ways(scorer, config.packing)
-    processes = SingleProcess()
+    processes = Processes()
     reference = make_reference(scorer, config, processes)
     if reference is not None:  # else the KL term is zero, and so is its gradient
         with torch.no_grad():

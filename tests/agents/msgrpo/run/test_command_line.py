@@ -1,10 +1,11 @@
 """``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from agents import load_agent
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 
@@ -31,7 +32,10 @@ def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
 def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", config_file]) == 0
     out = capsys.readouterr()
-    assert out.out.strip() == f"textbench run --agent hf:{tmp_path / 'run' / 'best'}"
+    best = tmp_path / "run" / "best"
+    assert out.out.strip() == f"textbench run --agent hf:{best} --prompts {tmp_path / 'prompts.toml'}"
+    options = cast(Any, load_agent(f"hf:{best}", prompts=str(tmp_path / "prompts.toml"))).prompt_map
+    assert (options.mode, options.texts.response["direct"]) == ("direct", "Answer:")  # what it was trained with
     assert "iteration 2/2" in out.err
     assert "evaluation after 2" in out.err
     assert main(["--resume", str(tmp_path / "run"), "--set", "iterations=3", "--quiet"]) == 0

@@ -1,0 +1,64 @@
+"""A trained folder says how its model wants to be asked; prompts may be an object as well as a file."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from transformers import AutoTokenizer
+
+from agents import load_agent
+from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.trajectories import training_tasks
+from agents.prompt import PromptMap, PromptTexts
+
+CONFIG = MSGRPOConfig(
+    groups=2, group_size=4, iterations=1, max_response_tokens=2, temperature=1.0, learning_rate=1e-3,
+    minibatches=1, eval_every=1, eval_episodes=2, samples_every=0,
+)  # fmt: skip
+TEXTS = PromptTexts(
+    system="",
+    opening="$instructions",
+    observation="$observation",
+    response={"short": "Answer:"},
+    no_actions="",
+    no_limit="",
+)
+
+
+@pytest.mark.parametrize("mode", ["direct", "think"])
+def test_every_checkpoint_has_its_mode_and_a_chat_template(
+    mode: str, tokenizer: Any, make_llama: Any, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, response_mode=mode, out=str(tmp_path))
+    MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
+    for name in ("best", "last"):
+        assert trained_mode(str(tmp_path / name)) == mode
+        assert cast(Any, load_agent(f"hf:{tmp_path / name}")).prompt_map.mode == mode
+        assert AutoTokenizer.from_pretrained(tmp_path / name).chat_template == PLAIN_TEMPLATE
+    assert tokenizer.chat_template is None  # the one that was passed in is left as it is
+
+
+def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
+    tokenizer: Any, make_llama: Any, tmp_path: Path
+) -> None:
+    def make(prompt_map: PromptMap | None, **changes: Any) -> MSGRPOTrainer:
+        config = replace(CONFIG, out=str(tmp_path), **changes)
+        model = make_llama(len(tokenizer))
+        return MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, prompt_map=prompt_map, quiet=True)
+
+    own = PromptMap("short", texts=TEXTS)
+    trainer = make(own)
+    played = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    asked = {step.turn.prompt[-1].content for trajectory in played for step in trajectory.episode.steps}
+    assert asked
+    assert asked <= {f"Go right.\n\ncell {cell}\n\nAnswer:" for cell in range(3)}
+    trainer.train()
+    assert trained_mode(str(tmp_path / "last")) == "short"
+    make(own, iterations=2).resume(tmp_path)
+    for other in (None, PromptMap("direct")):
+        with pytest.raises(ConfigError, match=r"other prompts: .*prompt_map="):
+            make(other).resume(tmp_path)
+    with pytest.raises(ConfigError, match=r"prompt_file = 'mine\.toml' and a prompt_map"):
+        make(own, prompt_file="mine.toml")
