@@ -149,7 +149,7 @@ def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> 
     path = Path(options.out) if options.out else new_run_path()
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
-        files = {PROMPTS_NAME: Path(options.prompts).read_text(encoding="utf-8")} if options.prompts else {}
+        files = {PROMPTS_NAME: Path(options.prompts).read_bytes()} if options.prompts else {}
         return RunFolder.create(path, manifest, redactor, files)
     folder = RunFolder.open_for_writing(path, redactor)
     try:

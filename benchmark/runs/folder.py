@@ -52,7 +52,7 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, str] | None = None
+        cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, bytes] | None = None
     ) -> "RunFolder":
         """Make a new run folder, locked and open for appending.
 
@@ -63,10 +63,10 @@ class RunFolder:
             path: an empty folder, or one that doesn't exist yet.
             manifest: of the run.
             redactor: what must not be written.
-            files: ``{name: text}`` that belongs to the run.
+            files: ``{name: content}`` that belongs to the run.
 
         Raises:
-            UsageError: the folder already holds something.
+            UsageError: it isn't a folder, or already holds something.
             StorageError: it can't be made or written.
         """
         folder = cls(path, manifest, redactor)
@@ -76,15 +76,18 @@ class RunFolder:
             _refuse_strangers(path, files)  # before the lock is made: a folder that isn't ours stays as it is
             folder._lock = FolderLock(path)
             _refuse_strangers(path, files)  # and again: another process may have made its run here just now
-            for name, text in files.items():
-                write_atomically(path / name, text)
+            for name, content in files.items():
+                with replacing(path / name, "wb") as stream:
+                    stream.write(content)
             folder.write_manifest()
-            for draft in path.glob(f".{MANIFEST_NAME}.*"):
-                draft.unlink()
+            for name in (MANIFEST_NAME, *files):
+                for draft in path.glob(f".{name}.*"):
+                    draft.unlink()
             folder._open_file()
         except OSError as error:
             folder.close()
-            raise StorageError(f"can't make the run folder {path}: {error.strerror}") from None
+            kind = UsageError if isinstance(error, FileExistsError | NotADirectoryError) else StorageError
+            raise kind(f"can't make the run folder {path}: {error.strerror}") from None
         except BaseException:
             folder.close()
             raise
@@ -296,14 +299,14 @@ def repair_command(path: Path) -> str:
     return f"textbench resume {quote(str(path))} --repair"
 
 
-def _refuse_strangers(path: Path, files: Mapping[str, str]) -> None:
+def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
     """Let nothing be overwritten but what a run leaves that was killed before its manifest was whole."""
     if (path / MANIFEST_NAME).exists():
         raise UsageError(f"{path} already holds a run; choose another --out")
     for entry in sorted(path.iterdir()):
         name = entry.name
         draft = any(name.startswith(f".{file}.") for file in (MANIFEST_NAME, *files))
-        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name].encode())
+        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name])
         if not ours:
             raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")
 
