@@ -27,6 +27,7 @@ COMMANDS = {
     "validate": "replay every episode of an entry and check it",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots",
+    "schema": "print the JSON Schema of a manifest, an episode or a configuration",
     "doctor": "say what is installed and which agents can run",
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import COMMANDS, main
+from benchmark.cli.schema import NAMES
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,6 +80,8 @@ def test_the_version_is_the_packages(textbench):
         (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
         (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
         (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
+        (("schema",), "say which schema to print, manifest, episode, run-config, training-config, or --out DIR"),
+        (("schema", "manifset"), "invalid choice: 'manifset'"),
         (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
@@ -161,6 +164,16 @@ def test_a_misspelt_variable_of_the_environment_is_refused(textbench, monkeypatc
     assert textbench("run", "--dry-run").code == 0
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_published_schemas_are_those_of_the_code(textbench, name):
+    """After a change: textbench schema --out docs/schemas."""
+    published = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+    assert json.loads(textbench("schema", name).out) == published
+    assert published["additionalProperties"] is False
+    assert textbench("schema", "--out", "schemas").code == 0
+    assert sorted(path.stem for path in Path("schemas").iterdir()) == sorted(NAMES)
+
+
 def test_list_knows_all_scenarios_and_agents(textbench):
     from textgames.scenarios import SCENARIOS
 
@@ -178,7 +191,7 @@ def test_replay_shows_board_response_action_and_reward(textbench, small_run):
     assert "P " in out
     assert "<action>" in out
     assert "reward +1" in out
-    assert "terminated. greedy: return 1, success" in out
+    assert "the episode ended by the rules: reached the goal\ngreedy: return 1, success" in out
 
 
 def test_play_takes_a_persons_answers(textbench, monkeypatch):

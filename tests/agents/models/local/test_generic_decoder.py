@@ -20,7 +20,9 @@ def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind: str) -> None:
     player = TransformersModel(model, tokenizer)
     player.check()
     prompts = [(Message("user", text),) for text in ("You are at (1, 2).", "up", "You are at (1, 2). up, right")]
-    decoding = Decoding(temperature=1.0, max_tokens=20, stop=tuple("aeiou 12"))  # rows end at different times and leave the batch
+    decoding = Decoding(
+        temperature=1.0, max_tokens=20, stop=tuple("aeiou 12")
+    )  # rows end at different times and leave the batch
     together = player.generate(prompts, decoding, [(k,) for k in range(3)])
     assert len({len(completion.token_ids or ()) for completion in together}) > 1
     for completion in together:
