@@ -20,7 +20,7 @@ def run(args: Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from benchmark.play.session import resume_command
+    from benchmark.runs.folder import resume_command
     from benchmark.runs.merge import merge
     from benchmark.runs.redaction import Redactor
 

@@ -168,7 +168,7 @@ class RunFolder:
         offset = 0
         own = self.manifest["kind"] == RUN_KIND
         if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
-            repair = f"; play its episodes again: textbench resume {quote(str(self.path))}" if own else ""
+            repair = f"; play its episodes again: {resume_command(self.path)}" if own else ""
             raise UsageError(f"{self.path} has no file {EPISODES_NAME}{repair}")
         try:
             with self.episodes_path.open("rb") as lines:
@@ -180,7 +180,9 @@ class RunFolder:
         except OSError as error:
             raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
         except ValueError as error:
-            repair = f"; set damaged lines aside and play them again: {repair_command(self.path)}" if own else ""
+            repair = (
+                f"; set damaged lines aside and play them again: {resume_command(self.path)} --repair" if own else ""
+            )
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
     def _parse(self, line: bytes) -> Record:
@@ -294,9 +296,9 @@ class RunFolder:
             os.ftruncate(self._file, end)
 
 
-def repair_command(path: Path) -> str:
-    """The command that goes on with a run some of whose lines can't be read."""
-    return f"textbench resume {quote(str(path))} --repair"
+def resume_command(path: Path) -> str:
+    """The command that goes on with a run."""
+    return f"textbench resume {quote(str(path))}"
 
 
 def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
