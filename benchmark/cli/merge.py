@@ -16,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Merge."""
+    """Merge, and say what was found."""
     import sys
     from pathlib import Path
 

@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Check."""
+    """Check every entry, and say what is wrong with each."""
     import json
 
     from benchmark.entries.validation import validate

@@ -252,26 +252,25 @@ class RunFolder:
             StorageError: the disk is full or the folder can't be written.
         """
         assert self._file is not None, "the folder is open for reading only"
-        damaged = 0
+        damaged: list[bytes] = []
         try:
-            with (
-                self.episodes_path.open("rb") as lines,
-                (self.path / DAMAGED_NAME).open("ab") as aside,
-                replacing(self.episodes_path, "wb") as kept,
-            ):
+            with self.episodes_path.open("rb") as lines, replacing(self.episodes_path, "wb") as kept:
                 for line in lines:
                     try:
                         self._parse(line)
                         kept.write(line)
                     except ValueError:
-                        damaged += aside.write(line) > 0
-                aside.flush()
-                os.fsync(aside.fileno())
+                        damaged.append(line)
+                if damaged:
+                    with (self.path / DAMAGED_NAME).open("ab") as aside:
+                        aside.writelines(damaged)
+                        aside.flush()
+                        os.fsync(aside.fileno())
         except OSError as error:
             raise StorageError(f"can't write in {self.path}: {error.strerror}") from None
         os.close(self._file)  # it is the old file, which has no name any more
         self._open_file()
-        return damaged
+        return len(damaged)
 
     def _open_file(self) -> None:
         try:
