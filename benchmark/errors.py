@@ -40,7 +40,10 @@ def problem_of(error: "ValidationError", place: str = "") -> str:
         place: what to call the value that was checked; places inside it follow after a point.
     """
     first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in (place, *first["loc"]) if part != "") or "it"
+    parts = [*([place] if place else []), *map(str, first["loc"])]
+    where = ".".join(part if part.isprintable() and 0 < len(part) < 100 else shown(part) for part in parts) or "it"
+    if first["type"] == "json_invalid":
+        return first["msg"]
     if first["type"] == "missing":
         return f"{where} is missing"
     if first["type"] == "extra_forbidden":

@@ -27,6 +27,7 @@ COMMANDS = {
     "validate": "replay every episode of an entry and check it",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots",
+    "schema": "print the JSON Schema of a manifest, an episode or a configuration",
     "doctor": "say what is installed and which agents can run",
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",
@@ -76,6 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # textbench ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
         return 0
+    except OSError as error:  # a name that is too long, a folder that may not be looked into: any command may meet it
+        if error.filename is None:
+            raise
+        _say(f"can't use {error.filename}: {error.strerror}", arguments)
+        return 2
 
 
 def console_main() -> NoReturn:

@@ -16,12 +16,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Merge."""
+    """Merge, and say what was found."""
     import sys
     from pathlib import Path
 
     from agents.redaction import Redactor
-    from benchmark.play.session import resume_command
+    from benchmark.runs.folder import resume_command
     from benchmark.runs.merge import merge
 
     out = Path(args.out)

@@ -28,16 +28,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Play what is missing."""
+    from dataclasses import replace
     from pathlib import Path
 
     from benchmark.play.session import Output, resume_session
 
-    wanted = {} if args.episodes is None else {"episodes": args.episodes}
-    return resume_session(
-        Path(args.folder),
-        read_options(args, names=_NAMES),
-        Output(args.json, args.quiet),
-        base_url=args.base_url,
-        repair=args.repair,
-        **checked_options(wanted, {"episodes": "--episodes"}),
-    )
+    options = read_options(args, names=_NAMES)
+    changed = {name: getattr(args, name) for name in ("base_url", "episodes") if getattr(args, name) is not None}
+    changed = checked_options(changed, {"episodes": "--episodes"})
+    options = replace(options, **changed, given=options.given | changed.keys())
+    return resume_session(Path(args.folder), options, Output(args.json, args.quiet), repair=args.repair)

@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play."""
+    """Play, or only say what would be played."""
     from dataclasses import replace
 
     from agents.redaction import Redactor

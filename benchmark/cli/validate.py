@@ -17,16 +17,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Check."""
+    """Check every entry, and say what is wrong with each."""
     import json
 
     from benchmark.entries.validation import validate
+    from benchmark.errors import UsageError
     from benchmark.runs.folder import RunFolder
     from benchmark.score.results import expand_sources
 
+    entries = expand_sources(args.entries)
     report = {}
-    for entry in expand_sources(args.entries):
-        problems = report[str(entry)] = validate(entry)
+    for entry in entries:
+        try:
+            problems = report[str(entry)] = validate(entry)
+        except UsageError as error:  # one of many that can't even be read must not hide the others
+            if len(entries) == 1:
+                raise
+            problems = report[str(entry)] = [str(error)]
         if args.json:
             continue
         if problems:

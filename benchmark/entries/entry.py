@@ -13,7 +13,7 @@ from typing import Any
 from agents.files import replacing
 from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, unknown_name
-from benchmark.runs.folder import EPISODES_NAME, RunFolder, write_atomically
+from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
 from benchmark.runs.record import Key, parse_line, to_line
@@ -99,7 +99,7 @@ def _check_complete(folder: RunFolder, plan: Plan, agent: str) -> None:
                 if not scored:
                     raise UsageError(
                         f"{Key(*matchup, seed)} isn't scored, so there can be no entry; "
-                        f"play it: textbench resume {folder.path}"
+                        f"play it: {resume_command(folder.path)}"
                     )
 
 

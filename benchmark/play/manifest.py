@@ -6,12 +6,12 @@ No score without where it came from. Nothing here identifies the machine's owner
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from agents.redaction import public_url
 from benchmark.errors import UsageError
 from benchmark.play.options import COUNTING, OPERATING, RunOptions
+from benchmark.runs.folder import resume_command
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import code_version, file_digest, now, package_versions
@@ -61,7 +61,7 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     Raises:
         UsageError: anything else that decides results differs; names the first such setting with its old and new value.
     """
-    resume = f"textbench resume {quote(str(path))}"
+    resume = resume_command(path)
     again = f"go on with the old settings: {resume}"
     restore = "put back what it was made with, and go on"
     settings = [(name, old["settings"].get(name), value, again) for name, value in new["settings"].items()]

@@ -19,65 +19,56 @@ from benchmark.errors import UsageError, shown, unknown_name
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-MAX_EPISODES = 10_000_000
-MAX_SEED_OFFSET = 2**52
-"""Far beyond what anybody plays; with it every seed is a whole number that float64 and JSON hold exactly."""
 
-
-def option(default: Any, text: str, metavar: str, *, counts: bool = False, **bounds: float) -> Any:
+def option(default: Any, metavar: str, text: str, *, counts: bool = False, **bounds: float) -> Any:
     """A field of :class:`RunOptions`.
 
     Args:
         default: its value when nobody says anything.
-        text: one line for ``--help``.
-        metavar: what stands for the value there.
+        metavar: what stands for the value in ``--help``.
+        text: its line there, to which a default that is a number is added.
         counts: whether it decides what is played.
         bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
     return field(default=default, metadata={"text": text, "metavar": metavar, "counts": counts, "bounds": bounds})
 
 
+_AGENTS = "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC"
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """The options of one run. A tuple may be given several times, and stands in the environment with commas."""
 
-    agents: tuple[str, ...] = option(
-        (), "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC", "SPEC", counts=True
-    )
+    agents: tuple[str, ...] = option((), "SPEC", _AGENTS, counts=True)
     scenarios: tuple[str, ...] = option(
-        ("paper",), "a scenario to play, or paper (default: its four) or all", "NAME", counts=True
+        ("paper",), "NAME", "a scenario to play, or paper (default: its four) or all", counts=True
     )
-    episodes: int = option(50, "episodes per scenario and agent (default 50)", "N", counts=True, ge=1, le=MAX_EPISODES)
-    seed_offset: int = option(
-        0, "start at this episode of the scenario's seeds (default 0)", "N", counts=True, ge=0, le=MAX_SEED_OFFSET
-    )
-    base_url: str | None = option(None, "server of openai: agents (default $OPENAI_BASE_URL)", "URL", counts=True)
+    episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
+    seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
+    base_url: str | None = option(None, "URL", "server of openai: agents (default $OPENAI_BASE_URL)", counts=True)
     temperature: float | None = option(
-        None, "softmax temperature of language models (default 0.5)", "T", counts=True, ge=0, le=100
+        None, "T", "softmax temperature of language models (default 0.5)", counts=True, ge=0, le=100
     )
-    top_p: float | None = option(None, "nucleus sampling (default 1: off)", "P", counts=True, gt=0, le=1)
-    max_tokens: int | None = option(
-        None, "longest response, in tokens (default 256)", "N", counts=True, ge=1, le=1_000_000
-    )
-    mode: str | None = option(None, "response template: think (default) or direct", "MODE", counts=True)
+    top_p: float | None = option(None, "P", "nucleus sampling (default 1: off)", counts=True, gt=0, le=1)
+    max_tokens: int | None = option(None, "N", "longest response, in tokens (default 256)", counts=True, ge=1, le=10**6)
+    mode: str | None = option(None, "MODE", "response template: think (default) or direct", counts=True)
     history: int | None = option(
-        None, "last turns that the prompt repeats (default 0)", "K", counts=True, ge=0, le=1_000_000
+        None, "K", "last turns that the prompt repeats (default 0)", counts=True, ge=0, le=10**6
     )
-    prompts: str | None = option(None, "file with your own wording of the prompts (TOML)", "FILE", counts=True)
-    max_concurrency: int = option(64, "episodes in flight (default 64)", "N", ge=1, le=100_000)
-    max_retries: int = option(5, "retries of a failed request, not of a rate limit (default 5)", "N", ge=0, le=1_000)
-    timeout: float = option(120.0, "seconds for one request, to its last byte (default 120)", "S", ge=0, le=1_000_000)
+    prompts: str | None = option(None, "FILE", "file with your own wording of the prompts (TOML)", counts=True)
+    max_concurrency: int = option(64, "N", "episodes in flight", ge=1, le=10**5)
+    max_retries: int = option(5, "N", "retries of a failed request, not of a rate limit", ge=0, le=1000)
+    timeout: float = option(120.0, "S", "seconds for one request, to its last byte", ge=0, le=10**6)
     run_timeout: float | None = option(
-        None, "seconds for the whole run; then it stops, and can be resumed", "S", ge=0, le=1_000_000_000
+        None, "S", "seconds for the whole run; then it stops, and can be resumed", ge=0, le=10**9
     )
-    max_cost: float | None = option(
-        None, "stop when this much has been spent; needs --prices", "USD", ge=0, le=1_000_000_000
-    )
-    prices: str | None = option(None, "file with prices per million tokens (TOML)", "FILE")
+    max_cost: float | None = option(None, "USD", "stop when this much is spent; needs --prices", ge=0, le=10**9)
+    prices: str | None = option(None, "FILE", "file with prices per million tokens (TOML)")
     cache: str | None = option(
-        None, "file with the responses of deterministic models (temperature 0), to reuse", "FILE"
+        None, "FILE", "file with the responses of deterministic models (temperature 0), to reuse"
     )
-    out: str | None = option(None, "run folder (default runs/<time>-<id>)", "DIR")
+    out: str | None = option(None, "DIR", "run folder (default runs/<time>-<id>)")
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""
 
@@ -104,9 +95,10 @@ def flag_of(name: str) -> str:
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = COUNTING + OPERATING) -> None:
     """Add the flags of these options, and ``--config``, to a command."""
     for name in names:
-        about = OPTIONS[name].metadata
+        default, about = OPTIONS[name].default, OPTIONS[name].metadata
+        text = f"{about['text']} (default {default:g})" if isinstance(default, int | float) else about["text"]
         action = "append" if takes_many(name) else "store"
-        parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=about["text"])
+        parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text)
     parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
 
 

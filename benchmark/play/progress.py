@@ -27,19 +27,17 @@ class Tally:
 
     Attributes:
         total: episodes that it has.
-        before: how many of them were on disk when this process started.
-        done: scored episodes now.
+        done: scored episodes, those of earlier processes included.
         errors: unscored episodes of this process.
-        score: sum of the first player's returns over this process's scored episodes.
-        scored: how many these are.
+        scored: scored episodes of this process.
+        score: the sum of the first player's returns over them.
     """
 
-    total: int = 0
-    before: int = 0
-    done: int = 0
+    total: int
+    done: int
     errors: int = 0
-    score: float = 0.0
     scored: int = 0
+    score: float = 0.0
 
 
 class Meter:
@@ -48,7 +46,7 @@ class Meter:
     Attributes:
         tallies: per matchup.
         tokens: ``{agent: [prompt tokens, completion tokens]}`` that were paid for, by earlier processes too.
-        responses: responses so far.
+        responses: how many this process has got.
     """
 
     def __init__(
@@ -58,22 +56,20 @@ class Meter:
         prices: Mapping[str, Price],
         tokens: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        self.tallies = {
-            matchup: Tally(total, done.get(matchup, 0), done.get(matchup, 0)) for matchup, total in totals.items()
-        }
+        self.tallies = {matchup: Tally(total, done.get(matchup, 0)) for matchup, total in totals.items()}
         self.tokens = {agent: list(counted) for agent, counted in (tokens or {}).items()}
         self.responses = 0
         self._prices = prices
         self._started = time.monotonic()
 
     def count_tokens(self, agent: str, prompt: int, completion: int) -> None:
-        """One response was paid for."""
+        """Count a response that was paid for."""
         counted = self.tokens.setdefault(agent, [0, 0])
         counted[0] += prompt
         counted[1] += completion
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
-        """One episode is on disk."""
+        """Count an episode that is on disk."""
         tally = self.tallies[matchup]
         if error is None:
             tally.done += 1
@@ -89,7 +85,7 @@ class Meter:
 
     @property
     def priced(self) -> bool:
-        """Whether any price is known."""
+        """Whether the price of any agent is known."""
         return bool(self._prices)
 
     @property
@@ -104,7 +100,7 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since the start of this process's playing."""
+        """Seconds since this process began to play."""
         return time.monotonic() - self._started
 
     def seconds_left(self) -> float | None:
@@ -113,7 +109,7 @@ class Meter:
 
 
 class Display(Protocol):
-    """Somewhere that progress is shown; a context manager around the run."""
+    """Shows progress; a context manager around the run."""
 
     def __enter__(self) -> "Display": ...
 
@@ -133,7 +129,7 @@ class Silent:
         return None
 
     def update(self) -> None:
-        """Nothing."""
+        """Show nothing."""
 
 
 class Lines:
@@ -174,7 +170,7 @@ class LiveTable:
         self._console.print(Text(summary_line(self._meter), style="dim"))
 
     def update(self) -> None:
-        """Nothing: the table is drawn by the clock."""
+        """Do nothing, since rich redraws the table by the clock."""
 
     def _draw(self) -> Group:
         table = Table(box=None, pad_edge=False)
@@ -191,7 +187,7 @@ class LiveTable:
         return Group(table, Text(summary_line(self._meter)))
 
     def _shown(self) -> Sequence[tuple[Matchup, Tally]]:
-        """The rows that fit: when there are too many, the finished ones go first."""
+        """The rows that fit on the screen; finished matchups are the first to be left out."""
         rows = list(self._meter.tallies.items())
         room = max(3, self._console.size.height - 4)
         if len(rows) > room:
@@ -201,7 +197,7 @@ class LiveTable:
 
 
 def summary_line(meter: Meter) -> str:
-    """Everything in one line."""
+    """How far the run is, what it has used, and how long it will take, in one line."""
     total = sum(tally.total for tally in meter.tallies.values())
     done = sum(tally.done for tally in meter.tallies.values())
     errors = sum(tally.errors for tally in meter.tallies.values())

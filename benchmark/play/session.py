@@ -6,13 +6,13 @@ this.
 
 import json
 import secrets
-import shlex
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agents.redaction import Redactor
@@ -23,10 +23,10 @@ from benchmark.play.options import COUNTING, OPERATING, RunOptions, checked_opti
 from benchmark.play.players import AgentSpec, Players
 from benchmark.play.progress import Meter, choose_display
 from benchmark.play.runner import Limits, play_plan
-from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
+from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
-from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import key_of
+from benchmark.runs.plan import Plan
+from benchmark.runs.record import Key, key_of
 from benchmark.score.prices import price_of, read_prices
 from benchmark.score.references import References
 from benchmark.score.results import read_results
@@ -54,39 +54,37 @@ class Output:
             print(message, file=sys.stderr, flush=True)
 
 
-def new_run_path() -> Path:
-    """``runs/20260131-235959-1a2b3c``: sorts by time, and two runs of one second don't meet."""
-    return Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
 def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redactor) -> RunFolder:
-    """Check every agent, then open the folder.
+    """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
 
     Raises:
-        UsageError, StorageError: whatever stands in the way, before the first episode.
+        UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
+        StorageError: the folder can't be written, or is in use.
     """
     cards = players.check(plan.scenarios)
-    prices = agent_prices(cards, options)
-    return open_folder(options, new_manifest(options, plan, cards, prices), redactor)
+    manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
+    # The default name sorts by time, and two runs of one second don't meet.
+    path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+    if not (path / MANIFEST_NAME).exists():
+        # The user's file of prompts may change or move; a resume needs the one that was used.
+        files = {PROMPTS_NAME: Path(options.prompts).read_bytes()} if options.prompts else {}
+        return RunFolder.create(path, manifest, redactor, files)
+    folder = RunFolder.open_for_writing(path, redactor)
+    try:
+        take_over(path, folder.manifest, as_stored(manifest, redactor))
+    except UsageError:
+        folder.close()
+        raise
+    return folder
 
 
-def resume_session(
-    path: Path,
-    given: RunOptions,
-    output: Output,
-    *,
-    base_url: str | None = None,
-    episodes: int | None = None,
-    repair: bool = False,
-) -> int:
+def resume_session(path: Path, given: RunOptions, output: Output, *, repair: bool = False) -> int:
     """Play what a run folder lacks, with the settings of its manifest.
 
     Args:
         path: the run folder.
         given: the options that may change; those that nobody set stay as they were.
         output: what the user wants to see.
-        base_url: the server's address again, where it holds credentials (a manifest never does).
-        episodes: a larger number of episodes than the run was made with.
         repair: set damaged lines aside first, and play their episodes again.
 
     Raises:
@@ -96,20 +94,16 @@ def resume_session(
     manifest = read_manifest(path)
     plan = Plan.from_manifest(manifest)
     options = resumed_options(path, manifest, given)
-    if base_url is not None:
-        options = replace(options, base_url=base_url)
-    if episodes is not None:
-        options = replace(options, episodes=episodes)
-        names = [AgentSpec.parse(text).name for text in options.agents]
-        plan = Plan.of(names, plan.scenarios, episodes, options.seed_offset)
+    specs = [AgentSpec.parse(text) for text in options.agents]
+    if "episodes" in given.given:
+        plan = Plan.of([spec.name for spec in specs], plan.scenarios, options.episodes, options.seed_offset)
     redactor = Redactor.from_environment([options.base_url or ""])
-    players = Players([AgentSpec.parse(text) for text in options.agents], options)
+    players = Players(specs, options)
     with RunFolder.open_for_writing(path, redactor) as folder:
-        damaged = folder.set_damaged_lines_aside() if repair else 0
-        if damaged:
+        if repair and (damaged := folder.set_damaged_lines_aside()):
             output.say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
         cards = players.check(plan.scenarios)
-        prices = agent_prices(cards, options, manifest.get("prices"))
+        prices = agent_prices(cards, options, manifest.get("prices", {}))
         take_over(path, folder.manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
         return play_session(folder, Plan.from_manifest(folder.manifest), players, options, output, redactor)
 
@@ -128,8 +122,7 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOpt
         settings["prompts"] = str(path / PROMPTS_NAME)
     operation = {name: value for name, value in manifest.get("operation", {}).items() if name in OPERATING}
     operation["prices"] = None  # the manifest has what was in the file
-    operation |= {name: getattr(given, name) for name in given.given}
-    values = settings | operation
+    values = settings | operation | {name: getattr(given, name) for name in given.given}
     return RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
 
 
@@ -139,42 +132,14 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
     return stored
 
 
-def open_folder(options: RunOptions, manifest: Manifest, redactor: Redactor) -> RunFolder:
-    """A new run folder, or the old one of ``--out`` when it was made with the same settings.
+def agent_prices(cards: list[dict[str, Any]], options: RunOptions, before: Mapping[str, Price]) -> dict[str, Price]:
+    """``{agent: price}``: those that the run has had ``before``, then those of the price file.
 
     Raises:
-        UsageError: the folder is somebody else's, or was made with other settings (named).
-        StorageError: it can't be written, or is in use.
-    """
-    path = Path(options.out) if options.out else new_run_path()
-    if not (path / MANIFEST_NAME).exists():
-        # The user's file of prompts may change or move; a resume needs the one that was used.
-        files = {PROMPTS_NAME: Path(options.prompts).read_text(encoding="utf-8")} if options.prompts else {}
-        return RunFolder.create(path, manifest, redactor, files)
-    folder = RunFolder.open_for_writing(path, redactor)
-    try:
-        take_over(path, folder.manifest, as_stored(manifest, redactor))
-    except UsageError:
-        folder.close()
-        raise
-    return folder
-
-
-def agent_prices(
-    cards: list[dict[str, Any]], options: RunOptions, before: Mapping[str, Price] | None = None
-) -> dict[str, Price]:
-    """``{agent: price}`` from the price file.
-
-    Args:
-        cards: the agents'.
-        options: with the price file and the limit.
-        before: prices that the run has had so far; the file's go before them.
-
-    Raises:
-        UsageError: the file is wrong, or the money is limited and an agent with a model has no price.
+        UsageError: the file is wrong, or the money is limited and an agent behind a server has no price.
     """
     table = read_prices(options.prices) if options.prices else {}
-    prices = dict(before or {})
+    prices = dict(before)
     for card in cards:
         model = card["settings"].get("model")
         price = price_of(table, (card["name"], card["spec"], model))
@@ -189,61 +154,52 @@ def agent_prices(
 
 
 def play_session(
-    folder: RunFolder,
-    plan: Plan,
-    players: Players,
-    options: RunOptions,
-    output: Output,
-    redactor: Redactor,
+    folder: RunFolder, plan: Plan, players: Players, options: RunOptions, output: Output, redactor: Redactor
 ) -> int:
     """Play what the folder lacks, print the results, and return the exit code."""
     meter = _meter(plan, folder)
     limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
-    reason: str | None = None
     start_session(folder.manifest)
     folder.write_manifest()
+    code, broken = INCOMPLETE, True
     try:
         with sigterm_interrupts(), choose_display(meter, output.quiet) as display:
-            reason = play_plan(plan, folder, players.load, limits, meter, display)
+            stopped = play_plan(plan, folder, players.load, limits, meter, display)
+        broken = False
     except KeyboardInterrupt:
-        _close(folder, "interrupted")
-        _say_how_to_go_on(folder, "interrupted", meter)
-        return INTERRUPTED
+        stopped, code = "interrupted", INTERRUPTED
     except StorageError as error:
-        _close(folder, str(error))
-        _say_how_to_go_on(folder, str(error), meter)
-        return INCOMPLETE
+        stopped = str(error)
     except BenchmarkError:
         _close(folder, "failed")
         raise
     except Exception as error:  # noqa: BLE001 - a player's own code: its author needs the traceback, its user the rest
         print(redactor.scrub(traceback.format_exc()), file=sys.stderr)
-        _close(folder, "failed")
-        _say_how_to_go_on(folder, redactor.scrub(f"a player failed: {type(error).__name__}: {error}"), meter)
-        return INCOMPLETE
-    reason = None if reason is None else redactor.scrub(reason)
-    _close(folder, reason or "finished")
-    complete = show_run(folder.path, output, reason)
-    if reason is not None:
-        _say_how_to_go_on(folder, reason, meter)
-    return COMPLETE if complete and reason is None else INCOMPLETE
+        stopped = f"a player failed: {type(error).__name__}: {error}"
+    stopped = None if stopped is None else redactor.scrub(stopped)
+    _close(folder, stopped or "finished")
+    complete = not broken and show_run(folder.path, output, stopped)
+    if stopped is None:
+        return COMPLETE if complete else INCOMPLETE
+    total = sum(tally.total for tally in meter.tallies.values())
+    done = sum(tally.done for tally in meter.tallies.values())
+    print(f"textbench: {stopped}; {done} of {total} episodes are kept. Go on with:", file=sys.stderr)
+    print(f"  {resume_command(folder.path)}", file=sys.stderr, flush=True)
+    return code
 
 
-def show_run(path: Path, output: Output, reason: str | None = None) -> bool:
+def show_run(path: Path, output: Output, stopped: str | None = None) -> bool:
     """Print a run's leaderboard; returns whether everything was played and scored."""
     results = read_results([path])
-    references = References(results, output.say)
-    document = results_document(results, max_episodes=0, references=references)
+    document = results_document(results, max_episodes=0, references=References(results, output.say))
     if output.json:
         short = {key: value for key, value in document.items() if key not in ("texts", "episodes", "comparisons")}
-        print(json.dumps({"run": str(path), "complete": results.complete, "stopped": reason, **short}, indent=1))
+        print(json.dumps({"run": str(path), "complete": results.complete, "stopped": stopped, **short}, indent=1))
         return results.complete
     print_leaderboard(document)
-    output.say(
-        f"episodes and settings are in {path}; step through them with: textbench replay {shlex.quote(str(path))}"
-    )
+    output.say(f"episodes and settings are in {path}; step through them with: textbench replay {quote(str(path))}")
     unscored = sum(cell.unscored for cell in results.cells.values())
-    if unscored and reason is None:
+    if unscored and stopped is None:
         output.say(f"{unscored} episodes are unscored; play them again with: {resume_command(path)}")
     return results.complete
 
@@ -253,29 +209,23 @@ def print_leaderboard(document: Mapping[str, Any]) -> None:
     print_sheets(leaderboard_sheets(document), stdout_console())
 
 
-def resume_command(path: Path) -> str:
-    """The command that goes on."""
-    return f"textbench resume {shlex.quote(str(path))}"
-
-
 def _meter(plan: Plan, folder: RunFolder) -> Meter:
     """The meter, with what is on disk already counted in."""
-    done: dict[Matchup, int] = {}
+    scored: set[Key] = set()
     tokens: dict[str, list[int]] = {}
-    scored = {key for key, (_, is_scored) in folder.index().items() if is_scored}
-    for matchup, seeds in plan.seeds.items():
-        done[matchup] = sum((matchup.scenario, matchup.agents, seed) in scored for seed in seeds)
     for _, record in folder.numbered_records():
-        agents = record["agents"]
+        key, agents = key_of(record), record["agents"]
+        if record["error"] is None:
+            scored.add(key)
+        # What the cache answered wasn't paid for.
         cached = record["measured"].get("cached_tokens", (0, 0))
-        first = key_of(record).agents[0]
+        counted = tokens.setdefault(key.agents[0], [0, 0])
+        counted[:] = [counted[i] - cached[i] for i in (0, 1)]
         for step in record["steps"]:
             counted = tokens.setdefault(agents[step["player"]], [0, 0])
-            for i in (0, 1):
-                counted[i] += step.get("tokens", (0, 0))[i]
-        if any(cached):
-            tokens[first] = [tokens[first][i] - cached[i] for i in (0, 1)]
+            counted[:] = [counted[i] + step.get("tokens", (0, 0))[i] for i in (0, 1)]
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
+    done = {matchup: sum(Key(*matchup, seed) in scored for seed in seeds) for matchup, seeds in plan.seeds.items()}
     return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
 
 
@@ -288,10 +238,3 @@ def _close(folder: RunFolder, outcome: str) -> None:
         pass
     finally:
         folder.close()
-
-
-def _say_how_to_go_on(folder: RunFolder, why: str, meter: Meter) -> None:
-    total = sum(tally.total for tally in meter.tallies.values())
-    done = sum(tally.done for tally in meter.tallies.values())
-    print(f"textbench: {why}; {done} of {total} episodes are kept. Go on with:", file=sys.stderr)
-    print(f"  {resume_command(folder.path)}", file=sys.stderr, flush=True)

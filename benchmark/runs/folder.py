@@ -52,7 +52,7 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, str] | None = None
+        cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, bytes] | None = None
     ) -> "RunFolder":
         """Make a new run folder, locked and open for appending.
 
@@ -63,28 +63,31 @@ class RunFolder:
             path: an empty folder, or one that doesn't exist yet.
             manifest: of the run.
             redactor: what must not be written.
-            files: ``{name: text}`` that belongs to the run.
+            files: ``{name: content}`` that belongs to the run.
 
         Raises:
-            UsageError: the folder already holds something.
+            UsageError: it isn't a folder, or already holds something.
             StorageError: it can't be made or written.
         """
         folder = cls(path, manifest, redactor)
-        files = {name: redactor.scrub(text) for name, text in (files or {}).items()}
+        files = {name: redactor.scrub_bytes(content) for name, content in (files or {}).items()}
         try:
             path.mkdir(parents=True, exist_ok=True)
             _refuse_strangers(path, files)  # before the lock is made: a folder that isn't ours stays as it is
             folder._lock = FolderLock(path)
             _refuse_strangers(path, files)  # and again: another process may have made its run here just now
-            for name, text in files.items():
-                write_atomically(path / name, text)
+            for name, content in files.items():
+                with replacing(path / name, "wb") as stream:
+                    stream.write(content)
             folder.write_manifest()
-            for draft in path.glob(f".{MANIFEST_NAME}.*"):
-                draft.unlink()
+            for name in (MANIFEST_NAME, *files):
+                for draft in path.glob(f".{name}.*"):
+                    draft.unlink()
             folder._open_file()
         except OSError as error:
             folder.close()
-            raise StorageError(f"can't make the run folder {path}: {error.strerror}") from None
+            kind = UsageError if isinstance(error, FileExistsError | NotADirectoryError) else StorageError
+            raise kind(f"can't make the run folder {path}: {error.strerror}") from None
         except BaseException:
             folder.close()
             raise
@@ -165,7 +168,7 @@ class RunFolder:
         offset = 0
         own = self.manifest["kind"] == RUN_KIND
         if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
-            repair = f"; play its episodes again: textbench resume {quote(str(self.path))}" if own else ""
+            repair = f"; play its episodes again: {resume_command(self.path)}" if own else ""
             raise UsageError(f"{self.path} has no file {EPISODES_NAME}{repair}")
         try:
             with self.episodes_path.open("rb") as lines:
@@ -177,7 +180,9 @@ class RunFolder:
         except OSError as error:
             raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
         except ValueError as error:
-            repair = f"; set damaged lines aside and play them again: {repair_command(self.path)}" if own else ""
+            repair = (
+                f"; set damaged lines aside and play them again: {resume_command(self.path)} --repair" if own else ""
+            )
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
     def _parse(self, line: bytes) -> Record:
@@ -247,26 +252,25 @@ class RunFolder:
             StorageError: the disk is full or the folder can't be written.
         """
         assert self._file is not None, "the folder is open for reading only"
-        damaged = 0
+        damaged: list[bytes] = []
         try:
-            with (
-                self.episodes_path.open("rb") as lines,
-                (self.path / DAMAGED_NAME).open("ab") as aside,
-                replacing(self.episodes_path, "wb") as kept,
-            ):
+            with self.episodes_path.open("rb") as lines, replacing(self.episodes_path, "wb") as kept:
                 for line in lines:
                     try:
                         self._parse(line)
                         kept.write(line)
                     except ValueError:
-                        damaged += aside.write(line) > 0
-                aside.flush()
-                os.fsync(aside.fileno())
+                        damaged.append(line)
+                if damaged:
+                    with (self.path / DAMAGED_NAME).open("ab") as aside:
+                        aside.writelines(damaged)
+                        aside.flush()
+                        os.fsync(aside.fileno())
         except OSError as error:
             raise StorageError(f"can't write in {self.path}: {error.strerror}") from None
         os.close(self._file)  # it is the old file, which has no name any more
         self._open_file()
-        return damaged
+        return len(damaged)
 
     def _open_file(self) -> None:
         try:
@@ -291,19 +295,19 @@ class RunFolder:
             os.ftruncate(self._file, end)
 
 
-def repair_command(path: Path) -> str:
-    """The command that goes on with a run some of whose lines can't be read."""
-    return f"textbench resume {quote(str(path))} --repair"
+def resume_command(path: Path) -> str:
+    """The command that goes on with a run."""
+    return f"textbench resume {quote(str(path))}"
 
 
-def _refuse_strangers(path: Path, files: Mapping[str, str]) -> None:
+def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
     """Let nothing be overwritten but what a run leaves that was killed before its manifest was whole."""
     if (path / MANIFEST_NAME).exists():
         raise UsageError(f"{path} already holds a run; choose another --out")
     for entry in sorted(path.iterdir()):
         name = entry.name
         draft = any(name.startswith(f".{file}.") for file in (MANIFEST_NAME, *files))
-        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name].encode())
+        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name])
         if not ours:
             raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")
 

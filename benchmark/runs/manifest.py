@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from agents.redaction import Redactor
@@ -80,6 +80,15 @@ class MatchupShape(TypedDict):
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
 
 
+@with_config(ConfigDict(strict=True, extra="allow"))
+class SettingsShape(TypedDict, total=False):
+    """The options that decide what is played. Resuming and validating check all of them, by the options' own table."""
+
+    agents: list[str]
+    scenarios: list[str]
+    episodes: int
+
+
 @with_config(STRICT)
 class ManifestShape(TypedDict):
     """The manifest of a run folder or of a leaderboard entry."""
@@ -90,7 +99,7 @@ class ManifestShape(TypedDict):
     python: NotRequired[str]
     platform: NotRequired[str]
     packages: NotRequired[dict[str, str]]
-    settings: Annotated[dict[str, Any], Field(description="The options that decide what is played.")]
+    settings: SettingsShape
     operation: NotRequired[Annotated[dict[str, Any], Field(description="How fast, how long and for how much.")]]
     agents: list[CardShape]
     prices: NotRequired[dict[str, PriceShape]]
@@ -128,6 +137,7 @@ def read_manifest(path: Path) -> Manifest:
             raise UsageError(f"{file} isn't a file")
         content = Redactor.from_environment().scrub_bytes(file.read_bytes())
         manifest: Manifest = _manifest_type().validate_python(strict_json(content))
+        json.dumps(manifest, ensure_ascii=False).encode()  # fails for half a surrogate pair, which can't be written
         return manifest
     except FileNotFoundError:
         raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{_unborn(path)}") from None

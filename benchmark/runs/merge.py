@@ -57,7 +57,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     several = {key for key in owner if sum(key in index for index in indices) > 1}
     plan = Plan.from_manifest(manifest)
     prompts = next((path / PROMPTS_NAME for path in sources if (path / PROMPTS_NAME).is_file()), None)
-    files = {} if prompts is None else {PROMPTS_NAME: prompts.read_text(encoding="utf-8")}
+    files = {} if prompts is None else {PROMPTS_NAME: prompts.read_bytes()}
     with RunFolder.create(out, manifest, redactor, files) as target:
         conflicts = _copy(folders, owner, several, target)
     missing = sum(key not in owner for key in plan.episodes())

@@ -205,15 +205,20 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, imports: bool = Fa
         imports: whether it may name a module that registers its game.
 
     Raises:
-        UsageError: its game can't be imported, or may not be.
+        UsageError: its game can't be imported (or may not be), or refuses the settings.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
     if imports:
         import_registration(scenario.env_id)
     elif ":" in scenario.env_id:  # reading a stranger's file must not import modules
         raise UsageError(
-            f"the scenario {shown(name)} is of the game {scenario.env_id!r}; an entry can't bring its own game"
+            f"the manifest's scenario {shown(name)} is {scenario.env_id!r}; an entry can't bring its own game"
         )
+    try:
+        scenario.game()
+    except Exception as error:  # noqa: BLE001 - games may come from anywhere, and refuse settings as they like
+        sentence = " ".join(str(error).split())
+        raise UsageError(f"the manifest's scenario {shown(name)} can't be made: {sentence}") from None
     return scenario
 
 

@@ -203,11 +203,13 @@ def parse_line(line: bytes) -> Record:
 
 
 def _parse_surrogates(line: bytes) -> Record:
-    """A line that pydantic's parser refuses: not JSON, or a response with half a surrogate pair, which models write."""
+    """A line that pydantic's parser refuses: not JSON, or a response with half a surrogate pair, as models write it."""
     try:
         record: Record = json.loads(line)
         whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _episode_type().validate_json(whole)
+        rest = {**record, "steps": [{**step, "response": ""} for step in record["steps"]]}
+        json.dumps(rest, ensure_ascii=False).encode()
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
     except (ValueError, RecursionError) as error:

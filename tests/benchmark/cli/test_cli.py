@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import COMMANDS, main
+from benchmark.cli.schema import NAMES
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,6 +80,8 @@ def test_the_version_is_the_packages(textbench):
         (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
         (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
         (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
+        (("schema",), "say which schema to print, manifest, episode, run-config, training-config, or --out DIR"),
+        (("schema", "manifset"), "invalid choice: 'manifset'"),
         (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
@@ -159,6 +162,16 @@ def test_a_misspelt_variable_of_the_environment_is_refused(textbench, monkeypatc
     monkeypatch.delenv("TEXTBENCH_EPISODS")
     monkeypatch.setenv("TEXTBENCH_UPDATE_GOLDEN", "1")
     assert textbench("run", "--dry-run").code == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_published_schemas_are_those_of_the_code(textbench, name):
+    """After a change: textbench schema --out docs/schemas."""
+    published = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+    assert json.loads(textbench("schema", name).out) == published
+    assert published["additionalProperties"] is False
+    assert textbench("schema", "--out", "schemas").code == 0
+    assert sorted(path.stem for path in Path("schemas").iterdir()) == sorted(NAMES)
 
 
 def test_list_knows_all_scenarios_and_agents(textbench):

@@ -1,6 +1,7 @@
 """Entries: a true one is accepted, and every forgery is refused with the place where it differs."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -286,6 +287,221 @@ def test_a_forged_manifest_is_refused_with_its_place(entry, forge, place):
     change_manifest(entry, forge)
     problems = validate(entry)
     assert any(problem == f"manifest.json: {place}" or problem.endswith(place) for problem in problems), problems
+
+
+def step_of(records):
+    return records[won(records)]["steps"][0]
+
+
+IMPOSSIBLE_EPISODES = {
+    "tokens beyond any float": (lambda r: step_of(r).update(tokens=[10**400, 0]), "steps.0.tokens.0 must be "),
+    "tokens beyond any model": (lambda r: step_of(r).update(tokens=[10**10, 0]), "tokens.0 must be less than or equal"),
+    "tokens as text": (lambda r: step_of(r).update(tokens=["5", 0]), "tokens.0 must be a valid integer, got '5'"),
+    "tokens as truth": (lambda r: step_of(r).update(tokens=[True, 0]), "tokens.0 must be a valid integer, got True"),
+    "half a token": (lambda r: step_of(r).update(tokens=[0.5, 0]), "tokens.0 must be a valid integer, got 0.5"),
+    "three counts": (lambda r: step_of(r).update(tokens=[1, 2, 3]), "tokens must have at most 2 items"),
+    "tokens of a script": (
+        lambda r: step_of(r).update(tokens=[5, 5]),
+        "has tokens, but the agent 'greedy' has no model",
+    ),
+    "more cached than used": (
+        lambda r: r[won(r)]["measured"].update(cached_tokens=[9, 0]),
+        "measured.cached_tokens is [9, 0], all tokens are [0, 0]",
+    ),
+    "seconds NaN": (lambda r: r[won(r)]["measured"].update(seconds=float("nan")), "NaN isn't a JSON number"),
+    "seconds endless": (lambda r: r[won(r)]["measured"].update(seconds=float("inf")), "Infinity isn't a JSON number"),
+    "seconds negative": (lambda r: r[won(r)]["measured"].update(seconds=-1), "measured.seconds must be greater than"),
+    "seconds huge": (lambda r: r[won(r)]["measured"].update(seconds=1e308), "measured.seconds must be less than"),
+    "a huge reward": (lambda r: step_of(r).update(reward=10**400), "steps.0.reward must be a finite number"),
+    "truth as reward": (lambda r: step_of(r).update(reward=True), "steps.0.reward must be a valid number, got True"),
+    "a seed with a point": (lambda r: r[won(r)].update(seed=40_002.0), "seed must be a valid integer, got 40002.0"),
+    "a huge seed": (lambda r: r[won(r)].update(seed=2**63), "seed must be less than or equal to 9007199254740991"),
+    "a reason to stop": (lambda r: step_of(r).update(finish_reason="won"), "finish_reason is 'won', there are ('stop'"),
+    "a player more": (
+        lambda r: r[won(r)].update(
+            agents={"player_0": "greedy", "player_1": "greedy"},
+            returns={"player_0": 1.0, "player_1": 1.0},
+            successes={"player_0": True, "player_1": True},
+        ),
+        "isn't an episode of this entry",
+    ),
+    "another player": (
+        lambda r: r[won(r)].update(
+            agents={"me": "greedy"}, returns={"me": 9.0}, successes={"me": True}, steps=[{**step_of(r), "player": "me"}]
+        ),
+        "player_0 had to answer, me did",
+    ),
+    "a deep nest": (
+        lambda r: r[won(r)].update(error=json.loads("[" * 900 + "]" * 900)),
+        "recursion limit exceeded",
+    ),
+    "invisible agent": (
+        lambda r: r[won(r)].update(agents={"player_0": "gre\u200bedy"}),
+        "isn't an episode of this entry",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forge", "place"), IMPOSSIBLE_EPISODES.values(), ids=IMPOSSIBLE_EPISODES)
+def test_an_impossible_figure_is_refused_with_its_line(entry, textbench, forge, place):
+    records = lines_of(entry)
+    forge(records)
+    write_lines(entry, records)
+    done = textbench("validate", entry)
+    assert (done.code, done.out) == (1, "")
+    assert place in done.err
+    assert all(line.startswith("  episodes.jsonl") and len(line) < 600 for line in done.err.splitlines()[1:])
+
+
+def test_a_key_that_stands_twice_in_a_line_is_refused(entry):
+    first, rest = (entry / "episodes.jsonl").read_text().split("\n", 1)
+    (entry / "episodes.jsonl").write_text(first.replace('"error"', '"seed":10000,"error"') + "\n" + rest)
+    assert "episodes.jsonl line 1 isn't an episode: the key 'seed' stands twice" in validate(entry)
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, "\ufeff{}", "{}\x00", '{"seed": 1e', '{"seed": ' + "9" * 9000 + "}", "\ud800"]
+)
+def test_a_line_of_garbage_is_refused(entry, content):
+    with (entry / "episodes.jsonl").open("ab") as file:
+        file.write(content.encode("utf-8", "surrogatepass") + b"\n")
+    (problem,) = validate(entry)
+    assert problem.startswith("episodes.jsonl line 17 isn't an episode: ")
+    assert len(problem) < 300
+
+
+def card(manifest):
+    return manifest["agents"][0]
+
+
+def named(name):
+    """The entry of another agent, consistently under this name."""
+
+    def forge(manifest):
+        card(manifest).update(name=name, spec="hf:somebody/model", kind="hf")
+        manifest.update(agent=name, prices={})
+        manifest["settings"]["agents"] = [f"{name}=hf:somebody/model"]
+        for row in manifest["matchups"]:
+            row["agents"] = [name]
+
+    return forge
+
+
+def of_a_model(**settings):
+    """What the card of a model says."""
+    return lambda manifest: card(manifest).update(kind="hf", settings=settings)
+
+
+IMPOSSIBLE_MANIFESTS = {
+    "negative price": (
+        lambda m: m.update(prices={"greedy": {"input": -1, "output": 0}}),
+        "prices.greedy.input must be",
+    ),
+    "price as truth": (lambda m: m.update(prices={"greedy": {"input": True, "output": 0}}), "must be a valid number"),
+    "huge price": (lambda m: m.update(prices={"greedy": {"input": 10**400, "output": 0}}), "prices.greedy.input must"),
+    "half a price": (lambda m: m.update(prices={"greedy": {"input": 1}}), "prices.greedy.output is missing"),
+    "another's price": (
+        lambda m: m.update(prices={"planner": {"input": 1, "output": 1}}),
+        "prices are given for 'planner', the entry is of 'greedy'",
+    ),
+    "a card of two temperatures": (
+        lambda m: (of_a_model(temperature=1.0)(m), m["settings"].update(temperature=0.5)),
+        "settings.temperature gives 0.5, the card says 1.0",
+    ),
+    "a temperature that nobody set": (of_a_model(temperature=1.5), "settings.temperature gives 0.5, the card says 1.5"),
+    "tokens that nobody set": (of_a_model(max_tokens=4096), "settings.max_tokens gives 256, the card says 4096"),
+    "a mode that nobody played": (
+        lambda m: (of_a_model(mode="think")(m), m["settings"].update(mode="direct")),
+        "settings.mode gives 'direct', the card says 'think'",
+    ),
+    "a history that nobody read": (
+        lambda m: (of_a_model(history_turns=0)(m), m["settings"].update(history=4)),
+        "settings.history gives 4, the card says 0",
+    ),
+    "a negative temperature": (of_a_model(temperature=-1), "the card's settings aren't possible: decoding.temperature"),
+    "a hot temperature": (lambda m: m["settings"].update(temperature="hot"), "settings.temperature must be a number"),
+    "a setting less": (lambda m: m["settings"].pop("mode"), "settings.mode is missing"),
+    "a setting more": (lambda m: m["settings"].update(luck=1), "settings.luck is unknown"),
+    "episodes as truth": (lambda m: m["settings"].update(episodes=True), "settings.episodes must be a valid integer"),
+    "a scenario twice": (lambda m: m["settings"]["scenarios"].append("snake"), "settings.scenarios has a name twice"),
+    "a scenario that wasn't asked for": (
+        lambda m: m["settings"].update(scenarios=["snake"]),
+        "settings.scenarios lacks 'frozen-lake', which has episodes",
+    ),
+    "a matchup twice": (
+        lambda m: m["matchups"].append(m["matchups"][0]),
+        "the matchup of greedy in 'frozen-lake' twice",
+    ),
+    "seeds twice": (lambda m: m["matchups"][0].update(seeds=[[10_000, 10_003]] * 2), "must be [first, last] pairs"),
+    "seeds that cancel out": (
+        lambda m: m["matchups"][0].update(seeds=[[0, 10**15], [10**15, 0]]),
+        "must be [first, last] pairs in order",
+    ),
+    "endless seeds": (lambda m: m["matchups"][0].update(seeds=[[0, 10**15]]), "more than 10,000,000 seeds"),
+    "seeds with a point": (lambda m: m["matchups"][0].update(seeds=[[10_000.0, 10_003]]), "must be a valid integer"),
+    "another's spec": (lambda m: card(m).update(spec="planner"), "which is a player of the project, but its spec is"),
+    "nobody's spec": (lambda m: m["settings"].update(agents=["random"]), "settings.agents has no agent 'greedy'"),
+    "a zero-width name": (named("my\u200bmodel"), "the agent's name is 'my\\u200bmodel', accepted are"),
+    "a name that turns round": (named("\u202eledom"), "agent has the invisible character U+202E"),
+    "a name in other letters": (named("grееdy"), "the agent's name is 'grееdy', accepted are"),
+    "a name in wide letters": (named("\uff47reedy"), "the agent's name is"),
+    "a name with a new line": (named("my\nmodel"), "agent has the invisible character U+000A"),
+    "a name with a space at its end": (named("model "), "the agent's name is 'model '"),
+    "no name": (named(""), "the agent's name is ''"),
+    "a name of a million letters": (named("x" * 10**6), "agent has 1,000,000 characters, at most 1,000"),
+    "the project's name": (named("Planner"), "which is a player of the project, but its spec is 'hf:somebody/model'"),
+    "a bell in the note": (lambda m: m.update(note="\x07"), "note has the invisible character U+0007"),
+    "an escape in the author": (lambda m: m.update(author="\x1b[2J"), "author has the invisible character U+001B"),
+    "an escape in a key": (lambda m: m["packages"].update({"\x1b[2J": "1"}), "a key of packages has the invisible"),
+    "an escape on the card": (of_a_model(model="\x1b[2J"), "agents.0.settings.model has the invisible character"),
+    "a huge number on the card": (of_a_model(context=10**400), "agents.0.settings.context is 1000000000"),
+    "NaN on the card": (of_a_model(context=float("nan")), "NaN isn't a JSON number"),
+    "a note of a million letters": (lambda m: m.update(note="x" * 10**6), "note has 1,000,000 characters"),
+    "a field more": (lambda m: m.update(verified=True), "verified is unknown here"),
+    "another's game": (
+        lambda m: m["scenarios"]["snake"].update(env_id="os:Snake-v0"),
+        "an entry can't bring its own game",
+    ),
+    "an impossible game": (
+        lambda m: m["scenarios"]["snake"]["kwargs"].update(num_apples=10**20),
+        "the manifest's scenario 'snake' can't be made",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forge", "place"), IMPOSSIBLE_MANIFESTS.values(), ids=IMPOSSIBLE_MANIFESTS)
+def test_an_impossible_manifest_is_refused_with_its_place(entry, textbench, forge, place):
+    change_manifest(entry, forge)
+    done = textbench("validate", entry)
+    assert done.code in (1, 2)
+    assert done.out == ""
+    assert place in done.err
+    assert "manifest" in done.err
+    assert all(len(line) < 600 for line in done.err.splitlines())
+
+
+def test_one_unreadable_entry_doesnt_hide_the_others(entry, textbench):
+    broken = shutil.copytree(entry, entry.parent / "broken")
+    change_manifest(broken, lambda m: m.update(schema_version=9))
+    done = textbench("validate", entry.parent)
+    assert done.code == 1
+    assert "greedy: valid, 16 episodes replayed" in done.out
+    assert "schema_version must be 1, got 9" in done.err
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "episodes.jsonl"])
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "link"])
+def test_an_entry_holds_its_own_files(entry, textbench, name, kind):
+    (entry / name).rename(entry.parent / name)
+    if kind == "folder":
+        (entry / name).mkdir()
+    elif kind == "pipe":
+        os.mkfifo(entry / name)
+    elif kind == "link":
+        (entry / name).symlink_to(entry.parent / name)
+    done = textbench("validate", entry)
+    assert done.code in (1, 2)
+    assert name in done.err
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,49 @@ def test_twenty_kills_at_random_moments(uninterrupted, workplace):
         hits += play_with_kills(folder, 4, rng)
         assert counted(folder) == uninterrupted
     assert hits >= 12, f"only {hits} of 20 kills hit a running process; the run is too short for this machine"
+
+
+DIE_AT = """
+import os, signal, sys
+from benchmark.cli import main
+from benchmark.runs import folder
+
+def die(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+name, *arguments = sys.argv[1:]
+if name == "the draft":
+    os.fsync = die  # the first thing that is synced is the draft of the manifest, or of the prompts before it
+else:
+    folder.RunFolder._open_file = die  # after the manifest, before the file of episodes
+main(arguments)
+"""
+
+
+@pytest.mark.parametrize("prompts", [(), ("--prompts", "own.toml")])
+@pytest.mark.parametrize("moment", ["the draft", "the episodes"])
+def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbench, workplace, moment, prompts):
+    Path("own.toml").write_text('system = "Be quick."\n')
+    command = ("run", "--agent", "greedy", "--scenario", "frozen-lake", "--episodes", "3", *prompts)
+    killed = (*command, "--out", "killed", "--quiet")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", DIE_AT, moment, *killed], env=environment)
+    assert done.returncode == -9
+    left = {path.name for path in Path("killed").iterdir()}
+    assert ".lock" in left
+    assert "episodes.jsonl" not in left
+    assert ("manifest.json" in left) is (moment == "the episodes")
+    if moment == "the draft":
+        assert len(left) == 2  # the lock, and a draft
+        refused = textbench("resume", "killed")
+        assert refused.code == 2
+        assert refused.err == (
+            "textbench: killed isn't a textbench run: it has no manifest.json; if a run was killed here before its "
+            "first episode, start it again: textbench run ... --out killed\n"
+        )
+        assert textbench(*killed).code == 0
+    else:
+        assert textbench("resume", "killed", "--quiet").code == 0
+    assert textbench(*command, "--out", "whole", "--quiet").code == 0
+    assert counted("killed") == counted("whole")
+    assert {path.name for path in Path("killed").iterdir()} == {path.name for path in Path("whole").iterdir()}

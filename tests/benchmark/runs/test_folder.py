@@ -151,7 +151,7 @@ def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path):
 def test_a_users_own_file_of_prompts_isnt_taken_for_the_runs(tmp_path):
     (tmp_path / "prompts.toml").write_text("theirs")
     with pytest.raises(UsageError, match=r"isn't empty.*prompts\.toml"):
-        RunFolder.create(tmp_path, dict(MANIFEST), Redactor(), {"prompts.toml": "ours"})
+        RunFolder.create(tmp_path, dict(MANIFEST), Redactor(), {"prompts.toml": b"ours"})
     assert (tmp_path / "prompts.toml").read_text() == "theirs"
 
 
@@ -189,7 +189,7 @@ def test_a_foreign_manifest_is_one_sentence(tmp_path, content, complaint):
 
 def test_a_place_that_cant_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="can't make the run folder"):
+    with pytest.raises(UsageError, match="can't make the run folder"):
         RunFolder.create(tmp_path / "file" / "run", dict(MANIFEST), Redactor())
 
 

@@ -1,0 +1,60 @@
+"""Print the JSON Schema of a file that textbench reads or writes.
+
+examples:
+  textbench schema episode              of one line of episodes.jsonl
+  textbench schema --out docs/schemas   write all of them, as NAME.json
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+NAMES = ("manifest", "episode", "run-config", "training-config")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Which, and where to."""
+    parser.add_argument("name", nargs="?", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--out", metavar="DIR", help="write the schemas into this folder instead")
+
+
+def run(args: Namespace) -> int:
+    """Print one schema, or write one or all."""
+    import json
+    from pathlib import Path
+
+    from benchmark.errors import StorageError, UsageError
+
+    if args.name is None and args.out is None:
+        raise UsageError(f"say which schema to print, {', '.join(NAMES)}, or --out DIR for all of them")
+    for name in NAMES if args.name is None else (args.name,):
+        text = json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
+        if args.out is None:
+            print(text, end="")
+            continue
+        try:
+            Path(args.out).mkdir(parents=True, exist_ok=True)
+            (Path(args.out) / f"{name}.json").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"can't write into {args.out}: {error.strerror}") from None
+    return 0
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of one of :data:`NAMES`."""
+    from pydantic import TypeAdapter
+
+    if name == "training-config":
+        from agents.msgrpo.config import training_config_schema
+
+        return training_config_schema()
+    if name == "run-config":
+        from benchmark.play.options import options_model
+
+        schema = options_model().model_json_schema()
+    else:
+        from benchmark.runs.manifest import ManifestShape
+        from benchmark.runs.record import EpisodeRecord
+
+        adapter: TypeAdapter[Any] = TypeAdapter(ManifestShape if name == "manifest" else EpisodeRecord)
+        schema = adapter.json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
