@@ -167,7 +167,8 @@ def _interval(value: float, lowered: Array, raised: Array) -> Estimate:
     low, high = (_quantile(each, level) for each, level in zip((lowered, raised), LEVELS, strict=True))
     if low is None or high is None or high - low <= 1e-9 * max(1.0, abs(value)):
         return Estimate(value, None, None)
-    return Estimate(value, min(low, value), max(high, value))
+    # Sums of weights are 1 but for rounding, and a share of 100% must not reach further.
+    return Estimate(value, value if low > value - 1e-12 else low, value if high < value + 1e-12 else high)
 
 
 def _quantile(replicates: Array, level: float) -> float | None:
