@@ -82,12 +82,12 @@ def _scored_agent(row: ScoreView) -> Figure:
     missing = row["planned"] - row["episodes"] - row["unscored"]
     reasons = [f"{row['unscored']} unscored"] if row["unscored"] else []
     reasons += [f"{missing} of {row['planned']} not played"] if missing > 0 else []
-    note = "not ranked: " + (", ".join(reasons) or "no episodes") if row["rank"] is None else ""
+    note = "not ranked, " + (", ".join(reasons) or "no episodes") if row["rank"] is None else ""
     return Figure(row["agent"], row["agent"].casefold(), note=note)
 
 
 def _ranked_agent(row: OverallView) -> Figure:
-    note = f"not ranked: lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
+    note = f"not ranked, lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
     return Figure(row["agent"], row["agent"].casefold(), note=note)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
@@ -329,7 +330,7 @@ def test_seeds_as_ranges():
     assert to_ranges([5, 3, 4, 9, 4]) == [[3, 5], [9, 9]]
     assert list(expand_ranges([[3, 5], [9, 9]])) == [3, 4, 5, 9]
     assert list(expand_ranges(to_ranges(range(100)))) == list(range(100))
-    with pytest.raises(ValueError, match="seeds must be"):
+    with pytest.raises(UsageError, match="more than 10,000,000 seeds"):
         expand_ranges([[0, MAX_SEEDS + 2]])
 
 

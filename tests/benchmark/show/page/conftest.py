@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import textgames
-from benchmark.score.document import SCHEMA_VERSION, Estimate, ViewDocument
+from benchmark.score.document import SCHEMA_VERSION, EstimateView, ViewDocument
 
 Responder = Callable[[tuple[str, ...], np.random.Generator], str]
 
@@ -108,7 +108,7 @@ def play(
     }
 
 
-def estimate(values: Sequence[float]) -> Estimate | None:
+def estimate(values: Sequence[float]) -> EstimateView | None:
     """The mean with a normal interval: good enough to draw."""
     if not values:
         return None
@@ -142,7 +142,9 @@ class DocumentMaker:
             "scenarios": [self.scenario(scenario) for scenario in self.scenarios],
             "scores": [row for scenario in self.scenarios for row in self.scores(scenario)],
             "overall": [],
+            "overall_scenarios": [scenario.name for scenario in self.scenarios if len(scenario.game().players) == 1],
             "comparisons": list(self.comparisons()),
+            "comparisons_family": 12,
             "ratings": list(self.ratings()),
             "texts": [text for text in self.texts if text is not None],
             "episodes": self.views,
@@ -152,9 +154,8 @@ class DocumentMaker:
             values = [
                 row["normalized"]["value"] for row in document["scores"] if row["agent"] == name and row["normalized"]
             ]
-            document["overall"].append(
-                {"agent": name, "rank": rank, "normalized": estimate(values), "scenarios": len(values)}
-            )
+            row = {"agent": name, "rank": rank, "tied": False, "normalized": estimate(values)}
+            document["overall"].append(row | {"scenarios": len(values), "lacks": []})
         return document  # type: ignore[return-value]
 
     def lineups(self, scenario: textgames.Scenario) -> list[tuple[str, ...]]:
@@ -266,6 +267,7 @@ class DocumentMaker:
                     "unscored": 0,
                     "errors": {},
                     "rank": None,
+                    "tied": False,
                     "mean_return": mean,
                     "normalized": normalized,
                     "success_rate": estimate([float(view["successes"][player]) for view, player in played]),
@@ -304,7 +306,9 @@ class DocumentMaker:
                 yield {
                     "scenario": scenario.name,
                     "agent": name,
+                    "group": 1,
                     "rating": value,
+                    "in_cycle": False,
                     "games": games,
                     "wins": games,
                     "losses": 0,
