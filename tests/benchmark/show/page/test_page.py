@@ -184,7 +184,7 @@ def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
         for rank, agent, mean, *_ in table.rows:
             score = scores[agent.text]
             assert score["mean_return"]
-            assert rank.text == str(score["rank"])
+            assert rank.text == f"{score['rank']}{'=' if score['tied'] else ''}"
             value, low, high = (
                 number(score["mean_return"][key]).replace("-", MINUS) for key in ("value", "low", "high")
             )
@@ -237,7 +237,8 @@ def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documen
         score |= {"rank": 1, "tied": True, "normalized": {"value": 1.2, "low": 0.9, "high": 1.5}}
     table = scenario_section(document, document["scenarios"][0]).tables[0]
     assert [row[0].text for row in table.rows] == ["1="] * 3
-    assert table.notes == ("A score may exceed 1: the planner is a strong search, not the optimum.",)
+    luck = "A score may exceed 1: optimal is what perfect play gets on average, and luck may bring more."
+    assert table.notes == (luck,)
     assert table.notes[0] in render_page(document)
 
 
