@@ -131,15 +131,15 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
     for _ in range(RESAMPLES):
         further = np.column_stack([pairs, rng.integers(2, size=len(pairs))])
         weights = rng.standard_exponential(len(table) + len(pairs))
-        replicates.append(_strengths(_points(np.concatenate([table, further]), weights, count)))
+        replicates.append(_strengths(_points(np.concatenate([table, further]), weights, count), tolerance=1e-4))
     low, high = np.quantile(replicates, LEVELS, axis=0)
     ends = zip(values, np.minimum(low, values), np.maximum(high, values), strict=True)
     return [Estimate(*map(float, row)) for row in ends]
 
 
-def _strengths(points: Array) -> Array:
+def _strengths(points: Array, tolerance: float = 1e-8) -> Array:
     """Strengths in Elo points, mean 0, shape (count,), of the points of i against j."""
     import choix
 
-    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA)
+    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA, tol=tolerance)
     return np.asarray((strengths - strengths.mean()) * ELO, dtype=np.float64)

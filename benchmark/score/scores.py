@@ -51,7 +51,7 @@ def score_rows(results: Results, references: References | None = None) -> list[S
         # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: row["mean_return"]["value"] for row in whole if row["mean_return"] is not None}
-        places = rank(means, _told_apart(results, {name: 1.0}))
+        places = rank(means, board_test(results, {name: 1.0}))
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
         rows += sorted(group, key=lambda row: (*_best_first(row, row["mean_return"]), row["agent"]))
@@ -210,7 +210,7 @@ def overall_rows(results: Results, references: References) -> tuple[list[str], l
         row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
         rows.append(row)
     values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
-    places = rank(values, _told_apart(results, {name: spans[name] for name in names if name in spans}))
+    places = rank(values, board_test(results, {name: spans[name] for name in names if name in spans}))
     for row in rows:
         row["rank"], row["tied"] = places.get(row["agent"], (None, False))
     return names, sorted(rows, key=lambda row: (*_best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
@@ -222,7 +222,7 @@ def _span(table: stats.Array) -> float:
     return span if span > 1e-12 else 0.0
 
 
-def _told_apart(results: Results, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
+def board_test(results: Results, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
     """Whether two agents differ on their common seeds of some scenarios, whose returns weigh as ``spans`` say.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are

@@ -162,13 +162,22 @@ def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) 
 
 def _interval(value: float, lowered: Array, raised: Array) -> Estimate:
     """The value with the ends of its interval, from the replicates with either further episode."""
-    if not isfinite(value) or not len(lowered) or min(np.isfinite(lowered).mean(), np.isfinite(raised).mean()) < 0.9:
+    if not isfinite(value):
         return Estimate(value, None, None)
-    low = float(np.quantile(lowered[np.isfinite(lowered)], LEVELS[0]))
-    high = float(np.quantile(raised[np.isfinite(raised)], LEVELS[1]))
-    if high - low <= 1e-9 * max(1.0, abs(value)):
+    low, high = (_quantile(each, level) for each, level in zip((lowered, raised), LEVELS, strict=True))
+    if low is None or high is None or high - low <= 1e-9 * max(1.0, abs(value)):
         return Estimate(value, None, None)
-    return Estimate(value, min(low, value), max(high, value))
+    # Sums of weights are 1 but for rounding, and a share of 100% must not reach further.
+    return Estimate(value, value if low > value - 1e-12 else low, value if high < value + 1e-12 else high)
+
+
+def _quantile(replicates: Array, level: float) -> float | None:
+    """A quantile of the replicates that are numbers; ``None`` when hardly any are."""
+    numbers = replicates[np.isfinite(replicates)]
+    if len(numbers) < 0.9 * len(replicates) or not len(numbers):
+        return None
+    place = round(level * (len(numbers) - 1))
+    return float(np.partition(numbers, place)[place])  # np.quantile takes five times as long, to interpolate
 
 
 def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
@@ -200,9 +209,9 @@ def _weights(count: int, resamples: int, stream: int) -> Array:
 
 def _draw_weights(rng: np.random.Generator, count: int, rows: int) -> Array:
     """Flat Dirichlet weights of ``count`` episodes and a further one, shape (rows, count + 1); rows sum to 1."""
-    weights: Array = rng.standard_exponential((rows, count + 1))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
+    weights: Array = rng.standard_exponential((count + 1, rows))
+    weights /= weights.sum(axis=0)
+    return weights.T  # so that the episodes' part is contiguous, which the matrix product would else copy
 
 
 def paired_p_value(differences: Array) -> float:

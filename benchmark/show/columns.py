@@ -82,7 +82,7 @@ def _scored_agent(row: ScoreView) -> Figure:
     missing = row["planned"] - row["episodes"] - row["unscored"]
     reasons = [f"{row['unscored']} unscored"] if row["unscored"] else []
     reasons += [f"{missing} of {row['planned']} not played"] if missing > 0 else []
-    notes = ["not ranked: " + (", ".join(reasons) or "no episodes")] if row["rank"] is None else []
+    notes = ["not ranked, " + (", ".join(reasons) or "no episodes")] if row["rank"] is None else []
     if len(row["served_by"]) > 1:
         models = ", ".join(f"{model} in {episodes} episodes" for model, episodes in row["served_by"].items())
         notes.append(f"answered by {len(row['served_by'])} models: {models}")
@@ -90,7 +90,7 @@ def _scored_agent(row: ScoreView) -> Figure:
 
 
 def _ranked_agent(row: OverallView) -> Figure:
-    note = f"not ranked: lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
+    note = f"not ranked, lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
     return Figure(row["agent"], row["agent"].casefold(), note=note)
 
 

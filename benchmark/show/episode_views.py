@@ -161,10 +161,12 @@ def _prompts(
 ) -> list[int]:
     """Per step the whole prompt where the pieces don't give it, else -1."""
     game = scenario.game()
+    known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
+    pieces = {player: prompt_pieces(one, scenario) for player, one in known.items() if one is not None}
     history: dict[str, list[tuple[str, str]]] = {player: [] for player in agents}
     places = []
     for step in replayed.steps:
-        prompt_map = prompt_maps.get(agents[step.player])
+        prompt_map = known[step.player]
         place = NONE
         if prompt_map is not None:
             request = TurnRequest(
@@ -176,7 +178,7 @@ def _prompts(
                 steps_left=scenario.horizon - step.round,
             )
             whole = "\n\n".join(message.content for message in prompt_map(request))
-            if whole != fill_pieces(prompt_pieces(prompt_map, scenario), step.observation):
+            if whole != fill_pieces(pieces[step.player], step.observation):
                 place = texts.place(whole)
         history[step.player].append((step.observation, step.response))
         places.append(place)

@@ -43,9 +43,43 @@ def test_strengths_are_found_again():
         assert ratings[agent].low <= value <= ratings[agent].high
 
 
-def test_winning_everything_is_still_a_number():
-    best, worst = bradley_terry([Game("a", "b", 1.0)] * 30)
-    assert np.isfinite([best.rating.value, best.rating.high, worst.rating.low]).all()
+def test_equal_results_are_no_certainty():
+    for rating in bradley_terry([Game("a", "b", 0.5)] * 20):
+        assert rating.rating.low < -10 < 10 < rating.rating.high
+
+
+def test_who_won_or_lost_everything_has_no_finite_rating():
+    ratings = bradley_terry([Game("a", "b", 1.0)] * 30)
+    assert [(one.agent, one.rating, one.wins, one.losses) for one in ratings] == [
+        ("a", None, 30, 0),
+        ("b", None, 0, 30),
+    ]
+    # c lost everything, which says nothing about a and b
+    games = [Game("a", "b", 1.0), Game("b", "a", 1.0)] * 10
+    with_c = {one.agent: one for one in bradley_terry(games + [Game("a", "c", 1.0)] * 10)}
+    assert with_c["c"].rating is None
+    alone = {one.agent: one for one in bradley_terry(games)}
+    assert with_c["a"].rating == alone["a"].rating
+
+
+def test_groups_that_never_met_are_on_scales_of_their_own():
+    games = [Game("a", "b", 1.0), Game("a", "b", 0.0), Game("c", "d", 1.0), Game("d", "c", 0.5)] * 5
+    ratings = {one.agent: one for one in bradley_terry(games)}
+    assert ratings["a"].group == ratings["b"].group != ratings["c"].group == ratings["d"].group
+    for pair in ("ab", "cd"):
+        assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_circle_is_said():
+    games = [Game(a, b, 1.0) for a, b in ("ab", "bc", "ca")] * 10
+    assert {one.agent: one.in_cycle for one in bradley_terry(games)} == {"a": True, "b": True, "c": True}
+    straight = [Game(a, b, result) for a, b in ("ab", "bc", "ac") for result in (1.0, 1.0, 0.0)]
+    assert not any(one.in_cycle for one in bradley_terry(straight))
+
+
+def test_a_single_game_has_no_interval():
+    (first, second) = bradley_terry([Game("a", "b", 0.5)])
+    assert first.rating[1:] == second.rating[1:] == (None, None)
 
 
 def test_playing_only_oneself_rates_nobody():

@@ -1,17 +1,19 @@
 """From records to rows: counts, ranks, references, comparisons; checked by hand."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
-from benchmark.runs.plan import MAX_SEEDS, Plan, expand_ranges, find_scenarios, to_ranges
+from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
-from benchmark.score.comparison import compare, paired_differences
+from benchmark.score.comparison import board_family, compare, compare_best, paired_differences
 from benchmark.score.references import ExactValues, References
-from benchmark.score.results import read_results
-from benchmark.score.scores import cost, overall_rows, rank_rows, score_rows
+from benchmark.score.results import COLUMNS, Cell, Results, read_results
+from benchmark.score.scores import board_test, cost, overall_rows, overall_scenarios, rank, score_rows
 from textgames.scenarios import SCENARIOS
 
 
@@ -49,6 +51,28 @@ def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):
     return folder
 
 
+def board(returns):
+    """Results of hand-made returns: ``{scenario: {agent: [return of episode 0, 1, ...]}}``."""
+    results = Results(sources=[(Path("made"), {})])
+    for scenario, agents in returns.items():
+        results.scenarios[scenario] = SCENARIOS[scenario]
+        for agent, values in agents.items():
+            results.agents[agent] = {"name": agent, "spec": agent}
+            results.agent_source[agent] = 0
+            cell = results.cells[agent, scenario] = Cell(planned=len(values))
+            for k, value in enumerate(values):
+                row = {"seed": SCENARIOS[scenario].seed(k), "score": value, "success": value > 0}
+                for name in COLUMNS:
+                    cell.columns[name].append(row.get(name, 1.0))
+    return results
+
+
+def overall(results):
+    """The overall scenarios, and ``{agent: row}``."""
+    names, rows = overall_rows(results, References(results))
+    return names, {row["agent"]: row for row in rows}
+
+
 def test_a_cell_is_counted_by_hand(tmp_path):
     results = read_results([write_run(tmp_path / "r", {"a": [1.0, 0.0, 1.0, 1.0]})])
     (row,) = score_rows(results)
@@ -65,15 +89,36 @@ def test_a_cell_is_counted_by_hand(tmp_path):
     assert cost(results.cells["a", "frozen-lake"].paid_tokens, {"input": 1e6, "output": 1e6}) == 4 * (20 - 4 + 10)
 
 
-def test_only_whole_cells_are_ranked_and_equal_ones_share_a_place(tmp_path):
-    returns = {"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "late": [1.0], "down": [1.0, 1.0]}
-    results = read_results([write_run(tmp_path / "r", returns, planned=2, errors={("down", 1)})])
+def test_only_whole_cells_are_ranked_and_what_cant_be_told_apart_shares_a_place(tmp_path):
+    returns = {"a": [1.0] * 20, "b": [1.0] * 19 + [0.0], "c": [0.0] * 20, "late": [1.0] * 19, "down": [1.0] * 20}
+    results = read_results([write_run(tmp_path / "r", returns, planned=20, errors={("down", 1)})])
     rows = {row["agent"]: row for row in score_rows(results)}
-    assert {name: row["rank"] for name, row in rows.items()} == {"a": 1, "b": 1, "c": 3, "late": None, "down": None}
+    places = {name: (row["rank"], row["tied"]) for name, row in rows.items()}
+    assert places == {
+        **{"a": (1, True), "b": (1, True), "c": (3, False)},
+        **{"late": (None, False), "down": (None, False)},
+    }
     assert rows["down"]["errors"] == {"down": 1}
-    assert rows["down"]["episodes"] == 1
+    assert rows["down"]["episodes"] == 19
     assert list(rows)[:3] == ["a", "b", "c"]
     assert not results.complete
+
+
+def test_agents_share_the_rank_of_the_best_one_that_they_cant_be_told_apart_from():
+    tests = []
+
+    def told_apart(a, b):
+        tests.append((a, b))
+        return abs(ord(a) - ord(b)) > 1  # neighbours can't be told apart
+
+    places = rank({"d": 1.0, "a": 4.0, "b": 3.0, "e": 0.0, "c": 2.0}, told_apart)
+    assert places == {"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True), "e": (5, False)}
+    assert tests == [("a", "b"), ("a", "c"), ("c", "d"), ("c", "e")]
+
+
+def test_a_few_episodes_rank_nobody_above_anybody():
+    rows = score_rows(board({"frozen-lake": {"a": [1.0] * 3, "b": [0.0] * 3}}))
+    assert [(row["rank"], row["tied"]) for row in rows] == [(1, True), (1, True)]
 
 
 def test_an_agent_without_a_scored_episode_has_no_figures(tmp_path):
@@ -148,15 +193,115 @@ def test_references_come_from_the_results_where_the_agents_played(tmp_path):
     assert rows["random"]["normalized"]["value"] == 0.0
 
 
-def test_the_overall_score_is_the_mean_over_scenarios_of_whole_agents(tmp_path):
-    write_run(tmp_path / "lake", {"a": [1.0] * 4, "b": [0.0] * 4})
-    write_run(tmp_path / "ice", {"a": [1.0] * 4}, "frozen-lake-slippery")
-    results = read_results([tmp_path / "lake"])
-    rows = overall_rows(results, References(results))
-    assert [(row["agent"], row["rank"], row["scenarios"]) for row in rows] == [("a", 1, 1), ("b", 2, 1)]
-    assert rows[0]["normalized"]["value"] == pytest.approx(1.0)
-    assert results.scenarios["frozen-lake"].name == "frozen-lake"
+def test_the_overall_score_is_the_mean_over_scenarios_of_whole_agents():
+    lake, ice = "frozen-lake", "frozen-lake-slippery"
+    results = board({lake: {"a": [1.0] * 40, "b": [0.0] * 40}, ice: {"a": [0.0, 1.0] * 20, "b": [0.0] * 40}})
+    names, rows = overall(results)
+    assert names == [lake, ice]
+    assert [(row["rank"], row["tied"], row["scenarios"], row["lacks"]) for row in rows.values()] == [
+        (1, False, 2, []),
+        (2, False, 2, []),
+    ]
+    single = {
+        row["scenario"]: row["normalized"] for row in score_rows(results, References(results)) if row["agent"] == "a"
+    }
+    mean = (single[lake]["value"] + single[ice]["value"]) / 2
+    assert rows["a"]["normalized"]["value"] == pytest.approx(mean)
+    assert rows["a"]["normalized"]["low"] < mean < rows["a"]["normalized"]["high"]
     assert score_rows(results, References(results))[0]["reference"]["optimal_source"] == "exact (value iteration)"
+
+
+def test_an_extra_scenario_of_one_agent_changes_nobodys_overall_score_or_rank():
+    lake, ice, big = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big"
+    played = {
+        lake: {"good": [1.0] * 40, "weak": [0.0] * 40, "more": [1.0, 0.0] * 20},
+        ice: {"good": [1.0, 0.0] * 20, "weak": [0.0] * 40, "more": [0.0] * 40},
+    }
+    before = overall(board(played))
+    assert before[1]["good"]["rank"] == 1
+    assert overall(board(played | {big: {"more": [1.0] * 40}})) == before
+    # two agents, of whom one played more: neither loses its score
+    two = {name: {agent: of[agent] for agent in ("good", "more")} for name, of in played.items()}
+    assert overall(board(two | {big: {"more": [1.0] * 40}})) == overall(board(two))
+
+
+def test_an_agent_that_lacks_a_scenario_of_the_others_has_no_overall_score_and_is_told_so():
+    lake, ice = "frozen-lake", "frozen-lake-slippery"
+    results = board({lake: {"a": [1.0] * 9, "b": [0.0] * 9, "c": [1.0] * 9}, ice: {"a": [1.0] * 9, "b": [0.0] * 9}})
+    names, rows = overall(results)
+    assert names == [lake, ice]
+    assert (rows["c"]["rank"], rows["c"]["normalized"], rows["c"]["lacks"]) == (None, None, [ice])
+    assert rows["b"]["rank"] == 2
+    # whoever has unscored episodes in a scenario lacks it; the scenario stays, since most were to play it
+    results.cells["a", ice].errors["down"] += 1
+    names, rows = overall(results)
+    assert (names, rows["a"]["lacks"]) == ([lake, ice], [ice])
+
+
+def test_the_overall_score_is_over_the_papers_scenarios_where_most_agents_have_them():
+    everyone = {agent: [0.0] * 2 for agent in "abc"}
+    played = dict.fromkeys((*PAPER_SCENARIOS, "snake-long"), everyone)
+    assert overall_scenarios(board(played)) == list(PAPER_SCENARIOS)
+    del played["snake"]
+    assert set(overall_scenarios(board(played))) == {*PAPER_SCENARIOS, "snake-long"} - {"snake"}
+
+
+def equal_agents(rng, episodes=30):
+    """Six agents that play equally well, on boards that are harder for all or easier for all."""
+    results = {}
+    for scenario, draw in (("frozen-lake", rng.binomial), ("snake", lambda n, p: rng.binomial(6, p))):
+        hardness = rng.beta(2, 2, episodes)
+        results[scenario] = {agent: draw(1, hardness).astype(float).tolist() for agent in "abcdef"}
+    return board(results)
+
+
+def test_equal_agents_are_rarely_told_apart_on_any_board():
+    """The family of comparisons is the board: 5% of boards, not 5% of pairs, may err."""
+    rng = np.random.default_rng(20)
+    boards = [equal_agents(rng) for _ in range(80)]
+    wrong = [min(row["p_holm"] for row in compare(results, "abcdef")) < 0.05 for results in boards]
+    assert np.mean(wrong) <= 0.0625
+    split = []
+    for results in boards:
+        for scenario in results.scenarios:
+            means = {agent: results.cells[agent, scenario].returns()[1].mean() for agent in results.agents}
+            split.append(any(place.rank > 1 for place in rank(means, board_test(results, {scenario: 1.0})).values()))
+    assert np.mean(split) <= 0.05
+
+
+def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs():
+    rng = np.random.default_rng(21)
+    agents = [f"agent {place}" for place in range(40)]
+    results = board({"frozen-lake": {agent: rng.binomial(1, 0.5, 20).astype(float).tolist() for agent in agents}})
+    rows = compare_best(results, agents)
+    assert len(rows) == 8 * 7 // 2 + 8 * 32 + 31
+    assert board_family(results) == 40 * 39 // 2
+    everything = {(row["a"], row["b"]): row for row in compare(results, agents)}
+    assert len(everything) == board_family(results)
+    for row in rows:
+        assert row["p_value"] == everything[row["a"], row["b"]]["p_value"]
+        assert row["p_holm"] >= everything[row["a"], row["b"]]["p_holm"]
+    few = board({"frozen-lake": {agent: [1.0, 0.0, 1.0] for agent in "abcdef"}})
+    assert compare_best(few, "abcdef") == compare(few, "abcdef")
+
+
+def test_intervals_hold_their_figures_and_have_width():
+    rng = np.random.default_rng(22)
+    results = board({"frozen-lake": {f"{p}": rng.binomial(1, p, 50).tolist() for p in (0.0, 0.02, 0.5, 0.98, 1.0)}})
+    for row in score_rows(results, References(results)):
+        for name in ("mean_return", "normalized", "success_rate"):
+            estimate = row[name]
+            assert estimate["low"] <= estimate["value"] <= estimate["high"]
+            assert estimate["high"] - estimate["low"] > 0.05
+        assert row["mean_return"] == row["success_rate"]
+
+
+def test_a_snake_that_always_gets_the_same_isnt_certain_of_it():
+    returns = {"random": [-1.0, 0.0] * 10, "planner": [2.0, 4.0] * 10, "same": [2.0] * 20}
+    results = board({"snake": returns})
+    rows = {row["agent"]: row for row in score_rows(results, References(results))}
+    assert rows["same"]["mean_return"]["low"] < 2.0 < rows["same"]["mean_return"]["high"]
+    assert rows["planner"]["normalized"] == {"value": 1.0, "low": None, "high": None}  # by definition
 
 
 def test_pairs_are_formed_by_seed(tmp_path):
@@ -180,17 +325,11 @@ def test_a_clear_difference_is_told_and_noise_is_not(tmp_path):
     assert rows["base", "same"]["p_value"] > 0.05
 
 
-def test_ranks_without_figures():
-    rows = [{"agent": "a", "mean_return": None, "episodes": 0, "planned": 5, "unscored": 0, "rank": None}]
-    rank_rows(rows)
-    assert rows[0]["rank"] is None
-
-
 def test_seeds_as_ranges():
     assert to_ranges([5, 3, 4, 9, 4]) == [[3, 5], [9, 9]]
     assert list(expand_ranges([[3, 5], [9, 9]])) == [3, 4, 5, 9]
     assert list(expand_ranges(to_ranges(range(100)))) == list(range(100))
-    with pytest.raises(ValueError, match="seeds must be"):
+    with pytest.raises(UsageError, match="more than 10,000,000 seeds"):
         expand_ranges([[0, MAX_SEEDS + 2]])
 
 

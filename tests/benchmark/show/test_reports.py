@@ -10,8 +10,9 @@ import pytest
 
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import canonical_line, observations_digest, parse_line
+from benchmark.show.columns import estimate_figure
 from benchmark.show.document_of import view_document
-from benchmark.show.terminal_tables import Sheet, interval, p_text, printable, to_markdown
+from benchmark.show.terminal_tables import Sheet, p_text, printable, to_markdown
 from tests.benchmark.helpers import counted
 
 
@@ -47,6 +48,22 @@ def test_leaderboard_as_json_and_markdown(textbench, small_run):
     markdown = textbench("leaderboard", small_run, "--markdown").out
     assert "### frozen-lake-slippery" in markdown
     assert markdown == textbench("leaderboard", small_run, "--markdown").out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("compare", "random", "random", "--in", "small"), "comparing takes different agents, got 'random' twice"),
+        (("leaderboard", "small", "--max-episodes", "-1"), "must be a whole number from 1 to 999999999, got '-1'"),
+        (("view", "small", "--max-episodes", "1e9"), "must be a whole number from 1 to 999999999, got '1e9'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(textbench, small_run, command, message):
+    done = textbench(*command)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""
 
 
 def test_the_newest_run_is_shown_when_none_is_named(textbench):
@@ -200,9 +217,10 @@ def test_markdown_cells_stay_cells():
 
 
 def test_texts_of_figures():
-    assert interval({"value": -0.0001, "low": None, "high": None}, ".2f") == "0.00"
-    assert interval({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f") == "+0.50 [+0.00, +1.00]"
-    assert interval(None) == ""
+    assert estimate_figure({"value": -0.0001, "low": None, "high": None}, ".2f")[::2] == ("0.00", "")
+    assert estimate_figure({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f")[::2] == ("+0.50", "[+0.00, +1.00]")
+    assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[::2] == ("50%", "[25, 100]")
+    assert estimate_figure(None)[::2] == ("", "")
     assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
     assert printable("a\x1b[31mb\n\tc\u202e") == "a\\x1b[31mb\n\tc\\u202e"
 

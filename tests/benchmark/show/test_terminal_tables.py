@@ -9,10 +9,14 @@ import pytest
 from rich.console import Console
 
 from benchmark.cli import main
-from benchmark.show.terminal_tables import narrowed, print_sheets, score_sheets
+from benchmark.score.results import read_results
+from benchmark.score.scores import score_rows
+from benchmark.show.document_of import results_document
+from benchmark.show.terminal_tables import leaderboard_sheets, narrowed, overall_sheet, print_sheets, score_sheets
 from tests.benchmark.score.test_scores import write_run
 
 GOLDEN = Path(__file__).with_name("golden")
+ENTRIES = Path(__file__).parents[3] / "leaderboards"
 
 
 @pytest.fixture
@@ -49,15 +53,45 @@ def test_printed_word_for_word(hand_made, capsys, monkeypatch, name):
     assert printed == file.read_text()
 
 
-def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
-    from benchmark.score.results import read_results
-    from benchmark.score.scores import score_rows
+def printed(sheets, width):
+    stream = io.StringIO()
+    print_sheets(sheets, Console(file=stream, force_terminal=True, width=width, color_system=None))
+    return stream.getvalue()
 
+
+def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
     sheets = score_sheets(score_rows(read_results([hand_made])))
     assert "tokens" in sheets[0].columns
     assert not {"length", "tokens", "cost USD"} & set(narrowed(sheets[0]).columns)
-    stream = io.StringIO()
-    print_sheets(sheets, Console(file=stream, force_terminal=True, width=80, color_system=None))
-    lines = stream.getvalue().splitlines()
+    lines = printed(sheets, 80).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(re.fullmatch(r"\s+\[0\.\d+, 0\.\d+\]\s+\[\d+, \d+\]\s+\[100, 100\]\s*", line) for line in lines)
+    assert any(re.fullmatch(r"\s+\[0\.\d+, 0\.\d+\]\s+\[\d+, \d+\]\s+\[83, 100\]\s*", line) for line in lines)
+
+
+def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
+    """The committed entries: only names may be folded."""
+    document = results_document(read_results([ENTRIES]), max_episodes=0)
+    sheets = leaderboard_sheets(document)
+    lines = printed(sheets, 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = [line.split("  ") for line in lines]
+    whole = {part.strip() for line in words for part in line}
+    for sheet in map(narrowed, sheets):
+        assert any(line.strip() == sheet.title for line in lines)
+        for row in sheet.rows:
+            for figure in (row[0], *row[2:]):
+                assert set(figure.split("\n")) <= whole
+    assert "A score may exceed 1: the planner is a strong search, not the optimum." in lines
+    assert any("optimal is what perfect play gets on average" in line for line in lines)
+    assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
+
+
+def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
+    rows = [
+        {"agent": "a", "rank": 1, "tied": False, "normalized": {"value": 1.0, "low": None, "high": None}},
+        {"agent": "b", "rank": None, "tied": False, "normalized": None},
+    ]
+    views = [row | {"scenarios": 2 - place, "lacks": ["ice"] * place} for place, row in enumerate(rows)]
+    sheet = overall_sheet(views, ["lake", "ice"])
+    assert sheet.rows == (("1", "a", "1.000"), ("-", "b", "-"))
+    assert "b: not ranked, lacks ice" in sheet.notes

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from benchmark.cli import main
 from benchmark.score.document import ViewDocument
+from benchmark.show.columns import number
 from benchmark.show.page import render_page, write_page
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.page import SCRIPTS
-from benchmark.show.page.tables import DASH, MINUS, number, overall_table, scenario_section
+from benchmark.show.page.tables import DASH, MINUS, overall_table, scenario_section
 
 Documents = dict[str, ViewDocument]
 
@@ -180,12 +181,14 @@ def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
         table = scenario_section(document, scenario).tables[0]
         scores = {score["agent"]: score for score in document["scores"] if score["scenario"] == scenario["name"]}
         assert [row[1].text for row in table.rows] == sorted(scores, key=lambda name: scores[name]["rank"] or 0)
-        for rank, agent, episodes, mean, *_ in table.rows:
+        for rank, agent, mean, *_ in table.rows:
             score = scores[agent.text]
             assert score["mean_return"]
-            assert (rank.text, episodes.text) == (str(score["rank"]), str(score["episodes"]))
-            assert mean.text == number(score["mean_return"]["value"])
-            assert mean.interval == f"[{number(score['mean_return']['low'])}, {number(score['mean_return']['high'])}]"
+            assert rank.text == f"{score['rank']}{'=' if score['tied'] else ''}"
+            value, low, high = (
+                number(score["mean_return"][key]).replace("-", MINUS) for key in ("value", "low", "high")
+            )
+            assert (mean.text, mean.interval) == (value, f"[{low}, {high}]")
             assert mean.bar
             assert 0 <= mean.bar.low <= mean.bar.value <= mean.bar.high <= 100
             assert all(0 <= mark <= 100 for mark in mean.bar.marks)
@@ -198,9 +201,9 @@ def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
     table = scenario_section(document, document["scenarios"][2]).tables[0]
     agent = table.rows[-1][1]
     assert agent.text == score["agent"]
-    assert agent.note == "not ranked: 2 unscored, 1 of 9 not played"
+    assert agent.note == "not ranked, 2 unscored, 1 of 9 not played"
     assert table.rows[-1][0].text == DASH
-    assert table.rows[-1][-1].note == "time_out: 2"
+    assert table.rows[-1][-1].note == "time out 2"
 
 
 def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> None:
@@ -209,8 +212,9 @@ def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> N
     for score in document["scores"]:
         score |= {"rank": None, "episodes": 0, "unscored": 6, **dict.fromkeys(names)}  # type: ignore[typeddict-item]
     table = scenario_section(document, document["scenarios"][0]).tables[0]
-    assert {row[3].text for row in table.rows} == {DASH}
-    assert all(row[3].bar is None and row[3].sort is None for row in table.rows)
+    means = [row[[column.key for column in table.columns].index("mean_return")] for row in table.rows]
+    assert {mean.text for mean in means} == {DASH}
+    assert all(mean.bar is None and mean.sort is None for mean in means)
     assert render_page(document)
 
 
@@ -219,9 +223,37 @@ def test_overall_table_has_a_column_for_every_scenario_with_one_player(documents
     assert columns == ["rank", "agent", "normalized", "frozen-lake", "frozen-lake-big", "snake"]
 
 
-@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-1.5, f"{MINUS}1.50"), (None, DASH), (2, "2.00")])
-def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(value: float | None, text: str) -> None:
-    assert number(value) == text
+def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    for score, value in zip(document["scores"], (-0.0001, -1.5), strict=False):
+        score["mean_return"] = {"value": value, "low": None, "high": None}
+    rows = scenario_section(document, document["scenarios"][0]).tables[0].rows
+    assert [row[2].text for row in rows[:2]] == ["0.000", f"{MINUS}1.500"]
+
+
+def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    for score in document["scores"]:
+        score |= {"rank": 1, "tied": True, "normalized": {"value": 1.2, "low": 0.9, "high": 1.5}}
+    table = scenario_section(document, document["scenarios"][0]).tables[0]
+    assert [row[0].text for row in table.rows] == ["1="] * 3
+    luck = "A score may exceed 1: optimal is what perfect play gets on average, and luck may bring more."
+    assert table.notes == (luck,)
+    assert table.notes[0] in render_page(document)
+
+
+def test_ratings_say_what_they_cant_say(documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    first, *others = document["ratings"]
+    first |= {"rating": None, "group": 2, "games": 1}
+    for rating in others:
+        rating["in_cycle"] = True
+    duel = next(scenario for scenario in document["scenarios"] if scenario["num_players"] == 2)
+    table = scenario_section(document, duel).tables[1]
+    assert f"no finite rating: {first['agent']} won all games, or lost all, against each opponent" in table.notes
+    assert any("beat each other in a circle" in note for note in table.notes)
+    assert f"a single game: {first['agent']}" in table.notes
+    assert DASH in {row[1].text for row in table.rows}
 
 
 def test_names_that_utf8_cannot_hold_are_replaced(documents: Documents) -> None:
