@@ -1,6 +1,6 @@
 """The command ``textbench reproduce`` behind its options: claim a folder, estimate, work, report.
 
-``experiment -> folder -> pace -> jobs -> results -> report``.
+``experiment -> folder -> jobs -> results -> report``.
 """
 
 import json
@@ -23,7 +23,7 @@ from benchmark.reproduce.report import claims_of, figure, report_data, report_ma
 from benchmark.reproduce.results import Results, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
-from benchmark.reproduce.timing import expected_seconds, measure, wall_seconds
+from benchmark.reproduce.timing import Timetable
 from benchmark.runs.folder import write_atomically
 from benchmark.runs.locking import FolderLock
 
@@ -65,7 +65,7 @@ def reproduce(experiment: Experiment, options: Options) -> int:
     if not options.report_only:
         _check_packages()
     if options.dry_run:
-        _say_plan(experiment, jobs, options)
+        _say_plan(experiment, folder, jobs, options)
         return 0
     folder.claim(experiment)
     lock = FolderLock(options.out)
@@ -84,38 +84,30 @@ def _check_packages() -> None:
 
 
 def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
-    left = [job for job in jobs if not folder.is_done(job.name)]
-    if not left:
+    timetable = Timetable(experiment, folder, jobs, options.processes)
+    if not timetable.left:
         _say(f"all {len(jobs)} jobs are done already in {options.out}", options)
         return
-    _say("measuring this machine ...", options)
-    pace = measure(experiment)
-    seconds = expected_seconds(jobs, experiment, pace)
-    expected = wall_seconds(left, seconds, options.processes, pace.start)
+    expected = duration(timetable.seconds_left())
     _say(
-        f"{len(left)} of {len(jobs)} jobs to do; this will take about {duration(expected)} with {options.processes} "
-        f"process(es), as measured just now. Results go to {options.out}; Ctrl-C stops, the same command goes on.",
+        f"{len(timetable.left)} of {len(jobs)} jobs to do; this will take about {expected} with "
+        f"{options.processes} process(es). Results go to {options.out}; Ctrl-C stops, the same command goes on.",
         options,
     )
-    done = {job.name for job in jobs if folder.is_done(job.name)}
-    with sigterm_interrupts(), ProgressDisplay(seconds, done, options.processes, quiet=options.quiet) as display:
-        try:
+    try:
+        with sigterm_interrupts(), ProgressDisplay(timetable, quiet=options.quiet) as display:
             run_jobs(experiment, folder, jobs, options.processes, display)
-        except KeyboardInterrupt:
-            print(
-                f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
-                file=sys.stderr,
-            )
-            raise
+    except KeyboardInterrupt:
+        print(
+            f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
+            file=sys.stderr,
+        )
+        raise
 
 
-def _say_plan(experiment: Experiment, jobs: Sequence[Job], options: Options) -> None:
-    folder = Folder(options.out)
-    left = [job for job in jobs if not folder.is_done(job.name)]
-    _say("measuring this machine ...", options)
-    pace = measure(experiment)
-    seconds = expected_seconds(jobs, experiment, pace)
-    wall = wall_seconds(left, seconds, options.processes, pace.start) if left else 0.0
+def _say_plan(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
+    timetable = Timetable(experiment, folder, jobs, options.processes)
+    left, seconds, wall = timetable.left, timetable.typical, timetable.seconds_left()
     if options.json:
         rows = [{"job": job.name, "needs": list(job.needs), "seconds": seconds[job.name]} for job in left]
         print(json.dumps({"dry_run": True, "seconds": wall, "processes": options.processes, "jobs": rows}))
@@ -126,10 +118,9 @@ def _say_plan(experiment: Experiment, jobs: Sequence[Job], options: Options) -> 
         ("play", "agents to play the fresh episodes"),
         ("control", "controls"),
     ):
-        group = [job for job in left if job.kind == kind]
-        total = sum(seconds[job.name] for job in group)
+        group = [seconds[job.name] for job in left if job.kind == kind]
         if group:
-            print(f"{len(group):4} {text}, about {duration(total)} of one process")
+            print(f"{len(group):4} {text}, about {duration(sum(group))} of one process")
     print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
 
 

@@ -1,8 +1,6 @@
-"""The progress of a reproduction on stderr: a bar for the whole and one for each running job; lines where stderr is
-no terminal."""
+"""The progress of a reproduction on stderr: on a terminal a bar for the whole and one for each running job, elsewhere a
+line for each job that is done."""
 
-import sys
-import time
 from collections.abc import Mapping
 from types import TracebackType
 
@@ -10,39 +8,29 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agents.clock import duration
+from benchmark.reproduce.timing import Timetable
 
 
 class ProgressDisplay:
-    """Shows how far the jobs are, weighted by how long they are expected to take.
+    """Shows how far the jobs are and how long the rest takes, as ``timetable`` says, which it tells the news.
 
     Args:
-        seconds: ``{job: expected seconds}`` of all jobs.
-        done: names of those that have their result already.
-        processes: how many work at the same time.
+        timetable: of all jobs.
         quiet: show nothing.
     """
 
-    def __init__(self, seconds: Mapping[str, float], done: set[str], processes: int, *, quiet: bool = False) -> None:
-        self._seconds, self._done, self._processes, self._quiet = dict(seconds), set(done), processes, quiet
-        self._shares: dict[str, float] = {}
-        self._console = Console(stderr=True)
+    def __init__(self, timetable: Timetable, *, quiet: bool = False) -> None:
+        self._timetable, self._quiet = timetable, quiet
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._live = self._console.is_terminal and not quiet
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self._console,
-            transient=True,
-        )
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        left = TextColumn("{task.fields[left]}")
+        self._progress = Progress(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
+        self._whole = self._progress.add_task("whole experiment", total=1.0, left="")
         self._rows: dict[str, TaskID] = {}
-        self._started = time.monotonic()
-        self._before = sum(self._seconds[name] for name in self._done)
 
     def __enter__(self) -> "ProgressDisplay":
         if self._live:
-            self._whole = self._progress.add_task("whole experiment", total=sum(self._seconds.values()), left="")
             self._progress.start()
         return self
 
@@ -50,43 +38,22 @@ class ProgressDisplay:
         if self._live:
             self._progress.stop()
 
-    def progress(self, job: str, share: float) -> None:
+    def progress(self, shares: Mapping[str, float]) -> None:
         """See :class:`benchmark.reproduce.schedule.Display`."""
-        self._shares[job] = share
-        if not self._live:
-            return
-        if job not in self._rows:
-            self._rows[job] = self._progress.add_task(job, total=1.0, left="")
-        self._progress.update(self._rows[job], completed=share)
-        self._update_whole()
+        self._timetable.progress(shares)
+        for job, share in shares.items():
+            if job not in self._rows:
+                self._rows[job] = self._progress.add_task(job, total=1.0, left="")
+            self._progress.update(self._rows[job], completed=share)
+        left = f"about {duration(self._timetable.seconds_left())} left"
+        self._progress.update(self._whole, completed=self._timetable.done_share(), left=left)
 
-    def done(self, job: str, seconds: float) -> None:
+    def done(self, job: str) -> None:
         """See :class:`benchmark.reproduce.schedule.Display`."""
-        self._done.add(job)
-        self._shares.pop(job, None)
+        took = duration(self._timetable.done(job))
         if job in self._rows:
             self._progress.remove_task(self._rows.pop(job))
-        if self._live:
-            self._update_whole()
+        total, to_do = len(self._timetable.jobs), len(self._timetable.left)
+        left = f", about {duration(self._timetable.seconds_left())} left" if to_do else ""
         if not self._quiet:
-            left = f", about {duration(self.seconds_left())} left" if len(self._done) < len(self._seconds) else ""
-            message = f"{job} done in {duration(seconds)} ({len(self._done)} of {len(self._seconds)}{left})"
-            if self._live:
-                self._console.print(message, highlight=False)
-            else:
-                print(message, file=sys.stderr, flush=True)
-
-    def seconds_left(self) -> float:
-        """At the pace so far where there is one, else as expected."""
-        total, finished = sum(self._seconds.values()), self._finished()
-        elapsed, here = time.monotonic() - self._started, finished - self._before
-        pace = elapsed / here if here > 0.02 * total else 1 / self._processes
-        return (total - finished) * pace
-
-    def _finished(self) -> float:
-        done = sum(self._seconds[name] for name in self._done)
-        return done + sum(self._seconds[name] * share for name, share in self._shares.items())
-
-    def _update_whole(self) -> None:
-        left = f"{duration(self.seconds_left())} left"
-        self._progress.update(self._whole, completed=self._finished(), left=left)
+            self._console.print(f"{job} done in {took} ({total - to_do} of {total}{left})")

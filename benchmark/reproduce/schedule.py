@@ -1,30 +1,34 @@
 """All jobs of a reproduction in several processes: which is next, how far each is, and what happens when one fails.
 
-Workers live in process groups of their own, so Ctrl-C reaches only this process, which passes it on once: a training
-run then writes its checkpoint, and the next start goes on from there. A worker hears it only while it does a job:
-raised while Python starts, or runs finalizers at its end, it would be a traceback on the terminal.
+:mod:`graphlib` says which jobs can start, :mod:`concurrent.futures` runs them. The main process and its workers share
+two small pieces of memory: how far each job is, and whether to stop. Ctrl-C reaches only the main process. A worker
+looks at every progress of its job whether it should stop; a training run then writes its checkpoint, and the next start
+goes on from there. So there is no moment, while Python starts or runs finalizers, in which Ctrl-C could meet a worker
+and print a traceback.
 """
 
-import contextlib
 import multiprocessing
 import os
 import signal
-import sys
-import time
+import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from graphlib import TopologicalSorter
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from benchmark.errors import BenchmarkError
 from benchmark.reproduce.jobs import Folder, Job
 from benchmark.reproduce.settings import Experiment
 
-STOP_SECONDS = 60.0
-"""How long workers may take to write their checkpoints after Ctrl-C."""
+STOP_SECONDS = 10.0
+"""How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last
+one."""
+
+_LOOK_SECONDS = 0.5  # between two looks at the jobs' progress
 
 
 class JobFailedError(BenchmarkError):
@@ -34,177 +38,146 @@ class JobFailedError(BenchmarkError):
 class Display(Protocol):
     """What shows the progress."""
 
-    def progress(self, job: str, share: float) -> None:
-        """A job has done this share of its work, in [0, 1]."""
+    def progress(self, shares: Mapping[str, float]) -> None:
+        """``{job: share of its work that is done, in [0, 1]}`` of the jobs that are being done."""
 
-    def done(self, job: str, seconds: float) -> None:
+    def done(self, job: str) -> None:
         """A job has its result."""
 
 
-class _Worker(NamedTuple):
-    process: Any
-    connection: Connection
-
-
 def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], processes: int, display: Display) -> None:
-    """Do every job that has no result yet.
+    """Do every job that has no result yet, the first of those that can start before the others.
 
     Raises:
         JobFailedError: one failed; the others that were running are stopped as by Ctrl-C.
         KeyboardInterrupt: after Ctrl-C, once the workers have written their checkpoints.
     """
-    waiting = [job for job in jobs if not folder.is_done(job.name)]
-    if not waiting:
+    left = {job.name: job for job in jobs if not folder.is_done(job.name)}
+    if not left:
         return
+    slots = {name: slot for slot, name in enumerate(left)}  # also the order of importance
+    order = TopologicalSorter({name: [need for need in job.needs if need in left] for name, job in left.items()})
+    order.prepare()
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
-    workers = [_start(context, experiment, folder.path) for _ in range(min(processes, len(waiting)))]
-    busy: dict[Connection, tuple[Job, float]] = {}
-    try:
-        while waiting or busy:
-            for worker in workers:
-                job = None if worker.connection in busy else _next(waiting, folder)
-                if job is not None:
-                    waiting.remove(job)
-                    busy[worker.connection] = (job, time.perf_counter())
-                    worker.connection.send(job)
-            for connection in wait(list(busy)):
-                assert isinstance(connection, Connection)
-                job, since = busy[connection]
-                if _hear(connection, job, display, folder):
-                    display.done(job.name, time.perf_counter() - since)
-                    del busy[connection]
-    except BaseException:
-        _stop(workers, interrupt=True)
-        raise
-    _stop(workers, interrupt=False)
+    shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
+    executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop))
+    waiting: list[str] = []
+    running: dict[Future[None], str] = {}
+    with stopping(executor, stop):
+        while order.is_active():
+            # No more jobs are handed out than there are processes, so that a job which becomes important can overtake.
+            waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
+            while waiting and len(running) < processes:
+                name = waiting.pop(0)
+                running[submit(executor, _work, left[name], slots[name], experiment, folder)] = name
+            finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
+            display.progress({name: shares[slots[name]] for name in running.values()})
+            for future in finished:
+                _check(future, running, folder)
+                name = running.pop(future)
+                display.done(name)
+                order.done(name)
 
 
-def _next(waiting: Sequence[Job], folder: Folder) -> Job | None:
-    """The first job whose needs are met; the order of the list is the order of importance."""
-    return next((job for job in waiting if all(folder.is_done(need) for need in job.needs)), None)
+def _check(future: "Future[None]", running: Mapping["Future[None]", str], folder: Folder) -> None:
+    """Turn a job's error into a sentence.
 
-
-def _hear(connection: Connection, job: Job, display: Display, folder: Folder) -> bool:
-    """Take one message of a worker; whether its job is done now."""
-    try:
-        kind, content = connection.recv()
-    except EOFError:
+    Raises:
+        JobFailedError: there was one.
+    """
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
         raise JobFailedError(
-            f"{job.name}: its process was killed (out of memory?); what is done is kept, go on with "
-            f"textbench reproduce --out {folder.path}"
-        ) from None
-    if kind == "progress":
-        display.progress(job.name, content)
-        return False
-    if kind == "error":
-        raise JobFailedError(
-            f"{job.name} failed: {content}; what is done is kept, the whole error is in {folder.path}/errors.txt"
+            f"a process was killed (out of memory?) while these jobs were running: {', '.join(running.values())}; what "
+            f"is done is kept, go on with textbench reproduce --out {folder.path}"
         )
-    return True
+    if error is not None:
+        name, file = running[future], folder.path / "errors.txt"
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
+        raise JobFailedError(
+            f"{name} failed: {type(error).__name__}: {error}; what is done is kept, the whole error is in {file}"
+        )
 
 
-def _start(context: Any, experiment: Experiment, path: Path) -> _Worker:
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, experiment, path), daemon=True)
-    resource_tracker.ensure_running()  # else started with the first worker, and then it unblocks what is blocked here
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+@contextmanager
+def stopping(executor: ProcessPoolExecutor, stop: Any) -> Iterator[None]:
+    """Whatever ends the block, no worker outlives it: they are asked to stop, and killed when they take too long."""
+    others = set(multiprocessing.active_children())
+
+    def kill() -> None:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+
+    killer = threading.Timer(STOP_SECONDS, kill)
     try:
-        process.start()  # which inherits the mask
+        yield
+    except BaseException:
+        stop.value = True
+        killer.start()
+        raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    theirs.close()
-    return _Worker(process, ours)
+        try:
+            executor.shutdown(cancel_futures=True)  # waits for the workers
+        finally:  # also after a second Ctrl-C, which ends that wait
+            killer.cancel()
+            kill()
 
 
-def _stop(workers: Sequence[_Worker], *, interrupt: bool) -> None:
-    """Let workers end: idle ones at once, busy ones (with ``interrupt``) after their checkpoint."""
-    for worker in workers:
-        with contextlib.suppress(OSError):
-            worker.connection.send(None)
-        if interrupt and worker.process.is_alive():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker.process.pid, signal.SIGINT)
-    deadline = time.monotonic() + STOP_SECONDS
-    for worker in workers:
-        worker.process.join(max(0.1, deadline - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
-        worker.connection.close()
+def submit(executor: ProcessPoolExecutor, work: Callable[..., None], *arguments: Any) -> "Future[None]":
+    """Submit work with signals held back, since a worker may be started for it.
 
-
-def _work(connection: Connection, experiment: Experiment, path: Path) -> None:
-    """A worker's life: do what comes until nothing more comes."""
-    os.setpgrp()
-    stop = _Stop()
-    folder = Folder(path)
+    The worker inherits that, so it never hears Ctrl-C; and here an interrupt can't fall between the start of a process
+    and the executor's note of it.
+    """
+    held = {signal.SIGINT, signal.SIGTERM}
+    resource_tracker.ensure_running()  # else started with the first worker, and it lets signals through
+    signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
-        from benchmark.reproduce.work import do
-
-        throttle = _Throttle(connection, stop)
-        while (job := connection.recv()) is not None:
-            try:
-                with stop.heard():
-                    do(job, experiment, folder, throttle)
-                connection.send(("done", None))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the person at the terminal must see it
-                if stop.wanted:
-                    return  # what a library made of Ctrl-C
-                with (path / "errors.txt").open("a", encoding="utf-8") as file:
-                    file.write(f"{job.name}\n{traceback.format_exc()}\n")
-                connection.send(("error", f"{type(error).__name__}: {error}"))
-    except (KeyboardInterrupt, EOFError, BrokenPipeError):
-        return  # the parent wants us to stop, or is gone
+        return executor.submit(work, *arguments)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
 
 
-class _Stop:
-    """Ctrl-C in a worker: raised where a job is done, else only remembered; made once in the process's life.
+# ---------------------------------------------------------------- in a worker
 
-    Attributes:
-        wanted: whether it came.
+_shares: Any = None
+"""The shares of all jobs, in memory that the main process reads."""
+
+_stop: Any = None
+"""Whether the main process wants the workers to stop."""
+
+
+def begin(shares: Any, stop: Any) -> None:
+    """Make this process a worker."""
+    global _shares, _stop  # shared memory reaches a worker at its start only, not with a job
+    _shares, _stop = shares, stop
+    os.setpgrp()  # a SIGTERM to the whole group is for the main process, which then stops its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # SIGINT stays held back
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End at once when the main process was killed, which an idle worker wouldn't notice by itself."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(job: Job, slot: int, experiment: Experiment, folder: Folder) -> None:
+    """Do one job.
+
+    Raises:
+        KeyboardInterrupt: the main process wants the workers to stop.
     """
 
-    def __init__(self) -> None:
-        self.wanted = self._heard = False
-        sys.unraisablehook = _hide_interrupt
-        signal.signal(signal.SIGINT, self._take)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since _start
-
-    def _take(self, number: int, frame: FrameType | None) -> None:
-        self.wanted = True
-        if self._heard:
+    def report(share: float) -> None:
+        _shares[slot] = share
+        if _stop.value:
             raise KeyboardInterrupt
 
-    def check(self) -> None:
-        """Raise the ``KeyboardInterrupt`` that came before this, or that was lost in a finalizer."""
-        if self.wanted:
-            raise KeyboardInterrupt
+    report(0.0)
+    from benchmark.reproduce.work import do
 
-    @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
-        """Within this, Ctrl-C raises ``KeyboardInterrupt``; so does one that came before."""
-        self._heard = True
-        try:
-            self.check()
-            yield
-        finally:
-            self._heard = False
-
-
-def _hide_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Say nothing of Ctrl-C in a finalizer, where Python can't raise it; :class:`_Stop` remembers it."""
-    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(unraisable)
-
-
-class _Throttle:
-    """Sends progress at most every half a second."""
-
-    def __init__(self, connection: Connection, stop: _Stop) -> None:
-        self._connection, self._stop, self._sent = connection, stop, 0.0
-
-    def __call__(self, job: str, share: float) -> None:
-        self._stop.check()
-        now = time.monotonic()
-        if now - self._sent >= 0.5:
-            self._sent = now
-            self._connection.send(("progress", share))
+    do(job, experiment, folder, report)

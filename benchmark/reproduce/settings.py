@@ -5,10 +5,12 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
@@ -18,28 +20,32 @@ RECIPES = ("full", "quick", "stability", "miniature")
 """The recipes that ship with the package, by name."""
 
 Table = Mapping[str, Any]
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
 
-@dataclass(frozen=True)
-class Base:
-    """How one base model is made.
+class Base(BaseModel):
+    """How one base model is made: a table of the recipe.
 
     Attributes:
         source: an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made.
-        shape: fields of :class:`agents.tiny.Recipe` that this base has for itself, on top of the data's.
     """
 
+    # All other keys are fields of agents.tiny.Recipe that this base has for itself, on top of the data's.
+    model_config = ConfigDict(frozen=True, extra="allow")
     source: str = ""
-    shape: Table = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(BaseModel):
     """Everything that decides the outcome of a reproduction.
 
     Attributes:
         games: training scenarios; every arm is trained on each, starting from the small base.
         arms: ``{name: settings of MS-GRPO in which the arm differs}``.
+        bases: ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it.
+        data: fields of the tiny models' recipe that both bases share: what they learn from, and for how long.
+        msgrpo: fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs.
+        by_game: fields for the runs on one game, on top.
         seeds: training runs per game and arm, with seeds ``0 .. seeds - 1``.
         iterations: of MS-GRPO, per run.
         scenarios: what everything is evaluated on.
@@ -50,37 +56,32 @@ class Experiment:
         temperature: of all evaluations.
         reference_agents: agents without a model that are evaluated too, for scale.
         control_episodes: episodes per game for the controls; 0: no controls.
-        data: fields of the tiny models' recipe that both bases share: what they learn from, and for how long.
-        bases: ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it.
-        msgrpo: fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs.
-        by_game: fields for the runs on one game, on top.
 
     Raises:
-        UsageError: a value that can't be; names it and says what is accepted.
+        UsageError: settings that don't go together; names them and says what is accepted.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     games: tuple[str, ...]
     arms: Mapping[str, Table]
     bases: Mapping[str, Base]
     data: Table
     msgrpo: Table
-    by_game: Mapping[str, Table] = field(default_factory=dict)
-    seeds: int = 5
-    iterations: int = 100
+    by_game: Mapping[str, Table] = {}
+    seeds: PositiveCount = 5
+    iterations: PositiveCount = 100
     scenarios: tuple[str, ...] = PAPER_SCENARIOS
-    evaluate_every: int = 10
-    evaluation_episodes: int = 50
-    final_episodes: int = 500
-    final_offset: int = 1000
-    temperature: float = 0.5
+    evaluate_every: PositiveCount = 10
+    evaluation_episodes: PositiveCount = 50
+    final_episodes: PositiveCount = 500
+    final_offset: Count = 1000
+    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5
     reference_agents: tuple[str, ...] = ("random", "greedy")
-    control_episodes: int = 50
+    control_episodes: Count = 50
 
-    def __post_init__(self) -> None:
-        for name in ("seeds", "iterations", "evaluate_every", "evaluation_episodes", "final_episodes"):
-            _check_count(name, getattr(self, name), 1)
-        for name in ("final_offset", "control_episodes"):
-            _check_count(name, getattr(self, name), 0)
+    @model_validator(mode="after")
+    def _check_together(self) -> "Experiment":
         for name in (*self.games, *self.scenarios):
             if name not in SCENARIOS:
                 raise unknown_name("scenario", name, SCENARIOS)
@@ -96,13 +97,12 @@ class Experiment:
                 f"final_offset = {self.final_offset} would play some of the {self.evaluation_episodes} fixed episodes "
                 f"again; accepted: at least {self.evaluation_episodes}"
             )
-        if not (isinstance(self.temperature, int | float) and self.temperature >= 0):
-            raise UsageError(f"temperature is a number of at least 0, got {self.temperature!r}")
         for game in self.games:  # a wrong field of a run is said now, not after the pretraining
             for arm in self.arms:
                 self.training_settings(game, arm, 0)
         for base in self.bases:
             self.pretraining_settings(base)
+        return self
 
     def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
         """The fields of the MSGRPOConfig of one run, checked.
@@ -137,7 +137,7 @@ class Experiment:
         """
         from agents.tiny.recipe import Recipe
 
-        settings = {**self.data, **self.bases[base].shape}
+        settings = {**self.data, **(self.bases[base].model_extra or {})}
         known = {about.name for about in fields(Recipe)}
         for name in settings:
             if name not in known:
@@ -150,8 +150,7 @@ class Experiment:
 
     def as_data(self) -> dict[str, Any]:
         """All settings as plain JSON data."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        return self.model_dump(mode="json")
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
@@ -173,45 +172,29 @@ def recipe_of(settings: Mapping[str, Any]) -> Any:
     return Recipe(**values)
 
 
-def read_experiment(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
-    """Read a recipe: one of :data:`RECIPES` or a TOML file; ``overrides`` replace top-level settings.
+def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
+    """Read a recipe and apply the command line's changes.
+
+    Args:
+        source: one of :data:`RECIPES` or a TOML file.
+        changes: ``seeds``, ``iterations``, ``games``, ``arms`` (names of those to keep); ``None`` changes nothing.
 
     Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
+        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
+            the recipe doesn't have.
     """
     data = _read_toml(source)
-    known = {about.name for about in fields(Experiment)}
-    for name in data:
-        if name not in known:
-            raise unknown_name(f"setting of a reproduction (in {source})", name, known)
-    for name in ("games", "arms", "bases", "data", "msgrpo"):
-        if name not in data:
-            raise UsageError(f"{source} lacks the setting {name!r}")
-    data["bases"] = {name: _read_base(name, table) for name, table in data["bases"].items()}
-    for name in ("games", "scenarios", "reference_agents"):
-        if name in data:
-            data[name] = tuple(data[name])
-    return override(Experiment(**data), overrides or {})
-
-
-def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
-    """The experiment with the command line's changes: ``seeds``, ``iterations``, ``games``, ``arms`` (names to keep).
-
-    Raises:
-        UsageError: an arm or a game that the recipe doesn't have.
-    """
-    values = {name: value for name, value in changes.items() if value is not None}
-    if "arms" in values:
-        for name in values["arms"]:
-            if name not in experiment.arms:
-                raise unknown_name("arm in this recipe", name, experiment.arms)
-        values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
+    experiment = _experiment(data, source)
+    values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in values.get("games", ()):
         if name not in experiment.scenarios:
             raise unknown_name("game in this recipe", name, experiment.scenarios)
-    if "games" in values:
-        values["games"] = tuple(values["games"])
-    return replace(experiment, **values)
+    for name in values.get("arms", ()):
+        if name not in experiment.arms:
+            raise unknown_name("arm in this recipe", name, experiment.arms)
+    if "arms" in values:
+        values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
+    return _experiment({**data, **values}, source) if values else experiment
 
 
 def _read_toml(source: str | Path) -> dict[str, Any]:
@@ -227,23 +210,30 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
         raise UsageError(f"the recipe {str(source)!r} isn't TOML: {error}") from None
 
 
-def _read_base(name: str, table: Any) -> Base:
-    if not isinstance(table, Mapping):
-        raise UsageError(f"bases.{name} must be a table, got {table!r}")
-    return Base(str(table.get("source", "")), {key: value for key, value in table.items() if key != "source"})
+def _experiment(data: Mapping[str, Any], source: str | Path) -> Experiment:
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as errors:
+        error = errors.errors()[0]
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        raise unknown_name(f"setting of a reproduction (in {source})", name, Experiment.model_fields)
+    if error["type"] == "missing":
+        raise UsageError(f"{source} lacks the setting {name!r}")
+    needed = error["msg"]
+    for words, plainer in _IN_PLAIN_WORDS.items():
+        needed = needed.replace(words, plainer)
+    raise UsageError(f"{name} {needed}, got {error['input']!r} (in {source})")
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+_IN_PLAIN_WORDS = {  # what pydantic says, as a reader of TOML would
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "a valid integer": "a whole number",
+    "a valid tuple": "a list",
+    "a valid dictionary or instance of Base": "a table",
+    "a valid dictionary": "a table",
+}
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -1,230 +1,175 @@
-"""How long a reproduction takes on this machine: measured on a few seconds of the real work, then multiplied out.
+"""How long a reproduction takes: typical seconds of each job, corrected by what this run's own jobs took so far.
 
-What is measured: pretraining steps of each base, sampling of responses and a learning step, on demonstrated decisions
-(so that prompts and responses have their real lengths); how many decisions an episode has comes from the greedy player.
+A job's work is counted in decisions and the text that is read for them; a table says what that typically costs. What
+the jobs of this run cost, finished or not, is blended with the table, and counts the more the more there is of it. So
+nothing is measured beforehand, and no single job makes the estimate jump.
 """
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.jobs import Job
+from benchmark.reproduce.jobs import Folder, Job, Kind
 from benchmark.reproduce.settings import Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
 
-_EXAMPLES = 64
-_LENGTH_EPISODES = 50
-_REPETITIONS = 3
+
+class Cost(NamedTuple):
+    """Seconds of one core per thousand characters of text (rules and observation) that a decision is taken on."""
+
+    fixed: float
+    per_million_parameters: float
 
 
-class Pace(NamedTuple):
-    """What was measured, in seconds of one process.
+# From the committed reproduction and the recipe quick, on two machines whose paces differ by half.
+DEMONSTRATE_SECONDS = 1e-3
+"""Demonstrating a decision, per thousand characters."""
 
-    Attributes:
-        pretrain_step: ``{base: one optimiser step}``.
-        demonstration: one demonstrated decision.
-        sample: ``{(base, scenario): one response}``.
-        learn: ``{scenario: one decision in an update of the small base}``.
-        length: ``{scenario: decisions per episode}``.
-        start: loading what a process needs, once per process.
+IMITATE = Cost(2e-3, 4e-3)
+"""Learning once from a demonstrated decision."""
+
+SAMPLE = Cost(1.7e-3, 4e-3)
+"""Playing a decision, in a batch."""
+
+LEARN = Cost(0.6e-3, 1e-3)
+"""A decision in an update of MS-GRPO."""
+
+START_SECONDS = 2.0
+"""For every job: loading a model, and libraries in the first job of a process."""
+
+_DECISIONS = 0.7  # of an episode, as a share of its horizon
+_PRIOR_SECONDS = 60.0  # of work for which the table counts as much as what was measured
+
+
+class Timetable:
+    """Says how long what is left will take.
+
+    Args:
+        experiment: what the jobs belong to.
+        folder: where the results are; those that are there have the seconds that they took.
+        jobs: all jobs, done or not.
+        processes: jobs at a time.
     """
 
-    pretrain_step: Mapping[str, float]
-    demonstration: float
-    sample: Mapping[tuple[str, str], float]
-    learn: Mapping[str, float]
-    length: Mapping[str, float]
-    start: float
+    def __init__(self, experiment: Experiment, folder: Folder, jobs: Sequence[Job], processes: int) -> None:
+        self.jobs, self.processes = {job.name: job for job in jobs}, processes
+        self.typical: dict[str, float] = {job.name: _typical_seconds(job, experiment) for job in jobs}
+        self.left = [job for job in jobs if not folder.is_done(job.name)]
+        self._shares = dict.fromkeys(self.jobs, 1.0) | {job.name: 0.0 for job in self.left}
+        self._order = tuple(TopologicalSorter({job.name: job.needs for job in jobs}).static_order())
+        self._folder = folder
+        # What was measured: {job: (typical seconds of the part of it that was watched, seconds that this part took)}.
+        self._measured: dict[str, tuple[float, float]] = {}
+        for job in jobs:
+            if job not in self.left:
+                self.done(job.name)
+        self._watched: dict[str, tuple[float, float]] = {}  # {job: (share, time) when it was first seen to move}
+
+    def progress(self, shares: Mapping[str, float]) -> None:
+        """Take note of how far the running jobs are: ``{job: share}``."""
+        now = time.monotonic()
+        for name, share in shares.items():
+            self._shares[name] = share
+            if share > 0:  # not from the start of a job: it may go on from a checkpoint
+                began, since = self._watched.setdefault(name, (share, now))
+                self._measured[name] = ((share - began) * self.typical[name], now - since)
+
+    def done(self, name: str) -> float:
+        """Take note of a job's end; returns the seconds that it took."""
+        seconds = float(self._folder.result(name)["seconds"])
+        self.left = [job for job in self.left if job.name != name]
+        self._shares[name], self._measured[name] = 1.0, (self.typical[name], seconds)
+        return seconds
+
+    def done_share(self) -> float:
+        """How much of the whole work is done, in [0, 1]."""
+        done = sum(self.typical[name] * share for name, share in self._shares.items())
+        return done / sum(self.typical.values())
+
+    def seconds_left(self) -> float:
+        """Until the last job is done, if none waits for a process longer than the work or its own needs make it."""
+        pace = self._pace()
+        left = {name: (1 - self._shares[name]) * self.typical[name] * pace[job.kind] for name, job in self.jobs.items()}
+        ends: dict[str, float] = {}  # when each job can be done at the earliest
+        for name in self._order:
+            ends[name] = left[name] + max((ends[need] for need in self.jobs[name].needs), default=0.0)
+        return max(sum(left.values()) / self.processes, max(ends.values()))
+
+    def _pace(self) -> dict[Kind, float]:
+        """``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of all."""
+        overall = _blend(1.0, list(self._measured.values()))
+        return {
+            kind: _blend(overall, [pair for name, pair in self._measured.items() if self.jobs[name].kind == kind])
+            for kind in {job.kind for job in self.jobs.values()}
+        }
 
 
-def expected_seconds(jobs: Sequence[Job], experiment: Experiment, pace: Pace) -> dict[str, float]:
-    """``{job: seconds}`` at this pace."""
-    return {job.name: _SECONDS[job.kind](job, experiment, pace) for job in jobs}
+def _blend(prior: float, measured: Sequence[tuple[float, float]]) -> float:
+    typical, took = sum(pair[0] for pair in measured), sum(pair[1] for pair in measured)
+    return (prior * _PRIOR_SECONDS + took) / (_PRIOR_SECONDS + typical)
 
 
-def wall_seconds(jobs: Sequence[Job], seconds: Mapping[str, float], processes: int, start: float = 0.0) -> float:
-    """Seconds from start to end when a free process takes the next job that can start; ``start`` until it is ready."""
-    free, done, waiting = [start] * processes, dict[str, float](), list(jobs)
-    names = {job.name for job in jobs}
-    while waiting:
-        ready = {job: max((done.get(n, np.inf) for n in job.needs if n in names), default=0.0) for job in waiting}
-        now = min(free)
-        job = next((one for one in waiting if ready[one] <= now), None) or min(waiting, key=lambda one: ready[one])
-        worker = free.index(now)
-        free[worker] = done[job.name] = max(now, ready[job]) + seconds[job.name]
-        waiting.remove(job)
-    return max(free)
-
-
-def _pretrain_seconds(job: Job, experiment: Experiment, pace: Pace) -> float:
-    if experiment.bases[job.agent].source:
-        return 0.1
-    recipe = recipe_of(experiment.pretraining_settings(job.agent))
-    return float(recipe.examples * pace.demonstration + recipe.steps * pace.pretrain_step[job.agent])
-
-
-def _train_seconds(job: Job, experiment: Experiment, pace: Pace) -> float:
-    from agents.msgrpo import MSGRPOConfig
-
-    config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
-    trained = config.episodes if config.episode_sampling == "off" else config.draws
-    decision = config.episodes * pace.sample["small", job.game] + trained * config.update_passes * pace.learn[job.game]
-    training = config.iterations * pace.length[job.game] * decision
-    evaluations = 1 + config.iterations // config.eval_every
-    return training + evaluations * config.eval_episodes * _episode_seconds("small", experiment.scenarios, pace)
-
-
-def _play_seconds(job: Job, experiment: Experiment, pace: Pace) -> float:
-    base = job.agent if job.agent in experiment.bases else "small"
+def _typical_seconds(job: Job, experiment: Experiment) -> float:
+    """What a job takes where the table was made."""
     if job.agent in experiment.reference_agents:
-        return 1e-3 * experiment.final_episodes * sum(pace.length[name] for name in experiment.scenarios)
-    return experiment.final_episodes * _episode_seconds(base, experiment.scenarios, pace)
+        return START_SECONDS
+    base = job.agent if job.agent in experiment.bases else "small"
+    sample = _seconds(SAMPLE, base, experiment)
+    episode = {
+        name: sample * _DECISIONS * SCENARIOS[name].horizon * _kilocharacters(name) for name in experiment.scenarios
+    }
+    if job.kind == "pretrain":
+        seconds = _pretraining_seconds(base, experiment)
+    elif job.kind == "train":
+        from agents.msgrpo import MSGRPOConfig
+
+        config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
+        drawn = config.episodes if config.episode_sampling == "off" else config.draws
+        learnt = (
+            drawn * config.update_passes * _seconds(LEARN, base, experiment) / sample
+        )  # in episodes that are played
+        evaluations = 1 + config.iterations // config.eval_every
+        seconds = config.iterations * (config.episodes + learnt) * episode[job.game]
+        seconds += evaluations * config.eval_episodes * sum(episode.values())
+    elif job.kind == "play":
+        seconds = experiment.final_episodes * sum(episode.values())
+    else:
+        games = (job.game,) if job.game else experiment.games
+        seconds = 4 * experiment.control_episodes * sum(episode[game] for game in games)
+    return START_SECONDS + seconds
 
 
-def _control_seconds(job: Job, experiment: Experiment, pace: Pace) -> float:
-    games = (job.game,) if job.game else experiment.games
-    return 4 * experiment.control_episodes * _episode_seconds("small", games, pace)
+def _pretraining_seconds(base: str, experiment: Experiment) -> float:
+    from agents.tiny.data import scenarios_of
+
+    if experiment.bases[base].source:
+        return 0.0
+    recipe = recipe_of(experiment.pretraining_settings(base))
+    kilocharacters = sum(share * _kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
+    learnt = recipe.steps * recipe.batch_size * _seconds(IMITATE, base, experiment)
+    return float(kilocharacters * (recipe.examples * DEMONSTRATE_SECONDS + learnt))
 
 
-_SECONDS: Mapping[str, Callable[[Job, Experiment, Pace], float]] = {
-    "pretrain": _pretrain_seconds,
-    "train": _train_seconds,
-    "play": _play_seconds,
-    "control": _control_seconds,
-}
+def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
+    """Seconds per thousand characters for a model of a base's shape."""
+    if experiment.bases[base].source:
+        return cost.fixed + 0.2 * cost.per_million_parameters  # as many millions as the embedded models have
+    recipe = recipe_of(experiment.pretraining_settings(base))
+    attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)
+    matrices = recipe.layers * (attention + 3 * recipe.hidden_size * recipe.intermediate_size)
+    return float(cost.fixed + cost.per_million_parameters * matrices / 1e6)
 
 
-def _episode_seconds(base: str, scenarios: Sequence[str], pace: Pace) -> float:
-    """One episode of each of these scenarios."""
-    return sum(pace.length[name] * pace.sample[base, name] for name in scenarios)
-
-
-# ---------------------------------------------------------------- measuring
-
-
-def measure(experiment: Experiment) -> Pace:
-    """Measure this machine; a few seconds. Other work on the machine counts, as it will later.
-
-    Models that are to be made are measured untrained, at the lengths of demonstrated responses.
-    """
-    started = time.perf_counter()
-    import torch
-
-    from agents.msgrpo import MSGRPOTrainer  # noqa: F401 - what a process loads, with all that hangs on it
-    from agents.tiny import pretrain  # noqa: F401
-
-    start = time.perf_counter() - started
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _measure(experiment, start)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _measure(experiment: Experiment, start: float) -> Pace:
-    from agents.tiny.demonstrator import StyleShares
-    from agents.tiny.imitation import make_tokenizer, tokenize
-
-    demonstrated = _demonstrate(experiment, StyleShares())
-    tokenizer = make_tokenizer([example for _, examples in demonstrated.values() for example in examples])
-    data = {name: tokenize(examples, tokenizer) for name, (_, examples) in demonstrated.items()}
-    models = {name: _model(experiment, name, tokenizer) for name in experiment.bases}
-    steps, learn = {}, {}
-    mixture = [example for examples in data.values() for example in examples]
-    for name, model in models.items():
-        if not experiment.bases[name].source:
-            recipe = recipe_of(experiment.pretraining_settings(name))
-            chosen = [mixture[index % len(mixture)] for index in range(0, 7 * recipe.batch_size, 7)]
-            steps[name] = _step_seconds(model, chosen)
-    for name in experiment.games:
-        learn[name] = _step_seconds(models["small"], data[name]) / len(data[name])
-    return Pace(
-        pretrain_step=steps,
-        demonstration=float(np.mean([seconds for seconds, _ in demonstrated.values()])) / _EXAMPLES,
-        sample={
-            (base, name): _sample_seconds(model, tokenizer, data[name])
-            for base, model in models.items()
-            for name in experiment.scenarios
-        },
-        learn=learn,
-        length={name: _episode_length(name) for name in experiment.scenarios},
-        start=start,
-    )
-
-
-def _demonstrate(experiment: Experiment, style: Any) -> dict[str, tuple[float, list[Any]]]:
-    from agents.tiny.data import demonstrations
-
-    mode = str(experiment.msgrpo.get("response_mode", "think"))
-    found = {}
-    for name in experiment.scenarios:
-        started = time.process_time()
-        examples = demonstrations(SCENARIOS[name], _EXAMPLES, style, np.random.default_rng(0), modes=(mode,))
-        found[name] = (time.process_time() - started, examples)
-    return found
-
-
-def _model(experiment: Experiment, base: str, tokenizer: Any) -> Any:
-    """A model of the base's shape."""
-    if not experiment.bases[base].source:
-        from agents.tiny.imitation import make_model
-
-        return make_model(recipe_of(experiment.pretraining_settings(base)), tokenizer)
-    from transformers import AutoConfig, LlamaForCausalLM
-
-    from benchmark.reproduce.work import source_folder
-
-    config = AutoConfig.from_pretrained(source_folder(experiment.bases[base].source))
-    config.vocab_size = max(config.vocab_size, len(tokenizer))
-    return LlamaForCausalLM(config)
-
-
-def _step_seconds(model: Any, batch: Sequence[Any]) -> float:
-    """One forward and backward pass over these decisions."""
-    from agents.tiny.imitation import imitation_loss
-
-    def step() -> None:
-        imitation_loss(model, batch).backward()  # type: ignore[no-untyped-call]
-        model.zero_grad()
-
-    return _typical(step)
-
-
-def _sample_seconds(model: Any, tokenizer: Any, data: Sequence[Any]) -> float:
-    """One response of the length that is usual here, in a batch."""
-    from agents.models.base import Decoding
-    from agents.models.local.transformers import TransformersModel
-
-    wrapped = TransformersModel(model, tokenizer)
-    length = round(float(np.mean([len(example.ids) - example.prompt_length for example in data])))
-    prompts = [tuple(example.ids[: example.prompt_length]) for example in data]
-    seeds = [(index,) for index in range(len(prompts))]
-    # an untrained model hardly ever writes the stop string, so nearly every response has this length
-    return _typical(lambda: wrapped.generate_ids(prompts, Decoding(1.0, max_tokens=length), seeds)) / len(prompts)
-
-
-def _typical(work: Callable[[], Any]) -> float:
-    """Wall-clock seconds of the middle one of a few repetitions, after one to warm up: the machine may be shared."""
-    work()
-    times = []
-    for _ in range(_REPETITIONS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return sorted(times)[len(times) // 2]
-
-
-def _episode_length(scenario: str) -> float:
-    from agents.episode import EpisodeTask
-    from agents.load import load_agent
-    from agents.loop.rollout import rollout
-
-    tasks = [EpisodeTask.of(scenario, seed) for seed in range(_LENGTH_EPISODES)]  # training seeds: nobody's score
-    return float(np.mean([len(episode.steps) for episode in rollout(load_agent("greedy"), tasks)]))
+def _kilocharacters(scenario: str) -> float:
+    """How much text a decision of this scenario is taken on: the rules and its first observation."""
+    game = SCENARIOS[scenario].game()
+    player = game.players[0]
+    state = game.initial_state(np.random.default_rng(0))
+    return (len(game.instructions(player)) + len(game.observe(state, player))) / 1000
 
 
 def default_processes() -> int:

@@ -19,8 +19,8 @@ from benchmark.reproduce.jobs import Folder, Job
 from benchmark.reproduce.settings import Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
 
-Report = Callable[[str, float], None]
-"""Called with a job's name and the share of it that is done, in [0, 1]."""
+Report = Callable[[float], None]
+"""Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
 AT_ONCE = 256
 """Episodes in flight during evaluation."""
@@ -39,9 +39,11 @@ def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
     torch.set_num_threads(1)
     work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
-    started, facts = time.perf_counter(), facts_of()  # now: by the end, the checkout may be at another commit
+    facts = facts_of()  # now: by the end, the checkout may be at another commit
+    started, processor = time.perf_counter(), time.process_time()
     result = work(job, experiment, folder, report)
-    folder.write_result(job.name, {"seconds": time.perf_counter() - started, "facts": facts, **result})
+    measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
+    folder.write_result(job.name, {"facts": facts, **measured, **result})
 
 
 # ---------------------------------------------------------------- bases
@@ -73,11 +75,11 @@ def _pretrain(job: Job, experiment: Experiment, place: Path, report: Report) -> 
     place.parent.mkdir(parents=True, exist_ok=True)
     made = pretrain(
         recipe,
-        on_progress=lambda progress: report(job.name, progress.step / progress.steps),
+        on_progress=lambda progress: report(progress.step / progress.steps),
         checkpoint=place.parent / "state.pt",
     )
     save(made, place, command="textbench reproduce")
-    return {"recipe": recipe.as_data, "losses": list(made.losses)}
+    return {"seconds": made.seconds, "recipe": recipe.as_data, "losses": list(made.losses)}
 
 
 def source_folder(source: str) -> Path:
@@ -108,7 +110,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
 
         def iterate(self) -> dict[str, Any]:
             metrics = super().iterate()
-            report(job.name, self.iteration / self.config.iterations)
+            report(self.iteration / self.config.iterations)
             return metrics
 
     out = folder.result_file(job.name).parent
@@ -120,8 +122,11 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
     trainer = ReportingTrainer(model, tokenizer, job.game, MSGRPOConfig.from_mapping(settings), quiet=True)
     if going_on:
         trainer.resume(out)
+    earlier = sum(metrics["seconds"] for metrics in trainer.history)  # before this process took over
+    started = time.perf_counter()
     history = trainer.train()
     return {
+        "seconds": earlier + time.perf_counter() - started,
         "settings": settings | {"out": ""},
         "evaluations": [[done, [result._asdict() for result in results]] for done, results in trainer.evaluations],
         "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
@@ -168,7 +173,7 @@ def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report)
         episodes = []
         for episode in rollout(policy, tasks, max_concurrency=AT_ONCE):
             episodes.append(episode)
-            report(job.name, (len(scenarios) * experiment.final_episodes + len(episodes)) / total)
+            report((len(scenarios) * experiment.final_episodes + len(episodes)) / total)
         scenarios[name] = {"first_seed": first, **columns_of(episodes)}
     return {"scenarios": scenarios}
 
@@ -196,5 +201,5 @@ def control_agent(job: Job, experiment: Experiment, folder: Folder, report: Repo
     for game in games:
         result = control(policy, game, experiment.control_episodes, first_episode=experiment.final_offset)
         results.append(result._asdict())
-        report(job.name, len(results) / len(games))
+        report(len(results) / len(games))
     return {"controls": results}

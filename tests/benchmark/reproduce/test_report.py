@@ -2,7 +2,6 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +93,7 @@ def test_markdown_is_the_golden_one(experiment: Experiment) -> None:
 
 def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experiment: Experiment) -> None:
     arms = {"aaw": experiment.arms["aaw"], "uniform": {"episode_sampling": "aaw", "learning_rate": 3e-4}}
-    sampling = claims_of(results(), replace(experiment, arms=arms))[1]
+    sampling = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1]
     assert (sampling.name, sampling.verdict, sampling.findings) == ("AAW improves training", Verdict.UNTESTED, ())
     assert len(claims_of(results(), experiment)[1].findings) == 1
 

@@ -154,19 +154,19 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
     base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
     folders = [Folder(tmp_path / name) for name in ("whole", "stopped")]
 
-    def stop_after_the_first(job: str, share: float) -> None:
+    def stop_after_the_first(share: float) -> None:
         if share >= 0.5:
             raise KeyboardInterrupt
 
     try:
-        do(base, experiment, folders[0], lambda job, share: None)
+        do(base, experiment, folders[0], lambda share: None)
         shutil.copytree(folders[0].path, folders[1].path)
-        do(run, experiment, folders[0], lambda job, share: None)
+        do(run, experiment, folders[0], lambda share: None)
         with pytest.raises(KeyboardInterrupt):
             do(run, experiment, folders[1], stop_after_the_first)
         assert not folders[1].is_done(run.name)
         assert (folders[1].path / run.name / "last").resolve().name == "iteration-000001"
-        do(run, experiment, folders[1], lambda job, share: None)
+        do(run, experiment, folders[1], lambda share: None)
     finally:
         torch.set_num_threads(threads)
     one, two = (folder.result(run.name) for folder in folders)

@@ -1,77 +1,138 @@
-"""The workers of a reproduction, and Ctrl-C at every moment of their lives."""
+"""The workers of a reproduction: the order of their jobs, and signals at every moment of their lives."""
 
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from benchmark.reproduce import schedule
-from benchmark.reproduce.jobs import Job
+from benchmark.reproduce.jobs import Folder, Job
+from benchmark.reproduce.schedule import JobFailedError, begin, run_jobs, submit
 from benchmark.reproduce.settings import read_experiment
 
 
+class Recorder:
+    """A display that remembers what it was shown, and does something once a job has moved."""
+
+    def __init__(self, at_progress: Callable[[], None] = lambda: None) -> None:
+        self.finished: list[str] = []
+        self._at_progress = at_progress
+
+    def progress(self, shares: Mapping[str, float]) -> None:
+        if any(share > 0 for share in shares.values()):
+            self._at_progress()
+
+    def done(self, job: str) -> None:
+        self.finished.append(job)
+
+
+def pool() -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False)))
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.3, 1.0])
-def test_ctrl_c_says_nothing_in_a_worker_that_starts_waits_or_ends(
-    delay: float, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(
+    delay: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback while Python starts in it, while it waits for a job, and while it runs its finalizers."""
-    context = multiprocessing.get_context("spawn")
-    worker = schedule._start(context, read_experiment("miniature"), tmp_path)
+    """No traceback while Python starts in it, while it works or waits, and while it runs its finalizers."""
+    executor = pool()
+    work = submit(executor, time.sleep, 0.05)
+    (worker,) = multiprocessing.active_children()
+    assert worker.pid is not None
     time.sleep(delay)
-    os.kill(worker.process.pid, signal.SIGINT)
-    worker.connection.send(None)
-    deadline = time.monotonic() + 30
-    while worker.process.is_alive() and time.monotonic() < deadline:
-        os.kill(worker.process.pid, signal.SIGINT)
+    os.kill(worker.pid, signal.SIGINT)
+    work.result(60)
+    executor.shutdown(wait=False)
+    while worker.is_alive():
+        with suppress(ProcessLookupError):  # it may end between the two lines
+            os.kill(worker.pid, signal.SIGINT)
         time.sleep(0.002)
-    assert worker.process.exitcode in (0, -signal.SIGINT)  # the latter where Python had already let go of signals
+    assert worker.exitcode == 0
     assert capfd.readouterr() == ("", "")
 
 
-def test_ctrl_c_ends_a_worker_that_has_a_job(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Also one that came before the job: nothing is done, and it is no failure."""
-    context = multiprocessing.get_context("spawn")
-    worker = schedule._start(context, read_experiment("miniature"), tmp_path)
-    os.kill(worker.process.pid, signal.SIGINT)
-    worker.connection.send(Job("pretrain/small", "pretrain", agent="small"))
-    worker.process.join(60)
-    assert worker.process.exitcode == 0
-    with pytest.raises(EOFError):
-        worker.connection.recv()
+def test_workers_end_with_a_main_process_that_was_killed() -> None:
+    """Idle ones too, and at once: the same command must find nobody at work in the folder."""
+    program = """
+import time
+from multiprocessing import active_children
+from tests.benchmark.reproduce.test_schedule import pool, submit
+
+if __name__ == "__main__":
+    submit(pool(), time.sleep, 0.1).result()
+    print(active_children()[0].pid, flush=True)
+    time.sleep(600)
+"""
+    main = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert main.stdout is not None
+    worker = int(main.stdout.readline())
+    main.kill()
+    main.communicate(timeout=30)  # which waits for all who hold its output: the worker too
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_reason(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    folder, display = Folder(tmp_path), Recorder()
+    jobs = [
+        Job("play/first", "play", ("play/third",), "random"),
+        Job("play/second", "play", (), "random"),
+        Job("play/third", "play", (), "random"),
+        Job("play/fourth", "play", ("play/before",), "random"),
+        Job("play/fifth", "play", (), "small"),  # whose model isn't there
+        Job("play/sixth", "play", (), "random"),
+        Job("play/before", "play", (), "random"),
+    ]
+    folder.write_result("play/before", {})
+    with pytest.raises(JobFailedError, match=r"play/fifth failed: .*; what is done is kept, .*errors\.txt"):
+        run_jobs(read_experiment("miniature"), folder, jobs, 1, display)
+    assert display.finished == ["play/second", "play/third", "play/first", "play/fourth"]
+    assert all(folder.is_done(name) for name in display.finished)
+    assert not folder.is_done("play/sixth")
+    errors = (tmp_path / "errors.txt").read_text()
+    assert errors.startswith("play/fifth\n")
+    assert "Traceback" in errors
+    assert multiprocessing.active_children() == []
+
+
+PRETRAIN = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in ("small", "large")]
+
+
+def test_ctrl_c_ends_a_job_at_its_next_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, Recorder(interrupt))
+    assert time.monotonic() - began < 100
+    assert multiprocessing.active_children() == []
+    assert list(tmp_path.rglob("result.json")) == []
     assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_lost_in_a_finalizer_is_raised_at_the_next_progress(capfd: pytest.CaptureFixture[str]) -> None:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_lose_it, args=(theirs,))
-    process.start()
-    theirs.close()
-    process.join(60)
-    assert ours.recv() == ("lost", True)
-    assert ours.recv() == ("raised", True)
-    assert capfd.readouterr() == ("", "")
+@pytest.mark.slow
+def test_a_killed_worker_is_said_with_what_was_running(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
 
+    def kill() -> None:
+        multiprocessing.active_children()[0].kill()
 
-def _lose_it(connection: Connection) -> None:
-    """In a process of its own, since it sets the hook and the handler."""
-
-    class Loses:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0)
-
-    stop = schedule._Stop()
-    throttle = schedule._Throttle(connection, stop)
-    with stop.heard():
-        Loses()
-        connection.send(("lost", stop.wanted))
-        try:
-            throttle("job", 0.5)
-        except KeyboardInterrupt:
-            connection.send(("raised", True))
+    with pytest.raises(JobFailedError, match=r"a process was killed .*: pretrain/small, pretrain/large; what is done"):
+        run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, Recorder(kill))
+    assert multiprocessing.active_children() == []
+    display = Recorder()
+    run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, display)
+    assert sorted(display.finished) == ["pretrain/large", "pretrain/small"]

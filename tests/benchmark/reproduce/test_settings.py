@@ -7,7 +7,6 @@ import pytest
 from benchmark.errors import StorageError, UsageError
 from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.settings import RECIPES, read_experiment
-from benchmark.reproduce.timing import Pace, expected_seconds, wall_seconds
 
 SHIPPED = Path(__file__).parents[3] / "benchmark/reproduce/recipes"
 
@@ -41,8 +40,13 @@ def test_every_recipe_file_is_named() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seeds = 1", "seeds = 0", "seeds must be a whole number of at least 1, got 0"),
+        ("seeds = 1", "seeds = 0", r"seeds must be at least 1, got 0 \(in .*mine.toml\)"),
         ("seeds = 1", "seedz = 1", "no setting of a reproduction .* named 'seedz'; did you mean 'seeds'?"),
+        ("seeds = 1", "seeds = true", "seeds must be a whole number, got True"),
+        ("temperature = 0.5", "temperature = nan", "temperature must be a finite number, got nan"),
+        ('games = ["frozen-lake"]', 'games = "frozen-lake"', "games must be a list, got 'frozen-lake'"),
+        ("[bases.small]", "[bases]\nsmall = 3\n[bases.other]", "bases.small must be a table, got 3"),
+        ("games =", "# games =", "lacks the setting 'games'"),
         ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
         ('games = ["frozen-lake"]', 'games = ["snake"]', "scenarios must hold every game .* 'snake' is missing"),
         ("final_offset = 1000", "final_offset = 3", "would play some of the 4 fixed episodes again"),
@@ -113,35 +117,3 @@ def test_jobs_wait_for_what_they_need() -> None:
     # a run that is cut short has every arm with fewer seeds, not fewer arms
     seeds = [job.seed for job in jobs if job.kind == "train"]
     assert seeds == sorted(seeds)
-
-
-def test_estimate_follows_the_schedule() -> None:
-    experiment = read_experiment("miniature")
-    jobs = jobs_of(experiment)
-    pace = Pace(
-        pretrain_step={"small": 0.01, "large": 0.1},
-        demonstration=0.001,
-        sample={(base, name): 0.002 for base in ("small", "large") for name in experiment.scenarios},
-        learn={"frozen-lake": 0.003},
-        length={"frozen-lake": 5.0, "frozen-lake-slippery": 8.0},
-        start=2.0,
-    )
-    seconds = expected_seconds(jobs, experiment, pace)
-    assert seconds["pretrain/large"] == pytest.approx(600 * 0.001 + 30 * 0.1)
-    # 2 iterations of 8 episodes of 5 decisions, half of them trained on; 3 evaluations of 4 episodes per scenario
-    assert seconds["train/frozen-lake/aaw/0"] == pytest.approx(2 * 5 * (8 * 0.002 + 4 * 0.003) + 3 * 4 * 13 * 0.002)
-    one, two = (wall_seconds(jobs, seconds, processes) for processes in (1, 2))
-    assert one == pytest.approx(sum(seconds.values()))
-    assert one / 2 <= two < one
-    assert wall_seconds(jobs, seconds, 1, start=2.0) == pytest.approx(one + 2.0)
-    # nothing starts before what it needs is done
-    assert wall_seconds(jobs, seconds, 100) == pytest.approx(
-        max(
-            seconds["pretrain/large"] + seconds["play/large"],
-            seconds["pretrain/small"] + seconds["train/frozen-lake/aaw/0"] + seconds["play/train/frozen-lake/aaw/0"],
-            seconds["pretrain/small"]
-            + seconds["train/frozen-lake/uniform/0"]
-            + seconds["play/train/frozen-lake/uniform/0"],
-            seconds["pretrain/small"] + seconds["train/frozen-lake/aaw/0"] + seconds["control/train/frozen-lake/aaw/0"],
-        )
-    )
