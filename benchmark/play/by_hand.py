@@ -57,7 +57,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
     how, *results = map(str, outcome(record, replayed))
     for line in (*(f"you {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)
-    return 0
+    return 0 if episode.error is None else 1
 
 
 class Telling:
