@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--episode", type=int, default=0, metavar="K", help="the scenario's episode K, from 0 (default)"
     )
-    parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default greedy)")
+    parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default greedy, or random)")
 
 
 def run(args: Namespace) -> int:
@@ -34,4 +34,4 @@ def run(args: Namespace) -> int:
     scenario = found[args.scenario]
     if args.against is not None and num_players(scenario) == 1:
         raise UsageError(f"{args.scenario} is played alone: leave out --against {args.against}")
-    return play_by_hand(scenario, scenario.seed(args.episode), args.against or "greedy")
+    return play_by_hand(scenario, scenario.seed(args.episode), args.against)

@@ -8,6 +8,7 @@ from rich.text import Text
 from agents.baselines.human import PersonLeft
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
+from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.options import RunOptions
 from benchmark.play.players import check_plays, load_policy
@@ -18,13 +19,14 @@ from benchmark.show.viewer import move, outcome, spaced
 from textgames.scenarios import Scenario
 
 
-def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
+def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> int:
     """Let the person have the first seat, say what every move did, and show the end.
 
     Args:
         scenario: what is played.
         seed: the episode's seed.
-        against: the spec of the agent that has the other seats.
+        against: the spec of the agent that has the other seats; ``None`` for greedy, or random in a game that greedy
+            can't play.
 
     Returns:
         The exit code.
@@ -35,10 +37,15 @@ def play_by_hand(scenario: Scenario, seed: int, against: str) -> int:
     """
     me, *others = scenario.game().players
     options = RunOptions()
-    policies = {me: load_policy("human", options), **{other: load_policy(against, options) for other in others}}
-    for player, policy in policies.items():
-        check_plays(against if player != me else "human", policy, [scenario])
-    names = {me: "you", **dict.fromkeys(others, against)}
+    opponent = load_policy(against or "greedy", options)
+    try:
+        check_plays(opponent.name, opponent, [scenario] if others else [])
+    except UsageError:
+        if against is not None:
+            raise
+        opponent = load_policy("random", options)
+    policies = {me: load_policy("human", options), **dict.fromkeys(others, opponent)}
+    names = {me: "you", **dict.fromkeys(others, opponent.name)}
     telling = Telling(scenario, names)
     try:
         with sigterm_interrupts():  # or a terminated process would leave the terminal without its echo

@@ -20,24 +20,19 @@ _SLOT = "\x00observation\x00"
 
 
 class TextTable:
-    """Equal texts stored once; boards and observations repeat a lot.
-
-    Attributes:
-        texts: the table.
-    """
+    """Equal texts stored once; boards and observations repeat a lot."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
         self._places: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The table, in the order of the indices."""
+        return list(self._places)
 
     def place(self, text: str | None) -> int:
         """The text's index; -1 for none."""
-        if text is None:
-            return NONE
-        if text not in self._places:
-            self._places[text] = len(self.texts)
-            self.texts.append(text)
-        return self._places[text]
+        return NONE if text is None else self._places.setdefault(text, len(self._places))
 
 
 def episode_views(results: Results, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:

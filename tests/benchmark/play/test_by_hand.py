@@ -126,9 +126,13 @@ def test_a_game_with_players_and_texts_in_any_script(textbench, monkeypatch):
     Path("duel_game.py").write_text(OWN_GAME)
     monkeypatch.setattr(sys, "stdin", io.StringIO("ДА\n"))
     try:
-        done = textbench("play", "duel_game:Duel-v0", "--against", "random")
+        refused = textbench("play", "duel_game:Duel-v0", "--against", "planner")
+        done = textbench("play", "duel_game:Duel-v0")
     finally:
         sys.modules.pop("duel_game", None)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "can't play Duel" in refused.err  # before anything is asked
+    assert "random: return" in done.out  # greedy can't play it either, and nobody asked for greedy
     assert done.code == 0, done.err
     assert "weiß, 3 steps left" in done.err
     assert "Что скажешь? 🤔" in done.err
