@@ -1,0 +1,30 @@
+"""What the page is told of every step beyond what is recorded: what happened, and why the episode ended."""
+
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.replay import ending, replay
+from benchmark.show.document_of import view_document
+from textgames import SCENARIOS
+
+
+def test_the_page_is_told_what_happened_and_why_it_ended(small_run):
+    document = view_document([small_run])
+    texts = document["texts"]
+    assert len(set(texts)) == len(texts)
+    views = {(v["scenario"], v["agents"]["player_0"], v["seed"]): v for v in document["episodes"]}
+    told = set()
+    for record in RunFolder.open(small_run).records():
+        view = views[record["scenario"], record["agents"]["player_0"], record["seed"]]
+        replayed = replay(record, SCENARIOS[record["scenario"]])
+        places = view["steps"]["happened"]
+        assert ["" if place == -1 else texts[place] for place in places] == [s.happened for s in replayed.steps]
+        assert texts[view["ending"]] == ending(record, replayed)
+        told |= {texts[view["ending"]], *(texts[place] for place in places if place >= 0)}
+    assert {"reached the step limit", "ended by the rules: reached the goal", "bumped into the edge"} <= told
+
+
+def test_an_episode_of_other_rules_has_no_more_than_its_record(small_run):
+    file = small_run / "episodes.jsonl"
+    file.write_text(file.read_text().replace('"observations_digest":"', '"observations_digest":"other'))
+    for view in view_document([small_run])["episodes"]:
+        assert set(view["steps"]["happened"]) == set(view["steps"]["board"]) == {-1}
+        assert view["final_board"] == -1
