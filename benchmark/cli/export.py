@@ -33,36 +33,23 @@ def run(args: Namespace) -> int:
     from benchmark.score.references import References
     from benchmark.score.results import read_results
     from benchmark.score.scores import score_rows
-    from benchmark.show.export import (
-        EPISODE_FIELDS,
-        PLOT_ENDINGS,
-        STEP_FIELDS,
-        episode_rows,
-        step_rows,
-        write_csv,
-        write_parquet,
-        write_plot,
-    )
+    from benchmark.show import export
 
     if not (args.csv or args.parquet or args.plot):
         raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")
-    if args.plot and not args.plot.lower().endswith(PLOT_ENDINGS):
-        raise UsageError(
-            f"a plot's file ends with {', '.join(PLOT_ENDINGS[:-1])} or {PLOT_ENDINGS[-1]}, got {args.plot!r}"
-        )
+    if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
+        raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
     output = Output()
     sources = given_or_newest(args.sources, output)
     results = read_results(sources)
     if not results.played:
         raise UsageError(f"{', '.join(map(str, sources))} has no finished episode")
-    rows, fields = (step_rows, STEP_FIELDS) if args.steps else (episode_rows, EPISODE_FIELDS)
-    if args.csv:
-        count = write_csv(rows(results), fields, args.csv)
-        print(f"{args.csv}: {count} rows", file=sys.stderr)
-    if args.parquet:
-        count = write_parquet(rows(results), fields, args.parquet)
-        print(f"{args.parquet}: {count} rows", file=sys.stderr)
+    rows = export.step_rows if args.steps else export.episode_rows
+    fields = export.STEP_FIELDS if args.steps else export.EPISODE_FIELDS
+    for file, write in ((args.csv, export.write_csv), (args.parquet, export.write_parquet)):
+        if file:
+            print(f"{file}: {write(rows(results), fields, file)} rows", file=sys.stderr)
     if args.plot:
-        write_plot(score_rows(results, References(results, output.say)), args.plot, args.measure)
+        export.write_plot(score_rows(results, References(results, output.say)), args.plot, args.measure)
         print(args.plot, file=sys.stderr)
     return 0

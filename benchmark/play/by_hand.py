@@ -20,20 +20,13 @@ from textgames.scenarios import Scenario
 
 
 def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> int:
-    """Let the person have the first seat, say what every move did, and show the end.
+    """Let the person have the first seat, say what every move did, and show the end; returns the exit code.
 
-    Args:
-        scenario: what is played.
-        seed: the episode's seed.
-        against: the spec of the agent that has the other seats; ``None`` for greedy, or random in a game that greedy
-            can't play.
-
-    Returns:
-        The exit code.
+    The agent ``against`` has the other seats; ``None`` is greedy, or random in a game that greedy can't play.
 
     Raises:
         UsageError: there is no such agent, or it can't play this game.
-        PersonLeft: standard input isn't a terminal and ends before the episode does.
+        PersonLeft: standard input isn't a terminal, and ends before the episode does.
     """
     me, *others = scenario.game().players
     options = RunOptions()

@@ -3,9 +3,9 @@
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 from agents.extras import install_command
 from benchmark.errors import StorageError, UsageError
@@ -115,31 +115,24 @@ def _records(results: Results) -> Iterator[tuple[str, Record, Mapping[str, str]]
 def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
     """Write rows as CSV (UTF-8, RFC 4180) to a file, or to stdout for ``"-"``; returns how many."""
     count = 0
-    with _output(file) as stream:
-        writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            values = {name: _plain(row[name]) for name in fields}
-            writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
-            count += 1
+    try:
+        with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
+            writer.writeheader()
+            for row in rows:
+                values = {name: _plain(row[name]) for name in fields}
+                writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
+                count += 1
+    except BrokenPipeError:  # textbench export ... | head
+        raise
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
     return count
 
 
 def _plain(value: Any) -> Any:
     # a response may hold lone surrogates, which UTF-8 can't hold: they are written as \udc00
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-@contextmanager
-def _output(file: str) -> Iterator[IO[str]]:
-    if file == "-":
-        yield sys.stdout
-        return
-    try:
-        with open(file, "w", encoding="utf-8", newline="") as stream:
-            yield stream
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
 
 
 def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
