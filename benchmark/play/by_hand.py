@@ -55,7 +55,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
     )
     fates = [step.happened for step in replayed.steps if step.player == me and step.out and step.happened]
     how, *results = map(str, outcome(record, replayed))
-    for line in (*(f"you {fate}" for fate in fates), *([how] if others or not fates else []), *results):
+    for line in (*(f"game over: you {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)
     return 0 if episode.error is None else 1
 

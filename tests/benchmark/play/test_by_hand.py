@@ -55,7 +55,7 @@ def test_arrow_keys_lead_to_the_goal():
         terminal.press(RIGHT, "> ")
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   reached the goal   reward +1   return so far 1" in end
-        assert "_ _ _ P\nyou reached the goal\nyou: return 1, success\n" in end  # the final board, then the result
+        assert "_ _ _ P\ngame over: you reached the goal\nyou: return 1, success\n" in end  # the final board, then the result
         assert terminal.ends_with() == 0
 
 
@@ -64,7 +64,7 @@ def test_a_death_is_said_with_its_cause_and_the_return():
         assert "player_0, 8 steps left" in terminal.wait_for("> ")
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   hit the wall   reward -1" in end
-        assert end.endswith("_ _ _ _ _ _ _ _ _ _\nyou hit the wall\nyou: return -1\n")
+        assert end.endswith("_ _ _ _ _ _ _ _ _ _\ngame over: you hit the wall\nyou: return -1\n")
         assert terminal.ends_with() == 0
 
 
