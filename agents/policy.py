@@ -11,7 +11,7 @@ from dataclasses import asdict
 from time import perf_counter
 from typing import Any, TypeVar
 
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
 from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest
 
@@ -93,7 +93,7 @@ class LanguageAgentPolicy:
         """Everything that decides the responses, as plain data without secrets, for manifests."""
         return {
             "kind": "language-agent",
-            "model": getattr(self.model, "settings", {"name": self.model.name}),
+            "model": settings_of(self.model),
             "decoding": asdict(self.decoding) | {"stop": list(self.decoding.stop)},
             "prompt": self.prompt_map.settings,
         }

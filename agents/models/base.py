@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from agents.turn import NO_USAGE, FinishReason, Prompt, Usage
 
@@ -136,6 +136,11 @@ class AsyncLanguageModel(Protocol):
         raised. Errors of the program (a wrong type) are.
         """
         ...
+
+
+def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:
+    """What decides a model's responses, as plain data: its ``settings``, or its name where it has none."""
+    return getattr(model, "settings", {"name": model.name})
 
 
 def seed_number(seed: tuple[int, ...]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
 from agents.redaction import Redactor
 from agents.turn import Prompt, Usage
 
@@ -57,9 +57,8 @@ class ResponseCache:
         model: LanguageModel | AsyncLanguageModel, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]
     ) -> str:
         """The hash under which a completion is kept: everything that decides it."""
-        settings = getattr(model, "settings", {"name": model.name})
         draw = None if decoding.deterministic else seed
-        identity = [FORMAT, settings, prompt, asdict(decoding), draw]
+        identity = [FORMAT, settings_of(model), prompt, asdict(decoding), draw]
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
     def get(self, key: str) -> Completion | None:
@@ -150,7 +149,7 @@ class CachedModel:
     @property
     def settings(self) -> Any:
         """Those of the model: a cache doesn't change responses."""
-        return getattr(self.model, "settings", {"name": self.name})
+        return settings_of(self.model)
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
@@ -179,7 +178,7 @@ class AsyncCachedModel:
     @property
     def settings(self) -> Any:
         """Those of the model: a cache doesn't change responses."""
-        return getattr(self.model, "settings", {"name": self.name})
+        return settings_of(self.model)
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
         """The kept completion, or the model's."""

@@ -1,7 +1,7 @@
 """A model that plays back responses: for tests, demonstrations and dry runs. No network, no torch."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agents.models.base import Completion, Decoding
 from agents.turn import Prompt, Usage
@@ -30,12 +30,8 @@ class ScriptedModel:
         if isinstance(responses, str):
             raise TypeError(f"responses is a list or a function, got the string {responses!r}; write [{responses!r}]")
         self.name = name
-        self._script: Script | None = None
-        self._responses: Iterator[str | Completion] = iter(())
-        if callable(responses):
-            self._script = responses
-        else:
-            self._responses = iter(responses)
+        remaining = iter(()) if callable(responses) else iter(responses)
+        self._script = responses if callable(responses) else lambda *_: next(remaining, None)
         self._lock = threading.Lock()
         self.calls = 0
         """Responses given so far."""
@@ -52,15 +48,12 @@ class ScriptedModel:
 
     def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
         with self._lock:
-            if self._script is None:
-                response = next(self._responses, None)
-                if response is None:
-                    raise ScriptExhaustedError(
-                        f"the scripted model {self.name!r} has given all of its {self.calls} responses and was "
-                        "asked for another one; give it more, an endless iterator (itertools.cycle), or a function"
-                    )
-            else:
-                response = self._script(prompt, decoding, seed)
+            response = self._script(prompt, decoding, seed)
+            if response is None:
+                raise ScriptExhaustedError(
+                    f"the scripted model {self.name!r} has given all of its {self.calls} responses and was asked for "
+                    "another one; give it more, an endless iterator (itertools.cycle), or a function"
+                )
             self.calls += 1
         if isinstance(response, Completion):
             return response

@@ -140,3 +140,12 @@ def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
     with pytest.raises(ResponseCacheError, match="an entry can't be read"):
         cache.get("k")
     cache.close()
+
+
+def test_no_secret_gets_into_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "planted-0123456789")
+    cache = ResponseCache(tmp_path / "c")
+    ask(cached(ScriptedModel(['the key is "planted-0123456789"']), cache), GREEDY)
+    cache.close()
+    assert all(b"planted" not in file.read_bytes() for file in tmp_path.iterdir())
+    assert ask(cached(ScriptedModel([]), cache), GREEDY).text == 'the key is "[redacted]"'

@@ -209,44 +209,6 @@ def test_faults_that_pass_change_nothing(textbench):
     assert counted("faulty") == counted("clean")
 
 
-@pytest.mark.slow
-def test_three_agents_and_every_kind_of_bad_answer(textbench, capsys):
-    faults = {
-        "429": 0.1,
-        "500": 0.1,
-        "slow": 0.02,
-        "malformed": 0.04,
-        "cut": 0.06,
-        "garbage": 0.05,
-        "null-content": 0.02,
-    }
-    with OpenAIServer(latency=0.01, faults=faults, slow=0.5) as server:
-        done = textbench(
-            *("run", "--agent", "openai:alpha", "--agent", "openai:beta", "--agent", "random", "--episodes", 20),
-            *("--base-url", server.base_url, "--max-retries", 2, "--out", "r", "--json"),
-        )
-        table = textbench("leaderboard", "r").out
-    with capsys.disabled():
-        print(f"\n{dict(server.served)}\n{table}")
-    assert done.code == 1
-    document = json.loads(done.out)
-    records = list(RunFolder.open(Path("r")).records())
-    assert len(records) == 3 * 4 * 20
-    for row in document["scores"]:
-        mine = [r for r in records if r["agents"]["player_0"] == row["agent"] and r["scenario"] == row["scenario"]]
-        failed = [record for record in mine if record["error"] is not None]
-        assert (row["episodes"], row["unscored"]) == (20 - len(failed), len(failed))
-        assert (row["rank"] is None) is bool(failed)
-        scored = [record for record in mine if record["error"] is None]
-        invalid = [step for record in scored for step in record["steps"] if not step["valid"]]
-        assert sum(row["invalid_reasons"].values()) == len(invalid)
-        assert {step["action"] for step in invalid} <= {"left", "up"}  # the games' default actions, nothing guessed
-    cut = [s for r in records for s in r["steps"] if s.get("finish_reason") == "length"]
-    assert cut
-    assert all(not step["valid"] for step in cut)
-    assert any("isn't JSON" in r["error"] for r in records if r["error"])
-
-
 def test_a_served_model_meets_a_scripted_player(textbench):
     with OpenAIServer() as server:
         done = textbench(
