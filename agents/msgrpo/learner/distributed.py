@@ -100,12 +100,15 @@ class AccelerateProcesses(Processes):
             ) from error
 
         super().__init__()
-        self.accelerator = Accelerator(cpu=cpu)
-        if self.accelerator.num_processes != launched_processes():
+        try:
+            self.accelerator = Accelerator(cpu=cpu)
+            if self.accelerator.num_processes != launched_processes():
+                raise ValueError(f"only {self.accelerator.num_processes} joined")
+        except ValueError as error:
             raise ConfigError(
-                f"WORLD_SIZE says {launched_processes()} processes train together, accelerate joined "
-                f"{self.accelerator.num_processes}: launch with torchrun or accelerate launch, or unset WORLD_SIZE"
-            )
+                f"WORLD_SIZE says that {launched_processes()} processes train together, but accelerate can't join them "
+                f"({error}): launch with torchrun or accelerate launch, or unset WORLD_SIZE"
+            ) from error
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
 
