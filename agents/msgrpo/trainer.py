@@ -1,7 +1,7 @@
 """MS-GRPO: rollout -> returns -> group advantages -> AAW episode sampling -> loss -> update.
 
 Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision Making", arXiv 2508.10839. Read
-:meth:`MSGRPOTrainer.iterate` first; every line of it is a function in a file of that name.
+:meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself.
 
 Where this departs from the paper, or decides what it leaves open:
 
@@ -18,7 +18,6 @@ Where this departs from the paper, or decides what it leaves open:
 * With several controlled players, each player's part of a game is an episode of its own, grouped by player.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,14 +54,15 @@ from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.trajectories import (
     Game,
     Trajectory,
-    check_batch_size,
     first_prompt,
+    games_of,
+    prompts_of,
     returns_of,
     rollout_metrics,
     too_long,
     training_rows,
     training_tasks,
-    trajectories,
+    trajectories_of,
 )
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -109,10 +109,9 @@ class MSGRPOTrainer:
         quiet: bool = False,
     ) -> None:
         self.config = config = MSGRPOConfig() if config is None else config
-        check_batch_size(config)
         if prompt_map is not None and config.prompt_file:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
-        self.games = _games(game, config)
+        self.games = games_of(game, config)
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
@@ -123,14 +122,15 @@ class MSGRPOTrainer:
         self.iteration, self.skipped = 0, 0
         self.history: list[dict[str, Any]] = []
         self.evaluations: list[tuple[int, list[EvaluationResult]]] = []
-        self._best = -np.inf
+        self.log = RunLog(config, None, quiet=True)  # train() opens one that tells
+        self._best, self._is_best, self._resumed = -np.inf, False, False
         self._seen_layouts: set[str] = set()
         self._external, self._evaluate_outside = engine, evaluate
         self._own_prompts = None if prompt_map is None else prompt_map.settings
-        self._build(autocast_dtype(config), _prompt_map(config) if prompt_map is None else prompt_map)
+        self._build(autocast_dtype(config), prompts_of(config) if prompt_map is None else prompt_map)
 
     def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
-        """The parts that do the work, around the model."""
+        """Make the parts that do the work around the model: scorer, learner, engine and policies."""
         config = self.config
         scorer = TokenScorer(
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
@@ -161,22 +161,22 @@ class MSGRPOTrainer:
         config, started = self.config, perf_counter()
         rng = np.random.default_rng([config.seed, self.iteration, 1])
 
-        rollouts = self.rollout(training_tasks(config, self.games, self.iteration))
-        returns = returns_of(rollouts, config.discount)
+        trajectories = self.rollout(training_tasks(config, self.games, self.iteration))
+        returns = returns_of(trajectories, config.discount)
         advantages = group_advantages(
             returns,
-            [trajectory.group for trajectory in rollouts],
+            [trajectory.group for trajectory in trajectories],
             baseline=config.advantage_baseline,
             scale=config.advantage_scale,
             eps=config.advantage_eps,
         )
         drawn = sample_episodes(advantages, config.draws, rng, config.episode_sampling)
         weights = sampled_advantages(advantages, drawn, config.episode_sampling)
-        rows = training_rows(rollouts, drawn, weights, config.max_prompt_tokens)
+        rows = training_rows(trajectories, drawn, weights, config.max_prompt_tokens)
         rolled_out = perf_counter()
         with uninterrupted():
             stats = self.update(rows, rng) if rows else UpdateStats()
-            metrics = rollout_metrics(rollouts, returns) | stats.metrics()
+            metrics = rollout_metrics(trajectories, returns) | stats.metrics()
             metrics |= self._bookkeeping(rows, len(drawn), metrics, (started, rolled_out, perf_counter()))
             self.iteration += 1
             self.history.append({"iteration": self.iteration, **metrics})
@@ -208,7 +208,7 @@ class MSGRPOTrainer:
         self._seen_layouts.update(layout_of(episode) for episode in episodes)
         if self._shows_samples():
             self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
-        return trajectories(episodes, tasks)
+        return trajectories_of(episodes, tasks)
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator) -> UpdateStats:
         """The optimiser steps of this iteration, and the new weights on their way to the engine."""
@@ -312,9 +312,6 @@ class MSGRPOTrainer:
 
     # ---------------------------------------------------------------- details
 
-    log: RunLog
-    _is_best = _resumed = False
-
     def _play(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """The episodes of the tasks, in the tasks' order; every process plays its part."""
         mine = tasks[self.processes.rank :: self.processes.count]
@@ -353,7 +350,7 @@ class MSGRPOTrainer:
 
     def _shows_samples(self) -> bool:
         every = self.config.samples_every
-        return bool(every) and self.iteration % every == 0 and hasattr(self, "log")
+        return bool(every) and self.iteration % every == 0
 
     def _send_weights(self) -> None:
         if not isinstance(self.engine, LiveEngine) or isinstance(self.engine, CopyEngine):
@@ -396,39 +393,10 @@ class MSGRPOTrainer:
         """Keep the batch for inspection and say what to do."""
         kept = "the batch was not kept, as out is empty"
         if self.out is not None and self.processes.rank == 0:
-            self.out.mkdir(parents=True, exist_ok=True)
-            path = self.out / f"diverged-iteration-{self.iteration + 1}.jsonl"
-            with path.open("w", encoding="utf-8") as file:
-                for row in rows:
-                    text = self.tokenizer.decode(list(row.tokens.response))
-                    record = row._asdict() | {"tokens": row.tokens._asdict(), "response": text}
-                    file.write(json.dumps(record) + "\n")
+            path = checkpoints.keep_batch(self.out, self.iteration + 1, rows, self.tokenizer.decode)
             kept = f"the batch is in {path}"
         return (
             f"iteration {self.iteration + 1}: {reason}; the step was not applied and {kept}. Lower learning_rate "
             f"(now {self.config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or "
             "set param_dtype to float32; then resume from the last checkpoint"
         )
-
-
-def _prompt_map(config: MSGRPOConfig) -> PromptMap:
-    """The prompts that the config names."""
-    try:
-        if config.prompt_file:
-            return PromptMap.from_file(config.prompt_file, config.response_mode)
-        return PromptMap(config.response_mode)
-    except ValueError as error:
-        raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
-
-
-def _games(game: Game, config: MSGRPOConfig) -> list[Game]:
-    """What to train on, each one checked."""
-    games: list[Game] = list(config.scenarios) or ([game] if game else [])
-    if not games:
-        raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
-    for one in [*games, *config.eval_scenarios]:
-        try:
-            EpisodeTask.of(one, 0)
-        except ValueError as error:
-            raise ConfigError(f"scenarios: {error}") from None
-    return games

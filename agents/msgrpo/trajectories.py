@@ -1,4 +1,4 @@
-"""One iteration's episodes: which seeds, which groups, and what of them the update needs.
+"""What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens.
 
 A trajectory's group is read off the episode itself (its scenario, its initial state, its player), so labels can't be in
 another order than the rows they belong to.
@@ -63,16 +63,44 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int) 
     return tasks
 
 
-def check_batch_size(config: MSGRPOConfig) -> None:
-    """Every episode of an iteration has a training seed of its own."""
+def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
+    """What to train on: the config's scenarios, or else ``game``.
+
+    Raises:
+        ConfigError: none is named, there is no such game, or an iteration has more episodes than there are training
+            seeds.
+    """
+    games: list[Game] = list(config.scenarios) or ([game] if game else [])
+    if not games:
+        raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
+    for one in [*games, *config.eval_scenarios]:
+        try:
+            EpisodeTask.of(one, 0)
+        except ValueError as error:
+            raise ConfigError(f"scenarios: {error}") from None
     if config.episodes > len(TRAINING_SEEDS):
         raise ConfigError(
             f"groups = {config.groups} of group_size = {config.group_size} make {config.episodes} episodes per "
             f"iteration; accepted: at most {len(TRAINING_SEEDS)}, one per training seed"
         )
+    return games
 
 
-def trajectories(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
+def prompts_of(config: MSGRPOConfig) -> PromptMap:
+    """The prompts that the config names.
+
+    Raises:
+        ConfigError: a prompt file that can't be read, or that lacks the response mode.
+    """
+    try:
+        if config.prompt_file:
+            return PromptMap.from_file(config.prompt_file, config.response_mode)
+        return PromptMap(config.response_mode)
+    except ValueError as error:
+        raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
+
+
+def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
     """Every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
 
     Raises:
@@ -88,20 +116,20 @@ def trajectories(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> l
     return result
 
 
-def returns_of(rollouts: Sequence[Trajectory], discount: float) -> Floats:
+def returns_of(trajectories: Sequence[Trajectory], discount: float) -> Floats:
     """(N,) the return of every trajectory."""
-    return np.array([episode_return(trajectory.rewards, discount) for trajectory in rollouts])
+    return np.array([episode_return(trajectory.rewards, discount) for trajectory in trajectories])
 
 
 def training_rows(
-    rollouts: Sequence[Trajectory], drawn: Ints, weights: Floats, max_prompt_tokens: int
+    trajectories: Sequence[Trajectory], drawn: Ints, weights: Floats, max_prompt_tokens: int
 ) -> list[TrainingRow]:
     """All steps of the drawn trajectories: every response token of every step gets its trajectory's advantage.
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
 
     Args:
-        rollouts: the iteration's trajectories.
+        trajectories: of the iteration.
         drawn: (M,) indices into them.
         weights: (M,) the advantage of each draw.
         max_prompt_tokens: a longer prompt is an error.
@@ -112,7 +140,7 @@ def training_rows(
     """
     rows = []
     for draw, (index, advantage) in enumerate(zip(drawn.tolist(), weights.tolist(), strict=True)):
-        trajectory = rollouts[index]
+        trajectory = trajectories[index]
         for step in trajectory.episode.steps_of(trajectory.player):
             tokens = _tokens(step.turn, max_prompt_tokens)
             rows.append(TrainingRow(tokens, step.turn.logprobs, advantage, draw, step.index))
@@ -146,21 +174,21 @@ def _tokens(turn: Turn, max_prompt_tokens: int) -> TokenRow:
     return TokenRow(turn.prompt_ids, turn.response_ids)
 
 
-def rollout_metrics(rollouts: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
+def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
     """Means over trajectories and responses, for the log."""
-    steps = [step for trajectory in rollouts for step in trajectory.episode.steps_of(trajectory.player)]
+    steps = [step for trajectory in trajectories for step in trajectory.episode.steps_of(trajectory.player)]
     lengths = [step.turn.usage.completion_tokens or len(step.turn.response_ids or ()) for step in steps]
     groups: dict[object, set[float]] = {}
-    for trajectory, value in zip(rollouts, returns.tolist(), strict=True):
+    for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
         groups.setdefault(trajectory.group, set()).add(value)
     return {
-        "episodes": float(len(rollouts)),
+        "episodes": float(len(trajectories)),
         "return": float(returns.mean()),
         "return_std": float(returns.std()),
-        "success": float(np.mean([t.episode.successes.get(t.player, False) for t in rollouts])),
+        "success": float(np.mean([t.episode.successes.get(t.player, False) for t in trajectories])),
         "invalid_rate": float(np.mean([not step.valid for step in steps])),
         "truncated_response_rate": float(np.mean([step.turn.finish_reason == "length" for step in steps])),
-        "episode_length": len(steps) / len(rollouts),
+        "episode_length": len(steps) / len(trajectories),
         "steps": float(len(steps)),
         "response_tokens": float(sum(lengths)),
         "prompt_tokens": float(sum(len(step.turn.prompt_ids or ()) for step in steps)),

@@ -22,7 +22,7 @@ class Example(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        """The whole prompt."""
+        """The prompt as the model reads it."""
         return self.before + self.observation + self.after
 
 

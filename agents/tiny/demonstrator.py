@@ -29,17 +29,17 @@ _HORIZON = 24
 
 
 class StyleShares(NamedTuple):
-    """Shares of the demonstrator's styles; the rest of 1 is random.
-
-    Raises:
-        ValueError: by :meth:`checked`.
-    """
+    """Shares of the demonstrator's styles; the rest of 1 is random."""
 
     sensible: float = 0.25
     hasty: float = 0.25
 
     def checked(self) -> "StyleShares":
-        """Itself, if the shares are shares."""
+        """Return the shares themselves.
+
+        Raises:
+            ValueError: a negative share, or more than 1 together.
+        """
         if min(self.sensible, self.hasty) < 0 or self.sensible + self.hasty > 1:
             raise ValueError(f"sensible and hasty are shares of 1 together, got {self.sensible} and {self.hasty}")
         return self
@@ -61,7 +61,7 @@ class Demonstrator:
         style: how noisy it is.
 
     Raises:
-        ValueError: another game, or shares that aren't.
+        ValueError: another game, or shares that are negative or more than 1 together.
     """
 
     def __init__(self, game: TSMG[Any], style: StyleShares) -> None:

@@ -41,7 +41,7 @@ class Tokens(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where training is."""
+    """How far a training has come, for a progress display."""
 
     step: int
     steps: int

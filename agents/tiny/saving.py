@@ -50,7 +50,7 @@ def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), 
 
 
 def card(made: Pretrained, figures: Sequence[Figures], command: str) -> str:
-    """The model card, Markdown."""
+    """The model card in Markdown: data, training, results and limits."""
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())

@@ -62,7 +62,8 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabula
         vocabulary: the most BPE tokens, the 256 bytes among them.
 
     Returns:
-        A ``PreTrainedTokenizerFast`` without a chat template: prompts are plain text.
+        A ``PreTrainedTokenizerFast`` without a chat template, as prompts are plain text; saving the model writes the
+        template that says so to chat servers.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

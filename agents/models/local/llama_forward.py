@@ -293,7 +293,7 @@ class CausalAttention:
         self.packing = packing
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """See :data:`Attend`."""
+        """Attend within each sequence; an :data:`Attend`."""
         groups = q.shape[1] // k.shape[1]
         pad = self.packing.pad
         # padding is on the right, so the causal mask alone hides it

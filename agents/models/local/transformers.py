@@ -176,7 +176,7 @@ class TransformersModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device that the weights are on."""
         device: torch.device = next(self._model.parameters()).device
         return device
 
@@ -286,7 +286,7 @@ class TransformersModel:
         return [self._encoded[prompt] for prompt in prompts]
 
     def render(self, prompt: Prompt) -> str:
-        """The text that a prompt becomes."""
+        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self._is_plain:
             return as_text(prompt)
         messages = [{"role": message.role, "content": message.content} for message in prompt]

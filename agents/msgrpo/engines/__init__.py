@@ -1,1 +1,1 @@
-"""Where rollouts are sampled from."""
+"""What rollouts are sampled from: the live model, a copy of it, or an engine that is sent new weights."""

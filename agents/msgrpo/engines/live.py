@@ -47,7 +47,11 @@ class RolloutEngine(Protocol):
 
 
 class LiveEngine:
-    """Samples from the very model that is trained; there is nothing to update."""
+    """Samples from the very model that is trained, so there is nothing to update.
+
+    Raises:
+        UnusableModelError: a model that can't be sampled in this process.
+    """
 
     def __init__(self, model: nn.Module, tokenizer: Any) -> None:
         self._model = TransformersModel(model, tokenizer)
@@ -60,11 +64,11 @@ class LiveEngine:
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        """Sample."""
+        """Sample from the weights as they are now; see :meth:`RolloutEngine.generate`."""
         return self._model.generate(prompts, decoding, seeds)
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
-        """Nothing: the weights are shared."""
+        """Do nothing: the weights that are sampled from are those that are trained."""
 
     def forget(self) -> None:
         """Drop the prefixes kept from earlier calls.
@@ -81,7 +85,7 @@ class CopyEngine(LiveEngine):
 
     Args:
         model: gives the configuration and the device; its weights arrive by :meth:`update_weights`.
-        dtype: of the copy.
+        dtype: the number type that the copy is kept and sampled in.
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
@@ -97,7 +101,7 @@ class CopyEngine(LiveEngine):
         self._parameters = dict(twin.named_parameters())
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
-        """Copy them in.
+        """Copy the new weights in.
 
         Raises:
             ValueError: a name that the copy doesn't have, or none for a parameter of it: old weights would play on.

@@ -19,7 +19,13 @@ T = TypeVar("T")
 
 
 class Processes:
-    """What the trainer needs to know of the processes that train together: here a single one, by itself."""
+    """The processes that train together, as the trainer deals with them. This class is a process by itself.
+
+    Attributes:
+        rank: this process's number.
+        count: how many there are.
+        sharded: whether each holds a part of the weights only.
+    """
 
     rank = 0
     count = 1
@@ -42,7 +48,7 @@ class Processes:
         return [value]
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
-        """Around a backward pass: gradients are exchanged in the last one of a step."""
+        """Return a context for a backward pass; gradients are exchanged in the last one of a step."""
         return nullcontext()
 
     def backward(self, loss: Tensor) -> None:
@@ -66,11 +72,11 @@ class Processes:
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
-        """Around reading (with ``write``: or changing) the model's parameters: they are whole inside, not shards."""
+        """Return a context in which parameters are whole, not shards; with ``write`` they may be changed in it."""
         return nullcontext()
 
     def wait(self) -> None:
-        """Until every process is here."""
+        """Wait until every process has come here."""
 
 
 class AccelerateProcesses(Processes):
@@ -94,12 +100,15 @@ class AccelerateProcesses(Processes):
             ) from error
 
         super().__init__()
-        self.accelerator = Accelerator(cpu=cpu)
-        if self.accelerator.num_processes != launched_processes():
+        try:
+            self.accelerator = Accelerator(cpu=cpu)
+            if self.accelerator.num_processes != launched_processes():
+                raise ValueError(f"only {self.accelerator.num_processes} joined")
+        except ValueError as error:
             raise ConfigError(
-                f"WORLD_SIZE says {launched_processes()} processes train together, accelerate joined "
-                f"{self.accelerator.num_processes}: launch with torchrun or accelerate launch, or unset WORLD_SIZE"
-            )
+                f"WORLD_SIZE says that {launched_processes()} processes train together, but accelerate can't join them "
+                f"({error}): launch with torchrun or accelerate launch, or unset WORLD_SIZE"
+            ) from error
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
 
@@ -109,13 +118,13 @@ class AccelerateProcesses(Processes):
         return getattr(optimizer, "optimizer", optimizer)  # the wrapper skips steps by its own count of micro-batches
 
     def gather(self, value: T) -> list[T]:
-        """Through pickles."""
+        """Gather the values as pickles."""
         values: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(values, value)
         return values
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
-        """``no_sync`` for all but the last."""
+        """Exchange gradients in the last backward pass alone."""
         return nullcontext() if last else self.accelerator.no_sync(self._module)
 
     def backward(self, loss: Tensor) -> None:
@@ -123,17 +132,17 @@ class AccelerateProcesses(Processes):
         torch.autograd.backward(loss * self.count)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
-        """Of the whole gradient, also where it is sharded."""
+        """Scale the whole gradient, also where it is sharded."""
         return float(self.accelerator.clip_grad_norm_(self._module.parameters(), limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """Gathered from all shards, on the main process's CPU."""
+        """Gather the weights from all shards, on the main process's CPU."""
         prefix = "model."
         whole = self.accelerator.get_state_dict(self._module)
         return {name.removeprefix(prefix): tensor for name, tensor in whole.items()}
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Gathered where it is sharded; there the other processes get an empty one."""
+        """Gather the state where it is sharded; the other processes then get an empty one."""
         if not self.sharded:
             return optimizer.state_dict()
         from torch.distributed.fsdp import FullyShardedDataParallel
@@ -142,7 +151,7 @@ class AccelerateProcesses(Processes):
             return FullyShardedDataParallel.optim_state_dict(self._module, optimizer)
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Each process takes its part of a whole state."""
+        """Give each process its part of a whole state."""
         if self.sharded:
             from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -151,7 +160,7 @@ class AccelerateProcesses(Processes):
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
-        """Summoned from the shards."""
+        """Collect the parameters from all shards for the time of the block."""
         if not self.sharded:
             return nullcontext()
         from torch.distributed.fsdp import FullyShardedDataParallel
@@ -174,7 +183,7 @@ class AccelerateProcesses(Processes):
         )
 
     def wait(self) -> None:
-        """A barrier."""
+        """Wait for every process."""
         self.accelerator.wait_for_everyone()
 
 

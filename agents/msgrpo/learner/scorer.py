@@ -55,7 +55,7 @@ class TokenScorer(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the inputs go."""
+        """The device that inputs have to be on."""
         return next(self.model.parameters()).device
 
     def forward(

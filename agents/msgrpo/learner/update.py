@@ -34,7 +34,7 @@ class TrainingRow(NamedTuple):
 
 @dataclass(slots=True)
 class UpdateStats:
-    """Sums over an iteration's optimiser steps."""
+    """What an iteration's optimiser steps add up to, for the log."""
 
     sums: dict[str, float] = field(default_factory=dict)
     grad_norms: list[float] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Learner:
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Micro-batches of the configured size."""
+        """Arrange rows in micro-batches of the configured size."""
         budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
         if not tree_tokens:  # where attention within a tree costs about as much as the products around it
             width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)

@@ -4,9 +4,10 @@ A checkpoint is written beside its place, flushed to disk and renamed, so one th
 ``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
 """
 
+import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from agents.files import replacing_folder, sync
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.learner.update import TrainingRow
 
 STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
 _NAME = re.compile(r"iteration-(\d{6,})")
@@ -61,7 +63,7 @@ def remove_old(out: Path, keep: int) -> None:
 
 
 def find_checkpoint(path: str | Path) -> Path:
-    """The checkpoint that ``--resume PATH`` means: a checkpoint, or a run's folder, whose last one is meant.
+    """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder.
 
     Raises:
         ConfigError: there is none.
@@ -86,6 +88,17 @@ def load_state(folder: Path) -> dict[str, Any]:
     except (OSError, RuntimeError, ValueError, EOFError) as error:
         raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
     return state
+
+
+def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: Callable[[Sequence[int]], str]) -> Path:
+    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"diverged-iteration-{iteration}.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            record = row._asdict() | {"tokens": row.tokens._asdict(), "response": decode(list(row.tokens.response))}
+            file.write(json.dumps(record) + "\n")
+    return path
 
 
 def run_folder(checkpoint: Path) -> Path:

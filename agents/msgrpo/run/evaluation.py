@@ -63,5 +63,5 @@ def layout_of(episode: Episode) -> str:
 
 
 def game_name(game: Game) -> str:
-    """What metrics call it."""
+    """The name under which metrics and evaluations speak of a game."""
     return game.name if isinstance(game, Scenario) else game

@@ -131,7 +131,7 @@ class RunLog:
                     self._board.add_scalar(f"{prefix}/{name}", value, record["iteration"])
 
     def _line(self, metrics: dict[str, Any]) -> str:
-        """For a terminal that isn't one: a line per iteration."""
+        """What is printed per iteration where there is no terminal to keep a table in."""
         parts = [f"iteration {metrics['iteration']}/{self.config.iterations}"]
         for name, pattern in (("return", "{:.3f}"), ("success", "{:.1%}"), ("invalid_rate", "{:.1%}")):
             parts.append(f"{name} {pattern.format(metrics[name])}")

@@ -1,13 +1,16 @@
 """``textbench train`` asks for what a run needs and no more."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+ROOT = Path(__file__).parents[3]
 ONE_ITERATION = (
     *("model=tiny", "scenarios=frozen-lake", "device=cpu", "threads=1", "iterations=1", "groups=1", "group_size=2"),
     *("max_response_tokens=4", "eval_every=0", "samples_every=0"),
@@ -23,12 +26,9 @@ def train_without(package, *settings, **environment):
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
-    import os
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text("")
-    root = str(__import__("benchmark").__path__[0]).rpartition("/")[0]
-    return os.environ | {"PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
+    return os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
 def test_one_process_trains_without_accelerate(environment, tmp_path):
@@ -47,4 +47,11 @@ def test_what_is_needed_and_missing_is_named_with_its_command(package, settings,
     assert done.returncode == 2
     assert package in done.stderr
     assert "pip install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_processes_that_cannot_find_each_other_are_refused(environment):
+    done = train_without("matplotlib", *ONE_ITERATION, **environment, WORLD_SIZE="2")
+    assert done.returncode == 2
+    assert "launch with torchrun or accelerate launch, or unset WORLD_SIZE" in done.stderr
     assert "Traceback" not in done.stderr
