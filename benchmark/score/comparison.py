@@ -50,17 +50,19 @@ def solo_scenarios(results: Results) -> list[Scenario]:
 
 def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
     rows = []
-    scenarios = [(scenario.name, return_range(scenario)) for scenario in solo_scenarios(results)]
+    scenarios = {}
+    for scenario in solo_scenarios(results):
+        stated = return_range(scenario)
+        scenarios[scenario.name] = (stated[0] - stated[1], stated[1] - stated[0]) if stated else ()
     for a, b in pairs:
-        for scenario, returns in scenarios:
-            differences = paired_differences(results, a, b, scenario)
+        for name, possible in scenarios.items():
+            differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
-            largest = returns[1] - returns[0] if returns else np.abs(differences).max()
-            estimate = stats.mean_estimate(differences, (-largest, largest))
+            estimate = stats.mean_estimate(differences, possible)
             rows.append(
                 ComparisonView(
-                    scenario=scenario,
+                    scenario=name,
                     a=a,
                     b=b,
                     pairs=len(differences),
