@@ -21,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Compare."""
+    """Print the comparison of all pairs of the agents."""
     import json
     from pathlib import Path
 

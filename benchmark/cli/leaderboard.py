@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Show."""
+    """Print the scores, or write the page."""
     import json
 
     from benchmark.play.session import Output, print_leaderboard

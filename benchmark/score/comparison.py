@@ -11,8 +11,8 @@ from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
 
-BEST, BELOW = 8, 1
-"""Which pairs of a large board are compared: the best agents with everyone, everyone with the next agents below."""
+BEST = 8
+"""How many agents of a large board are compared with everyone below them."""
 
 
 def compare(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
@@ -30,9 +30,9 @@ def compare_best(results: Results, agents: Sequence[str]) -> list[ComparisonView
     Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
     with the next below it. Holm's correction is over the whole board (:func:`board_family`) all the same.
     """
-    near = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : place + 1 + BELOW])
-    best = ((a, b) for a, b in combinations(agents, 2) if a in agents[:BEST])
-    return _compare(results, dict.fromkeys([*best, *near]), board_family(results))
+    ends = [len(agents) if place < BEST else place + 2 for place in range(len(agents))]
+    pairs = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : ends[place]])
+    return _compare(results, pairs, board_family(results))
 
 
 def board_family(results: Results) -> int:
@@ -50,17 +50,19 @@ def solo_scenarios(results: Results) -> list[Scenario]:
 
 def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
     rows = []
-    scenarios = [(scenario.name, return_range(scenario)) for scenario in solo_scenarios(results)]
+    scenarios = {}
+    for scenario in solo_scenarios(results):
+        stated = return_range(scenario)
+        scenarios[scenario.name] = (stated[0] - stated[1], stated[1] - stated[0]) if stated else ()
     for a, b in pairs:
-        for scenario, returns in scenarios:
-            differences = paired_differences(results, a, b, scenario)
+        for name, possible in scenarios.items():
+            differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
-            largest = returns[1] - returns[0] if returns else np.abs(differences).max()
-            estimate = stats.mean_estimate(differences, (-largest, largest))
+            estimate = stats.mean_estimate(differences, possible)
             rows.append(
                 ComparisonView(
-                    scenario=scenario,
+                    scenario=name,
                     a=a,
                     b=b,
                     pairs=len(differences),

@@ -283,10 +283,5 @@ def _mean(values: stats.Array | None) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def _is_whole(row: ScoreView) -> bool:
-    """Whether the row can be ranked. With unscored or missing episodes nobody knows what it lost."""
-    return row["episodes"] == row["planned"] and not row["unscored"]
-
-
 def _best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> tuple[bool, float]:
     return row["rank"] is None, -estimate["value"] if estimate else 0.0

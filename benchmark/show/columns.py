@@ -192,15 +192,19 @@ RATINGS: tuple[Column[RatingView], ...] = (
 )
 
 
-def scale_note(rows: Sequence[ScoreView]) -> str:
-    """What the 0 and the 1 of a scenario's normalised scores are; those of the agent with the most episodes."""
-    reference = max(rows, key=lambda row: row["episodes"])["reference"]
-    if reference["random"] is None or reference["optimal"] is None:
-        return ""
-    return (
-        f"normalised: 0 = random {number(reference['random'])}, {reference['random_source']}; "
-        f"1 = optimal {number(reference['optimal'])}, {reference['optimal_source']}"
+def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
+    """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
+
+    They are those of the agent with the most episodes: others may have played fewer.
+    """
+    if not rows:
+        return []
+    known = max(rows, key=lambda row: row["episodes"])["reference"]
+    ends = (
+        ("random", known["random"], known["random_source"]),
+        ("optimal", known["optimal"], known["optimal_source"]),
     )
+    return [(name, value, source) for name, value, source in ends if value is not None]
 
 
 def above_one(estimates: Sequence[EstimateView | None], optimal_source: str | None = None) -> str:

@@ -22,9 +22,10 @@ from benchmark.show.columns import (
     Row,
     above_one,
     estimate_figure,
+    number,
     rating_notes,
     same_episodes,
-    scale_note,
+    scale_ends,
 )
 
 
@@ -70,7 +71,9 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
         count = same_episodes(group)
         title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         normalised = [row["normalized"] for row in group]
-        notes = [scale_note(group), above_one(normalised, group[0]["reference"]["optimal_source"])]
+        ends = [f"{name} {number(value)}, {source}" for name, value, source in scale_ends(group)]
+        scale = "normalised: 0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
+        notes = [scale, above_one(normalised, group[0]["reference"]["optimal_source"])]
         sheets.append(_sheet(title, SCORES, group, notes))
     return sheets
 

@@ -21,6 +21,7 @@ from benchmark.show.columns import (
     number,
     rating_notes,
     same_episodes,
+    scale_ends,
 )
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -104,7 +105,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     shown = {
         agent for episode in document["episodes"] if episode["scenario"] == name for agent in episode["agents"].values()
     }
-    marks = [value for value, _, _ in _references(scores)]
+    marks = [value for _, value, _ in scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
     table = _table(name, f"{name}: scores", _capitalised(SCORES), scores, scale, marks)
     rows = tuple(
@@ -156,25 +157,10 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
     ]
     if (count := same_episodes(scores)) is not None:
         facts.append(("episodes", f"{count} for each agent"))
-    for value, label, source in _references(scores):
+    for end, value, source in scale_ends(scores):
         text = number(value).replace("-", MINUS)
-        facts.append((f"{label} return", text + (f", {source}" if source and source != label else "")))
+        facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
     return tuple(facts)
-
-
-def _references(scores: Sequence[ScoreView]) -> list[tuple[float, str, str]]:
-    """The ends of the normalised score's scale as (return, name, source).
-
-    They are those of the agent with the most episodes: others may have played fewer.
-    """
-    if not scores:
-        return []
-    reference = max(scores, key=lambda score: score["episodes"])["reference"]
-    ends = (
-        (reference["random"], "random", reference["random_source"]),
-        (reference["optimal"], "optimal", reference["optimal_source"]),
-    )
-    return [(value, label, source) for value, label, source in ends if value is not None]
 
 
 def _scale(estimates: Iterable[EstimateView | None], also: Sequence[float] = ()) -> Scaling:

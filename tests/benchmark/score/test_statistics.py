@@ -48,11 +48,12 @@ def slippery_difference(rng, shape):
     [
         (snake_like, 1.2, (), 0.93),
         (slippery_difference, 0.0, (-1, 1), 0.94),
+        (lambda rng, shape: snake_like(rng, shape) - snake_like(rng, shape), 0.0, (), 0.93),
         (lambda rng, shape: rng.normal(size=shape), 0.0, (), 0.93),
         (lambda rng, shape: rng.exponential(size=shape), 1.0, (), 0.92),
         (lambda rng, shape: 2 - 3.0 * (rng.random(shape) < 0.05), 1.85, (-1, 2), 0.94),
     ],
-    ids=["snake", "difference", "normal", "skewed", "rare death"],
+    ids=["snake", "difference", "snakes' difference", "normal", "skewed", "rare death"],
 )
 def test_intervals_of_returns_cover_their_mean(draw, truth, possible, least, count):
     samples = draw(np.random.default_rng(count), (400, count))  # binomial standard error: 1.1%

@@ -29,7 +29,8 @@ function renderCompare(params) {
   const others = names.filter((name) => name !== a);
   const b = others.includes(params.get("b")) ? params.get("b") : others[0];
   const found = DATA.scenarios.map((scenario) => comparisonOf(scenario.name, a, b)).filter(Boolean);
-  const scenarios = found.length ? found.map((comparison) => comparison.scenario) : scenariosOfBoth(a, b);
+  const compared = found.map((comparison) => comparison.scenario);
+  const scenarios = DATA.scenarios.map((one) => one.name).filter((name) => compared.includes(name) || seedRows(name, a, b).length);
   const scenario = scenarios.includes(params.get("scenario")) ? params.get("scenario") : scenarios[0];
   const go = (changes) => navigate("compare", { a, b, scenario, ...changes });
   refill(
@@ -48,11 +49,9 @@ function renderCompare(params) {
 }
 
 // On a large board only the best agents, and neighbours, are compared in advance.
-const scenariosOfBoth = (a, b) =>
-  scenariosWithEpisodes().filter((name) => SCENARIO.get(name).num_players === 1 && pairs(name, a, b).length > 0);
-
 function notCompared(scenarios) {
   if (!scenarios.length) return "These two have no scored seed in common on this page.";
+  if (scenarios.every((name) => SCENARIO.get(name).num_players > 1)) return "These two met head to head: the leaderboard has their ratings.";
   return "This page tests the best agents against all others, and neighbours; textbench compare A B tests these two.";
 }
 
@@ -106,7 +105,7 @@ function verdict(comparison) {
 }
 
 function seedBySeed(scenarios, scenario, a, b, go) {
-  const rows = SCENARIO.get(scenario).num_players > 1 ? meetings(scenario, a, b) : pairs(scenario, a, b);
+  const rows = seedRows(scenario, a, b);
   const count = (sign) => rows.filter((row) => Math.sign(row.difference) === sign).length;
   const columns = [
     { key: "seed", label: "Seed", first: "ascending", value: (row) => row.seed, show: (row) => row.seed },
@@ -131,6 +130,8 @@ function seedBySeed(scenarios, scenario, a, b, go) {
       : el("p", { class: "notice" }, "None of these episodes is on this page."),
   );
 }
+
+const seedRows = (scenario, a, b) => (SCENARIO.get(scenario).num_players > 1 ? meetings : pairs)(scenario, a, b);
 
 // Seeds that both have played alone.
 function pairs(scenario, a, b) {

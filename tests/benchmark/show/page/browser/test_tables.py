@@ -110,8 +110,17 @@ def test_seed_by_seed_leads_to_the_replay_of_both(visit: Any, documents: Documen
 def test_comparison_of_agents_that_meet(visit: Any) -> None:
     page = visit("usual")
     tab = page.go("#compare?a=random&b=second&scenario=snake-duel", ".sortable")
-    assert page.texts('[data-table="seeds"] tbody a') == ["random vs second"] * 6 + ["second vs random"] * 6
-    tab.locator('[data-table="seeds"] tbody a').last.click()
+    games = tab.locator('[data-table="seeds"] tbody a')
+    assert sorted(games.all_text_contents()) == ["random vs second"] * 6 + ["second vs random"] * 6
+    games.filter(has_text="second vs random").last.click()
     tab.wait_for_selector(".panel")
     assert page.texts(".panel h3") == ["second vs random"]
     assert page.texts(".who") == ["player_0: second", "player_1: random"]
+
+
+def test_a_pair_that_the_page_doesnt_test_is_shown_seed_by_seed(visit: Any, documents: Documents) -> None:
+    document = deepcopy(documents["usual"])
+    document["comparisons"] = []
+    tab = visit(document).go("#compare?a=random&b=thinker-7b&scenario=snake", ".sortable")
+    assert "textbench compare A B tests these two" in str(tab.locator("#view-compare .notice").text_content())
+    assert tab.locator('[data-table="seeds"] tbody tr').count() == 6
