@@ -21,7 +21,7 @@ from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest, parse_line
+from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -212,8 +212,8 @@ def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
                 yield f"{EPISODES_NAME}: the last line isn't finished"
                 return
             try:
-                strict_json(line)  # as parse_line is quick, it lets a key stand twice in an object
-                record = parse_line(line)
+                strict_json(line)  # the quick parser of records lets a key stand twice in an object
+                record = folder.parse(line)
             except ValueError as error:
                 yield f"{place} isn't an episode: {error}"
                 continue
@@ -234,6 +234,9 @@ def _measure_problems(record: Record) -> Iterator[str]:
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
+    for player, models in record[MEASURED].get("served_by", {}).items():
+        if player not in record["agents"] or not all(model.isprintable() for model in models):
+            yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
     for index, step in enumerate(record["steps"]):
         if step.get("finish_reason", "stop") not in get_args(FinishReason):
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"

@@ -308,6 +308,14 @@ IMPOSSIBLE_EPISODES = {
         lambda r: r[won(r)]["measured"].update(cached_tokens=[9, 0]),
         "measured.cached_tokens is [9, 0], all tokens are [0, 0]",
     ),
+    "served by an escape": (
+        lambda r: r[won(r)]["measured"].update(served_by={"player_0": ["\x1b[2J"]}),
+        "measured.served_by says that 'player_0' was answered by ['\\x1b[2J']",
+    ),
+    "serving nobody": (
+        lambda r: r[won(r)]["measured"].update(served_by={"player_9": ["m"]}),
+        "measured.served_by says that 'player_9' was answered by ['m']",
+    ),
     "seconds NaN": (lambda r: r[won(r)]["measured"].update(seconds=float("nan")), "NaN isn't a JSON number"),
     "seconds endless": (lambda r: r[won(r)]["measured"].update(seconds=float("inf")), "Infinity isn't a JSON number"),
     "seconds negative": (lambda r: r[won(r)]["measured"].update(seconds=-1), "measured.seconds must be greater than"),
