@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Which, and where to."""
+    """Declare the runs to merge and the new folder."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
     parser.add_argument("--out", required=True, metavar="DIR", help="the new run folder")
 

@@ -16,7 +16,7 @@ _NAMES = tuple(name for name in OPERATING if name != "out")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The folder, and the options that may change."""
+    """Declare the folder and the options that may change."""
     parser.add_argument("folder", metavar="DIR", help="the run folder")
     add_options(parser, _NAMES)
     parser.add_argument("--base-url", metavar="URL", help="the same server, where its address holds credentials")
@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play what is missing."""
+    """Play what the folder lacks."""
     from dataclasses import replace
     from pathlib import Path
 

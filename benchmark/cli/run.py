@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of a run."""
+    """Declare the options of a run."""
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -52,34 +52,23 @@ def _dry_run(plan: "Plan", as_json: bool) -> int:
     """Say what would be played."""
     import json
 
-    rows: list[dict[str, Any]] = [
-        {
-            "scenario": matchup.scenario,
-            "agents": list(matchup.agents),
-            "episodes": len(seeds),
-            "first_seed": seeds[0],
-            "last_seed": seeds[-1],
-            "requests_at_most": len(seeds) * plan.scenarios[matchup.scenario].horizon * len(matchup.agents),
-        }
-        for matchup, seeds in plan.seeds.items()
-    ]
+    rows: list[dict[str, Any]] = []
+    for matchup, seeds in plan.seeds.items():
+        most = len(seeds) * plan.scenarios[matchup.scenario].horizon * len(matchup.agents)
+        row: dict[str, Any] = {"scenario": matchup.scenario, "agents": list(matchup.agents), "episodes": len(seeds)}
+        rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests = sum(row["requests_at_most"] for row in rows)
     if as_json:
         print(json.dumps({"dry_run": True, "episodes": plan.total, "requests_at_most": requests, "matchups": rows}))
         return 0
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
-    lines = tuple(
-        (
-            row["scenario"],
-            " against ".join(row["agents"]),
-            str(row["episodes"]),
-            f"{row['first_seed']}..{row['last_seed']}",
-            f"{row['requests_at_most']:,}",
-        )
-        for row in rows
-    )
+    lines = []
+    for row in rows:
+        seeds_text = f"{row['first_seed']}..{row['last_seed']}"
+        who = " against ".join(row["agents"])
+        lines.append((row["scenario"], who, str(row["episodes"]), seeds_text, f"{row['requests_at_most']:,}"))
     total = f"{plan.total} episodes, at most {requests:,} decisions; nothing was played"
     columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
-    print_sheets([Sheet("would be played", columns, lines, (total,))], stdout_console())
+    print_sheets([Sheet("would be played", columns, tuple(lines), (total,))], stdout_console())
     return 0

@@ -12,7 +12,7 @@ NAMES = ("manifest", "episode", "run-config", "training-config")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Which, and where to."""
+    """Declare which schema, and the folder to write into."""
     parser.add_argument("name", nargs="?", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--out", metavar="DIR", help="write the schemas into this folder instead")
 

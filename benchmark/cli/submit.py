@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Of what, and where to."""
+    """Declare the run, its agent, the folder of entries, and what is said about the entry."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
     parser.add_argument("--agent", metavar="NAME", help="whose entry (needed when the run has several agents)")
     parser.add_argument("--out", default="leaderboards", metavar="DIR", help="where entries are (default leaderboards)")

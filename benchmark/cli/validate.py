@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What to check."""
+    """Declare the entries to check."""
     parser.add_argument("entries", nargs="+", metavar="ENTRY", help="entries, or a folder of them")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 

@@ -16,7 +16,7 @@ from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
-from benchmark.runs.record import Key, parse_line, to_line
+from benchmark.runs.record import Key, to_line
 
 MIN_EPISODES = 50
 """Of every scenario, from its first seed on."""
@@ -118,9 +118,8 @@ def _copy_records(folder: RunFolder, agent: str, file: Path, redactor: Redactor)
     """Write the agent's records in order; one at a time in memory."""
     order = sorted((key, offset) for key, (offset, _) in folder.index().items() if agent in key.agents)
     try:
-        with folder.episodes_path.open("rb") as source, replacing(file, "wb") as target:
+        with replacing(file, "wb") as target:
             for _, offset in order:
-                source.seek(offset)
-                target.write(redactor.scrub_bytes(to_line(parse_line(source.readline()))))
+                target.write(redactor.scrub_bytes(to_line(folder.record_at(offset))))
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None

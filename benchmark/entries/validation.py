@@ -21,7 +21,7 @@ from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest, parse_line
+from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -30,6 +30,9 @@ MAX_PROBLEMS = 20
 
 OWN_PLAYERS = ("random", "greedy", "planner")
 """Scripted players whose every response follows from the seed."""
+
+OWN_MODELS = ("openai", "hf", "vllm")
+"""Kinds of agents that the project makes, so that every decoding setting is known to reach the model."""
 
 LONGEST_NAME, LONGEST_TEXT = 100, 1000
 """Characters of an agent's name, and of any other text of a manifest but the prompts."""
@@ -112,13 +115,14 @@ def _card_problems(card: dict[str, Any]) -> Iterator[str]:
         )
     if name.casefold() in OWN_PLAYERS and spec != name:
         yield f"the agent's name is {name!r}, which is a player of the project, but its spec is {shown(spec)}"
+    if card["kind"] not in ("scripted", spec.partition(":")[0]):
+        yield f"the card's kind is {shown(card['kind'])}, its spec {shown(spec)}"
     prompt_map = settings.get("prompt_map")
     if prompt_map is not None and settings.get("prompt_map_digest") != data_digest(prompt_map):
         yield "prompt_map_digest isn't the digest of the prompt map"
+    names = ("temperature", "top_p", "max_tokens", "stop")
     try:
-        Decoding(
-            **{name: settings[name] for name in ("temperature", "top_p", "max_tokens", "stop") if name in settings}
-        )
+        Decoding(**{name: settings[name] for name in names if name in settings})
     except (TypeError, ValueError) as error:
         yield f"the card's settings aren't possible: {error}"
 
@@ -144,12 +148,11 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
         if name not in settings["scenarios"]:
             yield f"settings.scenarios lacks {shown(name)}, which has episodes"
     for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
-        on_card = card["settings"].get("history_turns" if name == "history" else name)
-        # What nobody set is what the agent's kind has by itself; of the built-in kinds' decoding that is known.
-        wanted = settings[name]
-        if wanted is None and card["kind"] in ("openai", "hf", "vllm"):
+        on_card, wanted = card["settings"].get("history_turns" if name == "history" else name), settings[name]
+        own_model = card["kind"] in OWN_MODELS
+        if wanted is None and own_model:  # nobody set it, so it is what these kinds have by themselves
             wanted = getattr(Decoding(), name, None)
-        if None not in (on_card, wanted) and on_card != wanted:
+        if wanted is not None and on_card != wanted and (own_model or on_card is not None):
             yield f"settings.{name} gives {wanted!r}, the card says {shown(on_card)}"
 
 
@@ -209,8 +212,8 @@ def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
                 yield f"{EPISODES_NAME}: the last line isn't finished"
                 return
             try:
-                strict_json(line)  # as parse_line is quick, it lets a key stand twice in an object
-                record = parse_line(line)
+                strict_json(line)  # the quick parser of records lets a key stand twice in an object
+                record = folder.parse(line)
             except ValueError as error:
                 yield f"{place} isn't an episode: {error}"
                 continue
@@ -231,6 +234,9 @@ def _measure_problems(record: Record) -> Iterator[str]:
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
+    for player, models in record[MEASURED].get("served_by", {}).items():
+        if player not in record["agents"] or not all(model.isprintable() for model in models):
+            yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
     for index, step in enumerate(record["steps"]):
         if step.get("finish_reason", "stop") not in get_args(FinishReason):
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"

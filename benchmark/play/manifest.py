@@ -82,7 +82,7 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
 
 def _extend(path: Path, old: Manifest, new: Manifest, resume: str) -> None:
     """Take over a larger number of episodes; every seed of before stays."""
-    before, after = old["settings"]["episodes"], new["settings"]["episodes"]
+    before, after = old["settings"].get("episodes", 0), new["settings"]["episodes"]
     if after == before:
         return
     if after < before:
@@ -94,7 +94,7 @@ def _extend(path: Path, old: Manifest, new: Manifest, resume: str) -> None:
     if kept.keys() != planned.keys() or any(not set(kept[matchup]) <= set(planned[matchup]) for matchup in kept):
         raise UsageError(
             f"{path} was merged of runs with different seeds or agents, so it can't be extended itself; "
-            f"extend those runs, and merge them again"
+            "extend those runs, and merge them again"
         )
     old["settings"]["episodes"], old["matchups"] = after, new["matchups"]
 
@@ -118,7 +118,7 @@ def _agent_differences(old: Manifest, new: Manifest) -> list[tuple[str, Any, Any
 
 def start_session(manifest: Manifest) -> None:
     """Note that a process starts to play, with its code and the time."""
-    manifest["sessions"].append({"started": now(), "finished": None, **code_version()})
+    manifest.setdefault("sessions", []).append({"started": now(), "finished": None, **code_version()})
 
 
 def finish_session(manifest: Manifest, outcome: str) -> None:

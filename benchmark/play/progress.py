@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -108,39 +108,25 @@ class Meter:
         return self.seconds / self.finished * self.left if self.finished else None
 
 
-class Display(Protocol):
-    """Shows progress; a context manager around the run."""
+class Display:
+    """Shows nothing (``--quiet``), and is the base of what shows progress: a context manager around the run."""
 
-    def __enter__(self) -> "Display": ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def update(self) -> None:
-        """The meter has counted another episode."""
-
-
-class Silent:
-    """Shows nothing (``--quiet``)."""
-
-    def __enter__(self) -> "Silent":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         return None
 
     def update(self) -> None:
-        """Show nothing."""
+        """Take notice that the meter has counted another episode."""
 
 
-class Lines:
+class Lines(Display):
     """One line now and then, for logs and pipes."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._next = time.monotonic() + LINE_SECONDS
-
-    def __enter__(self) -> "Lines":
-        return self
 
     def __exit__(self, *exception: object) -> None:
         print(summary_line(self._meter), file=sys.stderr)
@@ -152,25 +138,22 @@ class Lines:
             print(summary_line(self._meter), file=sys.stderr, flush=True)
 
 
-class LiveTable:
+class LiveTable(Display):
     """A table that redraws itself a few times a second, for terminals."""
 
     def __init__(self, meter: Meter, console: Console) -> None:
         self._meter = meter
         self._console = console
-        # rich's own thread draws; playing never waits for the terminal
+        # rich's own thread draws by the clock, so playing never waits for the terminal
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=True)
 
-    def __enter__(self) -> "LiveTable":
+    def __enter__(self) -> Self:
         self._live.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._live.__exit__(None, None, None)
         self._console.print(Text(summary_line(self._meter), style="dim"))
-
-    def update(self) -> None:
-        """Do nothing, since rich redraws the table by the clock."""
 
     def _draw(self) -> Group:
         table = Table(box=None, pad_edge=False)
@@ -219,6 +202,6 @@ def summary_line(meter: Meter) -> str:
 def choose_display(meter: Meter, quiet: bool) -> Display:
     """The display that suits stderr: a live table in a terminal, lines elsewhere, nothing when asked to be quiet."""
     if quiet:
-        return Silent()
+        return Display()
     console = Console(stderr=True)
     return LiveTable(meter, console) if console.is_terminal else Lines(meter)

@@ -175,7 +175,7 @@ class RunFolder:
                 for number, line in enumerate(lines, start=1):
                     if not line.endswith(b"\n"):
                         return
-                    yield offset, number, self._parse(line)
+                    yield offset, number, self.parse(line)
                     offset += len(line)
         except OSError as error:
             raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
@@ -185,7 +185,18 @@ class RunFolder:
             )
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
-    def _parse(self, line: bytes) -> Record:
+    def record_at(self, offset: int) -> Record:
+        """The record whose line begins at this byte, as :meth:`index` gives it."""
+        with self.episodes_path.open("rb") as lines:
+            lines.seek(offset)
+            return self.parse(lines.readline())
+
+    def parse(self, line: bytes) -> Record:
+        """The record of a line of this folder, without secrets.
+
+        Raises:
+            ValueError: it isn't an episode of a scenario of the manifest.
+        """
         record = parse_line(self._redactor.scrub_bytes(line))
         if record["scenario"] not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
@@ -257,7 +268,7 @@ class RunFolder:
             with self.episodes_path.open("rb") as lines, replacing(self.episodes_path, "wb") as kept:
                 for line in lines:
                     try:
-                        self._parse(line)
+                        self.parse(line)
                         kept.write(line)
                     except ValueError:
                         damaged.append(line)

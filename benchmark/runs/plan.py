@@ -116,7 +116,7 @@ class Plan:
 
 
 def num_players(scenario: Scenario) -> int:
-    """How many agents sit at the table."""
+    """How many agents a scenario needs at once."""
     return len(scenario.game().players)
 
 
@@ -152,7 +152,7 @@ FIRST_SEED_OF_OTHERS = 100_000
 
 
 def _scenario_of_game(env_id: str) -> Scenario:
-    """A registered game as a scenario."""
+    """Make a scenario of a registered game."""
     import_registration(env_id)
     from textgames.registry import settings_of
 

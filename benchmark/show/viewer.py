@@ -11,12 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.keys import END_OF_INPUT, Keyboard
-from agents.redaction import Redactor
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Record, parse_line
+from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
@@ -94,9 +93,7 @@ class EpisodePicker:
         return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record["scenario"]])
 
     def _read(self, offset: int) -> Record:
-        with self.folder.episodes_path.open("rb") as file:
-            file.seek(offset)
-            return parse_line(Redactor.from_environment().scrub_bytes(file.readline()))
+        return self.folder.record_at(offset)
 
 
 # ---------------------------------------------------------------- what there is to say

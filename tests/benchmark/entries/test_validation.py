@@ -308,6 +308,14 @@ IMPOSSIBLE_EPISODES = {
         lambda r: r[won(r)]["measured"].update(cached_tokens=[9, 0]),
         "measured.cached_tokens is [9, 0], all tokens are [0, 0]",
     ),
+    "served by an escape": (
+        lambda r: r[won(r)]["measured"].update(served_by={"player_0": ["\x1b[2J"]}),
+        "measured.served_by says that 'player_0' was answered by ['\\x1b[2J']",
+    ),
+    "serving nobody": (
+        lambda r: r[won(r)]["measured"].update(served_by={"player_9": ["m"]}),
+        "measured.served_by says that 'player_9' was answered by ['m']",
+    ),
     "seconds NaN": (lambda r: r[won(r)]["measured"].update(seconds=float("nan")), "NaN isn't a JSON number"),
     "seconds endless": (lambda r: r[won(r)]["measured"].update(seconds=float("inf")), "Infinity isn't a JSON number"),
     "seconds negative": (lambda r: r[won(r)]["measured"].update(seconds=-1), "measured.seconds must be greater than"),
@@ -388,8 +396,14 @@ def named(name):
 
 
 def of_a_model(**settings):
-    """What the card of a model says."""
-    return lambda manifest: card(manifest).update(kind="hf", settings=settings)
+    """The entry of a model whose card says this besides what it should."""
+    whole = {"temperature": 0.5, "top_p": 1.0, "max_tokens": 256, **settings}
+
+    def forge(manifest):
+        named("model")(manifest)
+        card(manifest)["settings"] = {name: value for name, value in whole.items() if value is not None}
+
+    return forge
 
 
 IMPOSSIBLE_MANIFESTS = {
@@ -410,6 +424,11 @@ IMPOSSIBLE_MANIFESTS = {
     ),
     "a temperature that nobody set": (of_a_model(temperature=1.5), "settings.temperature gives 0.5, the card says 1.5"),
     "tokens that nobody set": (of_a_model(max_tokens=4096), "settings.max_tokens gives 256, the card says 4096"),
+    "a card without a temperature": (
+        of_a_model(temperature=None),
+        "settings.temperature gives 0.5, the card says None",
+    ),
+    "another kind": (lambda m: card(m).update(kind="openai"), "the card's kind is 'openai', its spec 'greedy'"),
     "a mode that nobody played": (
         lambda m: (of_a_model(mode="think")(m), m["settings"].update(mode="direct")),
         "settings.mode gives 'direct', the card says 'think'",
@@ -478,6 +497,12 @@ def test_an_impossible_manifest_is_refused_with_its_place(entry, textbench, forg
     assert place in done.err
     assert "manifest" in done.err
     assert all(len(line) < 600 for line in done.err.splitlines())
+
+
+def test_a_models_entry_is_accepted(entry):
+    change_manifest(entry, of_a_model(stop=["</action>"], mode="think", history_turns=0))
+    write_lines(entry, [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)])
+    assert validate(entry) == []
 
 
 def test_one_unreadable_entry_doesnt_hide_the_others(entry, textbench):

@@ -114,6 +114,18 @@ def test_a_run_can_be_extended(textbench, extend):
     assert len(manifests[0]["sessions"]) == 2
 
 
+def test_a_manifest_without_what_may_be_left_out_is_taken_over(textbench):
+    command = ("run", "--agent", "random", *LAKE, "--episodes", 3)
+    assert textbench(*command, "--out", "here").code == 0
+    manifest = json.loads(Path("here/manifest.json").read_text())
+    del manifest["sessions"], manifest["prices"], manifest["operation"], manifest["settings"]["episodes"]
+    Path("here/manifest.json").write_text(json.dumps(manifest))
+    done = textbench("resume", "here")
+    assert (done.code, "another version of textbench: the setting 'episodes'" in done.err) == (2, True)
+    assert textbench(*command, "--out", "here").code == 0
+    assert textbench("resume", "here", "--quiet").code == 0
+
+
 @pytest.mark.parametrize("fewer", [("run", "--agent", "random", *LAKE, "--out", "here"), ("resume", "here")])
 def test_a_run_isnt_cut_down(textbench, fewer):
     assert textbench("run", "--agent", "random", *LAKE, "--episodes", 3, "--out", "here").code == 0
