@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.results import Array, Results
+from benchmark.reproduce.reproduction import Array, Reproduction
 from benchmark.score.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 4000
@@ -65,7 +65,7 @@ class Claim(NamedTuple):
     verdict: Verdict
 
 
-def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
+def judge(results: Reproduction, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
     """All claims.
 
     Args:
@@ -86,7 +86,7 @@ def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios
 # ---------------------------------------------------------------- the claims
 
 
-def small_beats_large(results: Results, arm: str) -> Claim:
+def small_beats_large(results: Reproduction, arm: str) -> Claim:
     """Headline: the post-trained small model beats the large base on Frozen Lake by 50%."""
     findings = []
     trained = results.final_returns(LAKE, arm, LAKE)
@@ -99,7 +99,7 @@ def small_beats_large(results: Results, arm: str) -> Claim:
     return _claim("small beats large", text, findings)
 
 
-def sampling_improves_training(results: Results, games: Sequence[str], arms: Sequence[str]) -> Claim:
+def sampling_improves_training(results: Reproduction, games: Sequence[str], arms: Sequence[str]) -> Claim:
     """AAW sampling against the other arms, on the mean of the training curve: how well and how soon it learns."""
     main, *others = arms
     findings = []
@@ -118,7 +118,7 @@ def sampling_improves_training(results: Results, games: Sequence[str], arms: Seq
     return _claim("AAW improves training", "AAW sampling improves training.", findings)
 
 
-def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
+def carries_over(results: Reproduction, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
     """Training on one scenario carries over to its variants."""
     findings = []
     for game in games:
@@ -128,7 +128,7 @@ def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Se
     return _claim("carries over", "Training on one scenario carries over to its variants.", findings)
 
 
-def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
+def returns_improve(results: Reproduction, games: Sequence[str], arm: str) -> Claim:
     """Returns improve on the games that were trained on."""
     findings = [finding for game in games for finding in _improvement(results, game, arm, game)]
     if set(games) >= {LAKE, SNAKE}:
@@ -138,7 +138,7 @@ def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
     return _claim("returns improve", text, findings)
 
 
-def _improvement(results: Results, game: str, arm: str, scenario: str) -> list[Finding]:
+def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> list[Finding]:
     trained = results.final_returns(game, arm, scenario)
     base = results.agents.get("small", {}).get(scenario)
     if not len(trained) or base is None:

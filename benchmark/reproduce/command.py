@@ -20,7 +20,7 @@ from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
 from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
-from benchmark.reproduce.results import Results, read_reproduction
+from benchmark.reproduce.reproduction import Reproduction, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
 from benchmark.reproduce.timing import Timetable
@@ -139,7 +139,7 @@ def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
 
 
 def write_report(
-    results: Results, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
+    results: Reproduction, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
 ) -> None:
     """Write Markdown, JSON and, with matplotlib, the plots into ``place``."""
     facts = facts_of()
@@ -154,7 +154,7 @@ def write_report(
     write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
 
 
-def print_claims(claims: Sequence[Claim], results: Results) -> None:
+def print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
     """The claims on stdout, a paragraph each."""
     for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")

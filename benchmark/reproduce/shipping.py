@@ -15,7 +15,7 @@ from agents.files import replacing_folder
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.report import figure, success_of
-from benchmark.reproduce.results import Played, Results, Run, read_reproduction
+from benchmark.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 
@@ -149,7 +149,7 @@ evaluation and every iteration's metrics.
 """
 
 
-def _results_text(experiment: Experiment, folder: Folder, results: Results, run: Run) -> str:
+def _results_text(experiment: Experiment, folder: Folder, results: Reproduction, run: Run) -> str:
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]

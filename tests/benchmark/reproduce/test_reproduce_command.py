@@ -13,7 +13,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
-from benchmark.reproduce.results import read_reproduction
+from benchmark.reproduce.reproduction import read_reproduction
 from benchmark.reproduce.settings import read_experiment
 
 
@@ -130,9 +130,9 @@ def test_what_a_folder_lacks_is_done_again(
 
 def report_of(results: object) -> object:
     from benchmark.reproduce.report import report_data
-    from benchmark.reproduce.results import Results
+    from benchmark.reproduce.reproduction import Reproduction
 
-    assert isinstance(results, Results)
+    assert isinstance(results, Reproduction)
     data = report_data(results, read_experiment("miniature"), {})
     del data["seconds"]
     for run in data["runs"]:

@@ -67,7 +67,8 @@ from multiprocessing import active_children
 from tests.benchmark.reproduce.test_schedule import pool, submit
 
 if __name__ == "__main__":
-    submit(pool(), time.sleep, 0.1).result()
+    executor = pool()
+    submit(executor, time.sleep, 0.1).result()
     print(active_children()[0].pid, flush=True)
     time.sleep(600)
 """

@@ -51,7 +51,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Results:
+class Reproduction:
     """Everything that was found.
 
     Attributes:
@@ -90,8 +90,8 @@ class Results:
         return runs[0].iterations, np.array([run.curves[scenario] for run in runs])
 
 
-def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
-    """Read what is there; jobs without a result are listed in :attr:`Results.missing`."""
+def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
+    """Read what is there; jobs without a result are listed in :attr:`Reproduction.missing`."""
     jobs = jobs_of(experiment)
     there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
     runs = []
@@ -123,7 +123,7 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
         for result in there[job.name]["controls"]
     ]
     bases = {name: there[f"pretrain/{name}"] for name in experiment.bases if f"pretrain/{name}" in there}
-    return Results(
+    return Reproduction(
         runs=tuple(runs),
         agents=agents,
         parameters={name: result["parameters"] for name, result in bases.items()},
