@@ -45,8 +45,8 @@ class Finding(NamedTuple):
         about: what was compared, in words.
         estimate: the figure with its 95% interval.
         threshold: what the figure must exceed for the claim to hold.
-        verdict: where the interval lies.
-        samples: what it is from: ``"5 runs x 500 episodes"``.
+        verdict: whether the interval lies above the threshold.
+        samples: how much it rests on: ``"5 runs of 500 episodes"``.
     """
 
     about: str
@@ -70,9 +70,10 @@ def judge(results: Reproduction, games: Sequence[str], arms: Sequence[str], scen
 
     Args:
         results: what was found.
-        games: that runs were trained on.
-        arms: the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes otherwise.
-        scenarios: that were evaluated.
+        games: the scenarios that runs were trained on.
+        arms: first the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes
+            otherwise.
+        scenarios: the scenarios that were evaluated.
     """
     main = arms[0]
     return [
@@ -151,7 +152,7 @@ def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> l
 
 
 def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
-    """Where the interval lies: a figure without an interval decides nothing."""
+    """What an interval says about a threshold; a figure without an interval decides nothing."""
     if estimate.low is None or estimate.high is None:
         return Verdict.UNDECIDED
     if estimate.low > threshold:
@@ -160,7 +161,7 @@ def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of several findings: it holds if all do, doesn't if one doesn't, else it is undecided."""
+    """The verdict on a claim of several findings: it holds if all hold, fails if one fails, and else is undecided."""
     if not verdicts:
         return Verdict.UNTESTED
     if Verdict.FAILS in verdicts:
@@ -193,7 +194,10 @@ def difference_of_means(trained: Array, base: Array) -> Estimate:
 
 
 def ratio_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs over that of one agent, on the same episodes; without interval where the base's is 0."""
+    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
+
+    It has no interval where the base's mean is 0, in the sample or in a resample.
+    """
     means, base_means = _resampled(trained, base)
     if base.mean() <= 0 or (base_means <= 0).any():
         return Estimate(float("inf") if base.mean() <= 0 else float(trained.mean() / base.mean()), None, None)
@@ -201,7 +205,7 @@ def ratio_of_means(trained: Array, base: Array) -> Estimate:
 
 
 def student(values: Array) -> Estimate:
-    """The mean with Student's interval; without ends for fewer than two values."""
+    """The mean with Student's interval, which has no ends for fewer than two values."""
     mean = float(values.mean())
     if len(values) < 2:
         return Estimate(mean, None, None)

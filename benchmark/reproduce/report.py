@@ -18,13 +18,13 @@ from benchmark.score.statistics import Estimate, mean_estimate
 from benchmark.show.columns import number
 
 Facts = Mapping[str, str]
-"""Where and with what it ran: commit, versions, processes; shown as they are."""
+"""Where and with what the report was made: commit and versions. They are shown as they are."""
 
 
 def report_data(
     results: Reproduction, experiment: Experiment, facts: Facts, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The whole report as plain JSON data; numbers that aren't (NaN, infinite) become ``null``."""
+    """The whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
         "claims": [_claim_data(claim) for claim in claims_of(results, experiment)],
         "agents": [
@@ -74,7 +74,7 @@ def report_markdown(
     Args:
         results: what was found.
         experiment: what was done.
-        facts: where and with what.
+        facts: where and with what the report was made.
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know, such as what was cut short; they come first.
     """

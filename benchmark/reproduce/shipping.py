@@ -1,8 +1,8 @@
 """The models that the package ships, from a finished reproduction.
 
-``tiny`` is the small base. The rule for the others, fixed before any run: seed 0 of the first arm (the method's own),
-the weights of its last iteration. Not the
-best run and not the best iteration, so that a shipped model shows what to expect.
+``tiny`` is the small base. The others follow a rule that was fixed before any run: seed 0 of the first arm (the
+method's own), with the weights of its last iteration. It is neither the best run nor the best iteration, so that a
+shipped model shows what to expect.
 """
 
 import json
@@ -22,7 +22,7 @@ from benchmark.score.statistics import Estimate, mean_estimate
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 LARGEST = 5_000_000
-"""Bytes that a shipped model may have."""
+"""How many bytes a shipped model may have."""
 
 
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
@@ -63,7 +63,7 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
 
 
 def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str]) -> Path:
-    """Copy a model's files and write the texts, then put the folder in its place.
+    """Write a folder of a model's files and these texts.
 
     The tokenizer is the base's own file: training doesn't change it, and a trainer's copy may name a class that older
     versions of transformers don't know.
