@@ -1,8 +1,8 @@
 """Reproduce the paper's experiment in miniature: pretrain a small and a large base, post-train the small one with
 MS-GRPO in several arms and seeds, evaluate everything, and say of each claim of the paper whether it holds here.
 
-Every job's result is on disk, so the same command goes on where it was stopped. The command measures the machine and
-says how long it will take before it starts.
+Every job's result is on disk, so the same command goes on where it was stopped. It says how long it will take before it
+starts, and corrects that by what its jobs take.
 
 examples:
   textbench reproduce --quick                     the first claim, in a few minutes
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What to do, where, and with how many processes."""
+    """Declare what to do, where, and with how many processes."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="the recipe quick: the first claim in a few minutes")
     which.add_argument("--config", metavar="FILE", help="a recipe: full (default), quick, stability, or a TOML file")
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Reproduce."""
+    """Reproduce, or ship the models of a finished reproduction."""
     from benchmark.reproduce.command import Options, reproduce
     from benchmark.reproduce.settings import read_experiment
     from benchmark.reproduce.timing import default_processes

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.results import Array, Results
+from benchmark.reproduce.reproduction import Array, Reproduction
 from benchmark.score.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 4000
@@ -45,8 +45,8 @@ class Finding(NamedTuple):
         about: what was compared, in words.
         estimate: the figure with its 95% interval.
         threshold: what the figure must exceed for the claim to hold.
-        verdict: where the interval lies.
-        samples: what it is from: ``"5 runs x 500 episodes"``.
+        verdict: whether the interval lies above the threshold.
+        samples: how much it rests on: ``"5 runs of 500 episodes"``.
     """
 
     about: str
@@ -65,14 +65,15 @@ class Claim(NamedTuple):
     verdict: Verdict
 
 
-def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
+def judge(results: Reproduction, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
     """All claims.
 
     Args:
         results: what was found.
-        games: that runs were trained on.
-        arms: the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes otherwise.
-        scenarios: that were evaluated.
+        games: the scenarios that runs were trained on.
+        arms: first the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes
+            otherwise.
+        scenarios: the scenarios that were evaluated.
     """
     main = arms[0]
     return [
@@ -86,7 +87,7 @@ def judge(results: Results, games: Sequence[str], arms: Sequence[str], scenarios
 # ---------------------------------------------------------------- the claims
 
 
-def small_beats_large(results: Results, arm: str) -> Claim:
+def small_beats_large(results: Reproduction, arm: str) -> Claim:
     """Headline: the post-trained small model beats the large base on Frozen Lake by 50%."""
     findings = []
     trained = results.final_returns(LAKE, arm, LAKE)
@@ -99,7 +100,7 @@ def small_beats_large(results: Results, arm: str) -> Claim:
     return _claim("small beats large", text, findings)
 
 
-def sampling_improves_training(results: Results, games: Sequence[str], arms: Sequence[str]) -> Claim:
+def sampling_improves_training(results: Reproduction, games: Sequence[str], arms: Sequence[str]) -> Claim:
     """AAW sampling against the other arms, on the mean of the training curve: how well and how soon it learns."""
     main, *others = arms
     findings = []
@@ -118,7 +119,7 @@ def sampling_improves_training(results: Results, games: Sequence[str], arms: Seq
     return _claim("AAW improves training", "AAW sampling improves training.", findings)
 
 
-def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
+def carries_over(results: Reproduction, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
     """Training on one scenario carries over to its variants."""
     findings = []
     for game in games:
@@ -128,7 +129,7 @@ def carries_over(results: Results, games: Sequence[str], arm: str, scenarios: Se
     return _claim("carries over", "Training on one scenario carries over to its variants.", findings)
 
 
-def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
+def returns_improve(results: Reproduction, games: Sequence[str], arm: str) -> Claim:
     """Returns improve on the games that were trained on."""
     findings = [finding for game in games for finding in _improvement(results, game, arm, game)]
     if set(games) >= {LAKE, SNAKE}:
@@ -138,7 +139,7 @@ def returns_improve(results: Results, games: Sequence[str], arm: str) -> Claim:
     return _claim("returns improve", text, findings)
 
 
-def _improvement(results: Results, game: str, arm: str, scenario: str) -> list[Finding]:
+def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> list[Finding]:
     trained = results.final_returns(game, arm, scenario)
     base = results.agents.get("small", {}).get(scenario)
     if not len(trained) or base is None:
@@ -151,7 +152,7 @@ def _improvement(results: Results, game: str, arm: str, scenario: str) -> list[F
 
 
 def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
-    """Where the interval lies: a figure without an interval decides nothing."""
+    """What an interval says about a threshold; a figure without an interval decides nothing."""
     if estimate.low is None or estimate.high is None:
         return Verdict.UNDECIDED
     if estimate.low > threshold:
@@ -160,7 +161,7 @@ def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of several findings: it holds if all do, doesn't if one doesn't, else it is undecided."""
+    """The verdict on a claim of several findings: it holds if all hold, fails if one fails, and else is undecided."""
     if not verdicts:
         return Verdict.UNTESTED
     if Verdict.FAILS in verdicts:
@@ -193,7 +194,10 @@ def difference_of_means(trained: Array, base: Array) -> Estimate:
 
 
 def ratio_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs over that of one agent, on the same episodes; without interval where the base's is 0."""
+    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
+
+    It has no interval where the base's mean is 0, in the sample or in a resample.
+    """
     means, base_means = _resampled(trained, base)
     if base.mean() <= 0 or (base_means <= 0).any():
         return Estimate(float("inf") if base.mean() <= 0 else float(trained.mean() / base.mean()), None, None)
@@ -201,7 +205,7 @@ def ratio_of_means(trained: Array, base: Array) -> Estimate:
 
 
 def student(values: Array) -> Estimate:
-    """The mean with Student's interval; without ends for fewer than two values."""
+    """The mean with Student's interval, which has no ends for fewer than two values."""
     mean = float(values.mean())
     if len(values) < 2:
         return Estimate(mean, None, None)

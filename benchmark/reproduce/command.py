@@ -20,10 +20,11 @@ from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
 from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
-from benchmark.reproduce.results import Results, read_reproduction
+from benchmark.reproduce.reproduction import Reproduction, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
 from benchmark.reproduce.timing import Timetable
+from benchmark.reproduce.work import source_folder
 from benchmark.runs.folder import write_atomically
 from benchmark.runs.locking import FolderLock
 
@@ -32,15 +33,15 @@ REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 
 @dataclass(frozen=True)
 class Options:
-    """How to do it; nothing here changes the outcome.
+    """How to do it. Nothing here changes the outcome.
 
     Attributes:
         out: the folder.
         processes: jobs at a time.
         dry_run: only say what would be done and how long it would take.
-        report_only: write the report of what is there, and do no work.
+        report_only: write the report of what is there, without doing any work.
         json: print the report's JSON instead of the claims.
-        quiet: no progress.
+        quiet: show no progress.
         notes: sentences that the report begins with.
     """
 
@@ -63,7 +64,7 @@ def reproduce(experiment: Experiment, options: Options) -> int:
     """
     folder, jobs = Folder(options.out), jobs_of(experiment)
     if not options.report_only:
-        _check_packages()
+        _check_ready(experiment)
     if options.dry_run:
         _say_plan(experiment, folder, jobs, options)
         return 0
@@ -77,7 +78,11 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         lock.release()
 
 
-def _check_packages() -> None:
+def _check_ready(experiment: Experiment) -> None:
+    """What is missing is said now, not after the first jobs."""
+    for base in experiment.bases.values():
+        if base.source:
+            source_folder(base.source)
     for name in ("torch", "transformers", "tokenizers"):
         if find_spec(name) is None:
             raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
@@ -139,7 +144,7 @@ def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
 
 
 def write_report(
-    results: Results, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
+    results: Reproduction, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
 ) -> None:
     """Write Markdown, JSON and, with matplotlib, the plots into ``place``."""
     facts = facts_of()
@@ -154,8 +159,8 @@ def write_report(
     write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
 
 
-def print_claims(claims: Sequence[Claim], results: Results) -> None:
-    """The claims on stdout, a paragraph each."""
+def print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
+    """Print the claims, a paragraph each."""
     for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:

@@ -1,4 +1,4 @@
-"""Does a model use what it reads, and is what it says true? Controls of a language agent on one scenario.
+"""Controls of a language agent: does it use what it reads, and is what it says true?
 
 * *Shuffled observation*: the agent is shown the observation of another episode in place of its own. An agent that
   reads its board plays worse then, and chooses its own board's action less often than when it is only asked again.
@@ -24,8 +24,9 @@ class ControlResult(NamedTuple):
     """What the controls of one agent on one scenario say.
 
     Attributes:
-        scenario: where it played.
-        episodes: how many; ``decisions``: in how many decisions.
+        scenario: the name of the scenario that it played.
+        episodes: how many it played with its own observations.
+        decisions: how many decisions it took in those.
         returned: mean return with its own observations.
         returned_shuffled: mean return with another episode's observations.
         agreement_again: share of decisions in which it chooses the same action when asked again with other noise.

@@ -1,4 +1,4 @@
-"""Where figures come from: no figure without its commit and versions."""
+"""Where figures come from: no figure is reported without its commit and versions."""
 
 import platform
 
@@ -6,7 +6,7 @@ from benchmark.runs.provenance import code_version, package_versions
 
 
 def facts_of() -> dict[str, str]:
-    """Commit (and whether files were changed after it), versions of packages, Python and system."""
+    """The commit (and whether files were changed after it) and the versions of packages, Python and system."""
     code, shown = code_version(), ("torch", "transformers", "numpy")
     versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
     changed = ", with uncommitted changes" if code["dirty"] else ""

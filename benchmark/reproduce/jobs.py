@@ -17,16 +17,17 @@ SETTINGS_NAME = "experiment.json"
 
 
 class Job(NamedTuple):
-    """One piece of work for one process.
+    """A piece of work for one process.
 
     Attributes:
         name: unique, and the path of its result below the folder: ``"train/snake/aaw/0"``.
-        kind: what :mod:`work` does.
+        kind: which function of :mod:`work` does it.
         needs: names of the jobs that must be done before.
-        agent: who plays or is tested: a base (``"small"``), a training run's name, or a reference agent.
-        game: what a run is trained on.
-        arm: of a run.
-        seed: of a run.
+        agent: who is made, trained, played or tested: a base (``"small"``), a training run's name, or a reference
+            agent.
+        game: the scenario that a run is trained on; empty for bases and reference agents.
+        arm: the arm of a run.
+        seed: the seed of a run.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Job(NamedTuple):
 def jobs_of(experiment: Experiment) -> list[Job]:
     """All jobs of an experiment, in the order of importance.
 
-    Seed by seed, each with its evaluation: an experiment that is cut short has all arms with fewer seeds.
+    They come seed by seed, each with its evaluation, so an experiment that is cut short has all arms with fewer seeds.
     """
     jobs = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in experiment.bases]
     jobs += [Job(f"play/{name}", "play", (f"pretrain/{name}",), name) for name in experiment.bases]
@@ -66,7 +67,7 @@ class Folder:
     """The folder of one reproduction.
 
     Args:
-        path: made if it isn't there.
+        path: where it is; :meth:`claim` makes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,24 +110,12 @@ class Folder:
     def _write_settings(self, experiment: Experiment) -> None:
         write_atomically(self.path / SETTINGS_NAME, json.dumps(experiment.as_data(), indent=1) + "\n")
 
-    def settings(self) -> dict[str, Any]:
-        """The data of the experiment that the folder belongs to.
-
-        Raises:
-            UsageError: there is none.
-        """
-        try:
-            data: dict[str, Any] = json.loads((self.path / SETTINGS_NAME).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise UsageError(f"{self.path} holds no reproduction; make one: textbench reproduce --out DIR") from None
-        return data
-
     def model(self, agent: str) -> Path:
         """Where an agent's model is: a base, or the last checkpoint of a run."""
         return self.path / agent / "last" if "/" in agent else self.path / "pretrain" / agent / "model"
 
     def result_file(self, name: str) -> Path:
-        """Where a job's result is."""
+        """Where a job's result is, or will be."""
         return self.path / f"{name}/result.json"
 
     def is_done(self, name: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.extras import install_command
 from benchmark.reproduce.claims import mean_over_runs
-from benchmark.reproduce.results import Results
+from benchmark.reproduce.reproduction import Reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import mean_estimate
 
@@ -22,7 +22,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 NO_MATPLOTLIB = f"plots need matplotlib, which is not installed: {install_command('plots')}"
 
 
-def draw_plots(results: Results, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:
+def draw_plots(results: Reproduction, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:
     """Draw what there is data for.
 
     Returns:
@@ -65,7 +65,7 @@ def _figure(columns: int, rows: int, width: float, height: float) -> tuple[Any, 
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def _curves(results: Results, experiment: Experiment, game: str) -> Any:
+def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
     scenarios = experiment.scenarios
     figure, axes = _figure(len(scenarios), 1, 2.9 * len(scenarios), 2.7)
     for axis, scenario in zip(axes[0], scenarios, strict=True):
@@ -89,7 +89,7 @@ def _curves(results: Results, experiment: Experiment, game: str) -> Any:
     return figure
 
 
-def _bars(results: Results, experiment: Experiment) -> Any:
+def _bars(results: Reproduction, experiment: Experiment) -> Any:
     groups = _bar_groups(results, experiment)
     names = [label for label, _, _ in groups]
     figure, axes = _figure(len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups))
@@ -112,7 +112,7 @@ def _bars(results: Results, experiment: Experiment) -> Any:
     return figure
 
 
-def _bar_groups(results: Results, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
+def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
     """``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
     colours = _colours(len(results.agents) + len(experiment.games))
     groups = [

@@ -1,9 +1,10 @@
 """The report of a reproduction: the claims with their figures and verdicts, then everything they rest on.
 
-``Results -> Findings -> Markdown, JSON``. Figures are rounded for people in the Markdown and whole in the JSON.
+``Reproduction -> Findings -> Markdown, JSON``. Figures are rounded for people in the Markdown and whole in the JSON.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import isfinite
 from typing import Any
 
@@ -11,24 +12,27 @@ import numpy as np
 
 from agents.clock import duration
 from benchmark.reproduce.claims import Claim, judge, mean_over_runs
-from benchmark.reproduce.results import Array, Played, Results
+from benchmark.reproduce.reproduction import Array, Played, Reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
+from benchmark.show.columns import number
 
 Facts = Mapping[str, str]
-"""Where and with what it ran: commit, versions, processes; shown as they are."""
+"""Where and with what the report was made: commit and versions. They are shown as they are."""
 
 
-def report_data(results: Results, experiment: Experiment, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report as plain JSON data; numbers that aren't (NaN, infinite) become ``null``."""
+def report_data(
+    results: Reproduction, experiment: Experiment, facts: Facts, notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
         "claims": [_claim_data(claim) for claim in claims_of(results, experiment)],
         "agents": [
-            {"agent": name, "scenario": scenario, **_cell_data([played])}
+            {"agent": name, "scenario": scenario, **_episodes_data(played)}
             for name, scenarios in results.agents.items()
             for scenario, played in scenarios.items()
         ],
-        "runs": _runs_data(results, experiment),
+        "runs": _runs_data(results),
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
@@ -47,7 +51,7 @@ def report_data(results: Results, experiment: Experiment, facts: Facts, notes: S
     return cleaned
 
 
-def claims_of(results: Results, experiment: Experiment) -> list[Claim]:
+def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
     """The claims, judged; the one about sampling only against arms that sample otherwise."""
     sampling = {
         arm: {**experiment.msgrpo, **changes}.get("episode_sampling") for arm, changes in experiment.arms.items()
@@ -58,7 +62,7 @@ def claims_of(results: Results, experiment: Experiment) -> list[Claim]:
 
 
 def report_markdown(
-    results: Results,
+    results: Reproduction,
     experiment: Experiment,
     facts: Facts,
     *,
@@ -70,7 +74,7 @@ def report_markdown(
     Args:
         results: what was found.
         experiment: what was done.
-        facts: where and with what.
+        facts: where and with what the report was made.
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know, such as what was cut short; they come first.
     """
@@ -93,7 +97,7 @@ def report_markdown(
 # ---------------------------------------------------------------- parts of the Markdown
 
 
-def _introduction(results: Results, experiment: Experiment) -> str:
+def _introduction(results: Reproduction, experiment: Experiment) -> str:
     sizes = results.parameters
     small = f"{sizes['small']:,} parameters" if "small" in sizes else "not made yet"
     large = f"; the large base has {sizes['large']:,}" if "large" in sizes else ""
@@ -117,14 +121,13 @@ def _claims_text(claims: Sequence[Claim]) -> str:
         if not claim.findings:
             rows.append([claim.text, "-", "-", "-", "-", f"**{claim.verdict}**"])
         for index, finding in enumerate(claim.findings):
-            limit = f"> {finding.threshold:g}"
-            first = [claim.text if index == 0 else "", finding.about, figure(finding.estimate), limit]
             verdict = f"{finding.verdict}" + (f"; in all **{claim.verdict}**" if index == 0 else "")
             if len(claim.findings) == 1:
                 verdict = f"**{finding.verdict}**"
-            rows.append([*first, finding.samples, verdict])
-    table = _table(["claim", "figure", "here (95% interval)", "needed", "from", "here it"], rows)
-    return f"{table}\n\n{_LEGEND}"
+            needed = f"> {finding.threshold:g}"
+            text = claim.text if index == 0 else ""
+            rows.append([text, finding.about, figure(finding.estimate), needed, finding.samples, verdict])
+    return f"{_table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
 
 
 _LEGEND = (
@@ -134,7 +137,7 @@ _LEGEND = (
 )
 
 
-def _bases_text(results: Results) -> str:
+def _bases_text(results: Reproduction) -> str:
     rows = []
     for name, known in results.bases.items():
         recipe, losses = known.get("recipe"), known.get("losses")
@@ -154,24 +157,19 @@ def _bases_text(results: Results) -> str:
 _LAST_LOSSES = 5  # losses are means over 1% of the steps
 
 
-def _finals_text(results: Results, experiment: Experiment) -> str:
-    rows = [[name, *_cells(scenarios, experiment)] for name, scenarios in results.agents.items()]
+def _finals_text(results: Reproduction, experiment: Experiment) -> str:
+    players = {name: [scenarios] for name, scenarios in results.agents.items()}
     for game in experiment.games:
         for arm in experiment.arms:
-            runs = [run for run in results.runs_of(game, arm) if run.final]
-            if runs:
-                rows.append(
-                    [
-                        f"small, post-trained on {game}, {arm} ({len(runs)} runs)",
-                        *(_run_cell([run.final[name] for run in runs]) for name in experiment.scenarios),
-                    ]
-                )
+            finals = [run.final for run in results.runs_of(game, arm) if run.final]
+            if finals:
+                players[f"small, post-trained on {game}, {arm} ({len(finals)} runs)"] = finals
+    rows = [
+        [name, *(_run_cell([one[scenario] for one in finals]) for scenario in experiment.scenarios)]
+        for name, finals in players.items()
+    ]
     note = "Mean return, and success rate behind the slash where the game has one."
     return f"{note}\n\n{_table(['agent', *experiment.scenarios], rows)}"
-
-
-def _cells(scenarios: Mapping[str, Played], experiment: Experiment) -> list[str]:
-    return [_run_cell([scenarios[name]]) if name in scenarios else "-" for name in experiment.scenarios]
 
 
 def _run_cell(played: Sequence[Played]) -> str:
@@ -182,26 +180,16 @@ def _run_cell(played: Sequence[Played]) -> str:
     return f"{figure(data['returned'])}{success}{marks}"
 
 
-def _arms_text(results: Results, experiment: Experiment) -> str:
+def _arms_text(results: Reproduction, experiment: Experiment) -> str:
     rows = []
     for game in experiment.games:
         for arm in experiment.arms:
             summary = arm_summary(results, game, arm)
             if summary is not None:
-                spread = f"{summary['last']:.3f} ± {summary['deviation']:.3f}"
-                rows.append(
-                    [
-                        game,
-                        arm,
-                        str(summary["runs"]),
-                        f"{summary['first']:.3f}",
-                        spread,
-                        f"{summary['worst']:.3f}",
-                        f"{summary['best']:.3f}",
-                        f"{summary['fallback']:.3f}",
-                        duration(summary["seconds"]),
-                    ]
-                )
+                shown = {name: number(value) for name, value in summary.items()}
+                spread = f"{shown['last']} ± {shown['deviation']}"
+                figures = [shown["first"], spread, shown["worst"], shown["best"], shown["fallback"]]
+                rows.append([game, arm, str(summary["runs"]), *figures, duration(summary["seconds"])])
     head = ["game", "arm", "runs", "start", "end (mean ± sd)", "worst run", "best run", "largest fall-back", "per run"]
     note = (
         "Mean return on the fixed evaluation episodes of the training scenario. *Fall-back* is how far a run's end "
@@ -210,7 +198,7 @@ def _arms_text(results: Results, experiment: Experiment) -> str:
     return f"{note}\n\n{_table(head, rows)}"
 
 
-def arm_summary(results: Results, game: str, arm: str) -> dict[str, Any] | None:
+def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | None:
     """How the runs of an arm went on the fixed episodes of their game; ``None`` where there are none."""
     _, curves = results.curve(game, arm, game)
     if not curves.size:
@@ -224,56 +212,42 @@ def arm_summary(results: Results, game: str, arm: str) -> dict[str, Any] | None:
         "worst": float(last.min()),
         "best": float(last.max()),
         "fallback": float((curves.max(axis=1) - last).max()),
-        "area": float(curves.mean()),
         "seconds": float(np.mean([run.seconds for run in results.runs_of(game, arm)])),
     }
 
 
-def _controls_text(results: Results) -> str:
-    rows = [
-        [
-            agent,
-            scenario,
-            str(len(group)),
-            *(
-                _mean_of(group, name, pattern)
-                for name, pattern in (
-                    ("returned", "{:.3f}"),
-                    ("returned_shuffled", "{:.3f}"),
-                    ("agreement_again", "{:.1%}"),
-                    ("agreement_shuffled", "{:.1%}"),
-                    ("truth", "{:.1%}"),
-                    ("truth_shuffled", "{:.1%}"),
-                )
-            ),
-        ]
-        for (agent, scenario), group in _grouped_controls(results).items()
-    ]
-    head = ["agent", "scenario", "models", "return", "shuffled return", "same action again"]
-    head += ["same action, shuffled", "true statements", "true when shuffled"]
+_CONTROL_COLUMNS = {  # title: (key of a control, form)
+    "return": ("returned", ".3f"),
+    "shuffled return": ("returned_shuffled", ".3f"),
+    "same action again": ("agreement_again", ".1%"),
+    "same action, shuffled": ("agreement_shuffled", ".1%"),
+    "true statements": ("truth", ".1%"),
+    "true when shuffled": ("truth_shuffled", ".1%"),
+}
+
+
+def _controls_text(results: Reproduction) -> str:
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}  # the runs of an arm are one row
+    for control in results.controls:
+        parts = control["agent"].split("/")
+        agent = f"small, post-trained on {parts[1]}, {parts[2]}" if len(parts) == 4 else control["agent"]
+        groups.setdefault((agent, control["scenario"]), []).append(control)
+    rows = []
+    for (agent, scenario), group in groups.items():
+        row = [agent, scenario, str(len(group))]
+        for key, form in _CONTROL_COLUMNS.values():
+            values = [control[key] for control in group if control[key] is not None and isfinite(control[key])]
+            row.append(number(float(np.mean(values)), form) if values else "-")
+        rows.append(row)
     note = (
         "*Shuffled*: the model is shown the observation of another episode. A model that uses what it reads then "
         "plays worse and chooses the same action less often than when it is merely asked again. *True statements*: "
         "the share of the parts of its `think` text that hold on the board it is playing on."
     )
-    return f"{note}\n\n{_table(head, rows)}"
+    return f"{note}\n\n{_table(['agent', 'scenario', 'models', *_CONTROL_COLUMNS], rows)}"
 
 
-def _grouped_controls(results: Results) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for control in results.controls:
-        parts = control["agent"].split("/")
-        agent = f"small, post-trained on {parts[1]}, {parts[2]}" if len(parts) == 4 else control["agent"]
-        groups.setdefault((agent, control["scenario"]), []).append(control)
-    return groups
-
-
-def _mean_of(group: Sequence[Mapping[str, Any]], name: str, pattern: str) -> str:
-    values = [control[name] for control in group if control[name] is not None and isfinite(control[name])]
-    return pattern.format(float(np.mean(values))) if values else "-"
-
-
-def _method(results: Results, experiment: Experiment, facts: Facts) -> str:
+def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
     lines = [f"- bases and runs made with textbench {code}" for code in results.code]
     lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
     lines.append(f"- time of all jobs together, one process each: {duration(sum(results.seconds.values()))}")
@@ -292,12 +266,11 @@ def _method(results: Results, experiment: Experiment, facts: Facts) -> str:
 
 
 def figure(estimate: Estimate) -> str:
-    """``"0.512 [0.470, 0.555]"``."""
-    if not isfinite(estimate.value):
+    """``"0.512 [0.470, 0.555]"``, or ``"-"`` for what isn't a number."""
+    value, low, high = estimate
+    if not isfinite(value):
         return "-"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return number(value) if low is None or high is None else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -326,51 +299,35 @@ def success_of(successes: Array) -> Estimate:
     return mean_estimate(successes, (0, 1))
 
 
-def _cell_data(played: Sequence[Played]) -> dict[str, Any]:
-    data = _estimates(played)
-    return {
-        **data,
-        "returned": data["returned"]._asdict(),
-        "success": data["success"]._asdict(),
-        "episodes": len(played[0].returns),
-    }
+def _episodes_data(played: Played) -> dict[str, Any]:
+    data = _estimates([played])
+    estimates = {name: data[name]._asdict() for name in ("returned", "success")}
+    return {**data, **estimates, "episodes": len(played.returns)}
 
 
-def _runs_data(results: Results, experiment: Experiment) -> list[dict[str, Any]]:
+def _runs_data(results: Reproduction) -> list[dict[str, Any]]:
     return [
         {
-            "game": run.game,
-            "arm": run.arm,
-            "seed": run.seed,
-            "training_seconds": run.seconds,
-            "final": {name: _cell_data([run.final[name]]) for name in experiment.scenarios if name in run.final},
+            **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
+            "final": {name: _episodes_data(played) for name, played in run.final.items()},
         }
         for run in results.runs
     ]
 
 
-def _curves_data(results: Results, experiment: Experiment) -> list[dict[str, Any]]:
+def _curves_data(results: Reproduction, experiment: Experiment) -> list[dict[str, Any]]:
     rows = []
-    for game in experiment.games:
-        for arm in experiment.arms:
-            for scenario in experiment.scenarios:
-                if results.runs_of(game, arm):
-                    iterations, curves = results.curve(game, arm, scenario)
-                    rows.append(
-                        {
-                            "game": game,
-                            "arm": arm,
-                            "scenario": scenario,
-                            "iterations": iterations.tolist(),
-                            "returns": np.round(curves, 4).tolist(),
-                        }
-                    )
+    for game, arm, scenario in product(experiment.games, experiment.arms, experiment.scenarios):
+        iterations, curves = results.curve(game, arm, scenario)
+        if len(curves):
+            names = {"game": game, "arm": arm, "scenario": scenario}
+            rows.append({**names, "iterations": iterations.tolist(), "returns": np.round(curves, 4).tolist()})
     return rows
 
 
 def _claim_data(claim: Claim) -> dict[str, Any]:
     findings = [finding._asdict() | {"estimate": finding.estimate._asdict()} for finding in claim.findings]
-    return {"name": claim.name, "text": claim.text, "verdict": claim.verdict, "findings": findings}
+    return claim._asdict() | {"findings": findings}
 
 
 def _clean(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from benchmark.errors import UsageError, unknown_name
+from benchmark.errors import UsageError, problem_of, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
 from textgames.scenarios import SCENARIOS
 
@@ -213,27 +213,12 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
 def _experiment(data: Mapping[str, Any], source: str | Path) -> Experiment:
     try:
         return Experiment.model_validate(data)
-    except ValidationError as errors:
-        error = errors.errors()[0]
-    name = ".".join(map(str, error["loc"]))
-    if error["type"] == "extra_forbidden":
-        raise unknown_name(f"setting of a reproduction (in {source})", name, Experiment.model_fields)
-    if error["type"] == "missing":
-        raise UsageError(f"{source} lacks the setting {name!r}")
-    needed = error["msg"]
-    for words, plainer in _IN_PLAIN_WORDS.items():
-        needed = needed.replace(words, plainer)
-    raise UsageError(f"{name} {needed}, got {error['input']!r} (in {source})")
-
-
-_IN_PLAIN_WORDS = {  # what pydantic says, as a reader of TOML would
-    "Input should be": "must be",
-    "greater than or equal to": "at least",
-    "a valid integer": "a whole number",
-    "a valid tuple": "a list",
-    "a valid dictionary or instance of Base": "a table",
-    "a valid dictionary": "a table",
-}
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "extra_forbidden":
+            name = str(first["loc"][-1])
+            raise unknown_name(f"setting of a reproduction (in {source})", name, Experiment.model_fields) from None
+        raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

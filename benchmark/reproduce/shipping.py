@@ -1,8 +1,8 @@
 """The models that the package ships, from a finished reproduction.
 
-``tiny`` is the small base. The rule for the others, fixed before any run: seed 0 of the first arm (the method's own),
-the weights of its last iteration. Not the
-best run and not the best iteration, so that a shipped model shows what to expect.
+``tiny`` is the small base. The others follow a rule that was fixed before any run: seed 0 of the first arm (the
+method's own), with the weights of its last iteration. It is neither the best run nor the best iteration, so that a
+shipped model shows what to expect.
 """
 
 import json
@@ -15,14 +15,14 @@ from agents.files import replacing_folder
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
 from benchmark.reproduce.report import figure, success_of
-from benchmark.reproduce.results import Played, Results, Run, read_reproduction
+from benchmark.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 LARGEST = 5_000_000
-"""Bytes that a shipped model may have."""
+"""How many bytes a shipped model may have."""
 
 
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
@@ -63,7 +63,7 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
 
 
 def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str]) -> Path:
-    """Copy a model's files and write the texts, then put the folder in its place.
+    """Write a folder of a model's files and these texts.
 
     The tokenizer is the base's own file: training doesn't change it, and a trainer's copy may name a class that older
     versions of transformers don't know.
@@ -149,7 +149,7 @@ evaluation and every iteration's metrics.
 """
 
 
-def _results_text(experiment: Experiment, folder: Folder, results: Results, run: Run) -> str:
+def _results_text(experiment: Experiment, folder: Folder, results: Reproduction, run: Run) -> str:
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]

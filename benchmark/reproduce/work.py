@@ -23,10 +23,10 @@ Report = Callable[[float], None]
 """Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
 AT_ONCE = 256
-"""Episodes in flight during evaluation."""
+"""How many episodes are played at the same time in an evaluation."""
 
 KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")
-"""What of every iteration's metrics goes into a run's result."""
+"""The metrics of every iteration that a run's result keeps."""
 
 
 def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None:

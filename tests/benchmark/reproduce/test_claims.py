@@ -5,7 +5,7 @@ import pytest
 
 from benchmark.reproduce import claims
 from benchmark.reproduce.claims import Verdict, combine, judge, verdict_of
-from benchmark.reproduce.results import Played, Results, Run
+from benchmark.reproduce.reproduction import Played, Reproduction, Run
 from benchmark.score.statistics import Estimate
 
 EPISODES = 200
@@ -39,7 +39,7 @@ def made_up(
     aaw: float = 0.7,
     uniform: float = 0.5,
     noise: float = 0.0,
-) -> Results:
+) -> Reproduction:
     """Five runs of two arms on each game."""
     runs = []
     for game in ("frozen-lake", "snake"):
@@ -51,10 +51,10 @@ def made_up(
         name: {scenario: played(mean, 1) for scenario in SCENARIOS}
         for name, mean in (("small", small), ("large", large))
     }
-    return Results(runs=tuple(runs), agents=agents, parameters={"small": 100, "large": 2500})
+    return Reproduction(runs=tuple(runs), agents=agents, parameters={"small": 100, "large": 2500})
 
 
-def judged(results: Results) -> dict[str, claims.Claim]:
+def judged(results: Reproduction) -> dict[str, claims.Claim]:
     return {claim.name: claim for claim in judge(results, ("frozen-lake", "snake"), ["aaw", "uniform"], SCENARIOS)}
 
 
@@ -91,7 +91,7 @@ def test_sampling_is_judged_over_seeds(aaw: float, noise: float, verdict: Verdic
 def test_only_common_seeds_are_paired() -> None:
     results = made_up()
     kept = tuple(one for one in results.runs if one.arm == "aaw" or one.seed in (1, 3))
-    claim = judged(Results(kept, results.agents, results.parameters))["AAW improves training"]
+    claim = judged(Reproduction(kept, results.agents, results.parameters))["AAW improves training"]
     assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
 
 
@@ -107,12 +107,12 @@ def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
     found = judged(made_up(trained=0.2))
     assert found["returns improve"].verdict is Verdict.FAILS
     assert found["carries over"].verdict is Verdict.FAILS
-    assert {claim.verdict for claim in judged(Results()).values()} == {Verdict.UNTESTED}
+    assert {claim.verdict for claim in judged(Reproduction()).values()} == {Verdict.UNTESTED}
 
 
 def test_one_run_still_has_the_interval_over_episodes_but_none_over_seeds() -> None:
     results = made_up()
-    alone = Results(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
+    alone = Reproduction(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
     found = judged(alone)
     assert found["small beats large"].findings[0].estimate.low is not None
     assert found["AAW improves training"].verdict is Verdict.UNDECIDED

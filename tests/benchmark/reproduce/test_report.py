@@ -10,7 +10,7 @@ import pytest
 from benchmark.reproduce.claims import Verdict
 from benchmark.reproduce.plots import draw_plots
 from benchmark.reproduce.report import arm_summary, claims_of, report_data, report_markdown
-from benchmark.reproduce.results import Played, Results, Run
+from benchmark.reproduce.reproduction import Played, Reproduction, Run
 from benchmark.reproduce.settings import Experiment, read_experiment
 
 GOLDEN = Path(__file__).with_name("report.md")
@@ -23,7 +23,7 @@ def played(successes: int, invalid: int = 0) -> Played:
     return Played(returns, returns, np.full(20, 5.0), np.array([invalid] + [0] * 19, dtype=float))
 
 
-def results() -> Results:
+def results() -> Reproduction:
     scenarios = ("frozen-lake", "frozen-lake-slippery")
     runs = [
         Run(
@@ -49,7 +49,7 @@ def results() -> Results:
         "unreadable": 0.0,
         "truth_shuffled": float("nan"),
     }
-    return Results(
+    return Reproduction(
         runs=tuple(runs),
         agents={
             "small": dict.fromkeys(scenarios, played(4, invalid=3)),
@@ -99,10 +99,10 @@ def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experime
 
 
 def test_what_is_missing_is_said_first(experiment: Experiment) -> None:
-    text = report_markdown(Results(missing=("pretrain/small", "pretrain/large")), experiment, FACTS)
+    text = report_markdown(Reproduction(missing=("pretrain/small", "pretrain/large")), experiment, FACTS)
     assert "**This reproduction is not complete.** 2 jobs have no result: pretrain/small, pretrain/large." in text
     assert text.count("**not tested**") == 4
-    whole = report_markdown(Results(), experiment, FACTS)
+    whole = report_markdown(Reproduction(), experiment, FACTS)
     assert "not complete" not in whole
 
 

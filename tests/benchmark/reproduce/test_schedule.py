@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from benchmark.reproduce.jobs import Folder, Job
-from benchmark.reproduce.schedule import JobFailedError, begin, run_jobs, submit
-from benchmark.reproduce.settings import read_experiment
+from benchmark.reproduce.schedule import STOP_SECONDS, JobFailedError, begin, run_jobs, submit
+from benchmark.reproduce.settings import Experiment, read_experiment
 
 
 class Recorder:
@@ -63,21 +63,19 @@ def test_workers_end_with_a_main_process_that_was_killed() -> None:
     """Idle ones too, and at once: the same command must find nobody at work in the folder."""
     program = """
 import time
-from multiprocessing import active_children
 from tests.benchmark.reproduce.test_schedule import pool, submit
 
 if __name__ == "__main__":
-    submit(pool(), time.sleep, 0.1).result()
-    print(active_children()[0].pid, flush=True)
+    executor = pool()
+    submit(executor, time.sleep, 0.1).result()
+    print("ready", flush=True)
     time.sleep(600)
 """
     main = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert main.stdout is not None
-    worker = int(main.stdout.readline())
+    assert main.stdout.readline() == "ready\n"
     main.kill()
-    main.communicate(timeout=30)  # which waits for all who hold its output: the worker too
-    with pytest.raises(ProcessLookupError):
-        os.kill(worker, 0)
+    main.communicate(timeout=60)  # it waits for all who could write there: a worker that lives on would be one
 
 
 def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_reason(tmp_path: Path) -> None:
@@ -107,17 +105,25 @@ def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_
 PRETRAIN = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in ("small", "large")]
 
 
-def test_ctrl_c_ends_a_job_at_its_next_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def long_experiment() -> Experiment:
+    """The miniature with bases that take minutes."""
+    experiment = read_experiment("miniature")
+    return experiment.model_copy(update={"data": {**experiment.data, "steps": 5000}})
+
+
+def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
+    interrupted = []
 
     def interrupt() -> None:
+        interrupted.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, Recorder(interrupt))
-    assert time.monotonic() - began < 100
+        run_jobs(long_experiment(), Folder(tmp_path), PRETRAIN, 2, Recorder(interrupt))
+    assert len(interrupted) == 1
+    assert time.monotonic() - interrupted[0] < STOP_SECONDS + 5
     assert multiprocessing.active_children() == []
     assert list(tmp_path.rglob("result.json")) == []
     assert capfd.readouterr() == ("", "")
@@ -131,8 +137,5 @@ def test_a_killed_worker_is_said_with_what_was_running(tmp_path: Path) -> None:
         multiprocessing.active_children()[0].kill()
 
     with pytest.raises(JobFailedError, match=r"a process was killed .*: pretrain/small, pretrain/large; what is done"):
-        run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, Recorder(kill))
+        run_jobs(long_experiment(), Folder(tmp_path), PRETRAIN, 2, Recorder(kill))
     assert multiprocessing.active_children() == []
-    display = Recorder()
-    run_jobs(read_experiment("miniature"), Folder(tmp_path), PRETRAIN, 2, display)
-    assert sorted(display.finished) == ["pretrain/large", "pretrain/small"]

@@ -24,7 +24,7 @@ class Played:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[float]]) -> "Played":
-        """From a result's columns."""
+        """Make it of the columns that a job of the kind ``play`` wrote."""
         names = ("returns", "successes", "lengths", "invalid")
         return cls(*(np.array(columns[name], dtype=np.float64) for name in names))
 
@@ -34,11 +34,13 @@ class Run:
     """One training run.
 
     Attributes:
-        game: what it was trained on; ``arm``, ``seed``: how.
-        curves: ``{scenario: shape (evaluations,)}``, mean return on the fixed episodes.
-        iterations: shape (evaluations,), iterations done at each evaluation.
-        final: ``{scenario: its fresh episodes}``.
-        seconds: of training.
+        game: the scenario that it was trained on.
+        arm: the name of its settings, a key of the experiment's ``arms``.
+        seed: of the training.
+        iterations: shape (evaluations,), how many iterations were done at each evaluation.
+        curves: ``{scenario: shape (evaluations,)}``, the mean return on the fixed episodes.
+        final: ``{scenario: the fresh episodes that were played with its last weights}``.
+        seconds: how long the training took, without evaluations.
     """
 
     game: str
@@ -51,17 +53,17 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Results:
-    """Everything that was found.
+class Reproduction:
+    """Everything that was found so far.
 
     Attributes:
-        runs: the runs that are done, and whose fresh episodes are played.
+        runs: the runs that are done; those whose fresh episodes aren't played yet have an empty ``final``.
         agents: ``{base or reference agent: {scenario: its fresh episodes}}``.
         parameters: ``{base: number of parameters}``.
-        controls: one record per control, with the ``agent`` that it is of.
-        missing: jobs without a result.
-        seconds: ``{job: seconds}`` of those that are done.
-        bases: ``{base: what is known about its making}``.
+        controls: the controls' records, each with the ``agent`` that was tested.
+        missing: names of the jobs without a result.
+        seconds: ``{job: how long it took}`` for the jobs that are done.
+        bases: ``{base: the result of its pretraining: recipe, losses, seconds, ...}``.
         code: the versions that made bases and runs, in the order of their first use.
     """
 
@@ -90,8 +92,8 @@ class Results:
         return runs[0].iterations, np.array([run.curves[scenario] for run in runs])
 
 
-def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
-    """Read what is there; jobs without a result are listed in :attr:`Results.missing`."""
+def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
+    """Read what is there; jobs without a result are listed in :attr:`Reproduction.missing`."""
     jobs = jobs_of(experiment)
     there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
     runs = []
@@ -123,7 +125,7 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Results:
         for result in there[job.name]["controls"]
     ]
     bases = {name: there[f"pretrain/{name}"] for name in experiment.bases if f"pretrain/{name}" in there}
-    return Results(
+    return Reproduction(
         runs=tuple(runs),
         agents=agents,
         parameters={name: result["parameters"] for name, result in bases.items()},
