@@ -86,7 +86,7 @@ class PromptTexts:
 
 
 def _check_data(data: Mapping[str, Any]) -> None:
-    """Keys and types of a prompt file."""
+    """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
     known = (*_TEXTS, "response")
     for key, value in data.items():
         if key not in known:
@@ -172,7 +172,7 @@ class PromptMap:
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": asdict_texts(self.texts)}
 
     def __call__(self, request: TurnRequest) -> Prompt:
-        """The prompt of one decision: user message last, nothing of it random."""
+        """The prompt of one decision. The last message is the user's, and nothing in it is random."""
         texts = self.texts
         values = self._values(request)
         messages = []

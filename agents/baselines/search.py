@@ -160,7 +160,7 @@ class GreedyPlayer(_SearchPolicy):
 
 
 class PlannerPlayer(_SearchPolicy):
-    """Looks ahead as far as it can: the optimum in Frozen Lake, the strongest search in Snake."""
+    """Looks ahead as far as the game's search player can: the optimum where that is exact."""
 
     name = "planner"
 
