@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
@@ -85,7 +86,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
     if "mode" not in given and (mode := call_with(provider.trained_mode, given, name)):
         given["mode"] = mode
     model = call_with(provider.make, given, name)
-    return call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)  # type: ignore[no-any-return]
+    policy: Policy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
+    return policy
 
 
 def language_agent(
@@ -125,9 +127,10 @@ def language_agent(
 
 def known_options() -> tuple[str, ...]:
     """Every option that some agent takes."""
-    names = [*options_of(language_agent, arguments=1)]
+    names = list(options_of(language_agent, arguments=1))
     names += [name for provider in providers().values() for name in provider.options]
-    return tuple(dict.fromkeys([*names, *(name for one in BASELINES.values() for name in one.options)]))
+    names += [name for baseline in BASELINES.values() for name in baseline.options]
+    return tuple(dict.fromkeys(names))
 
 
 def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None:
@@ -149,8 +152,7 @@ def _player(spec: str) -> Any:
     """What a spec names: a policy, or a class or function that makes one."""
     module, separator, attribute = spec.partition(":")
     if spec in BASELINES:
-        module, _, attribute = BASELINES[spec].path.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return resolve_name(BASELINES[spec].path)
     if (entry := registered_agents().get(spec)) is not None:
         try:
             return entry.load()

@@ -8,8 +8,8 @@ what it is about (torch, an API client) only when it makes a model, because list
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import Any, cast
 
 from agents.models.base import AsyncLanguageModel, LanguageModel
@@ -73,22 +73,16 @@ def register_provider(name: str, provider: Provider | str) -> None:
 
 def providers() -> dict[str, Provider]:
     """All providers by name: those of this project, then registered ones, then those of installed packages."""
-    found = {name: _imported(provider) for name, provider in _PROVIDERS.items()}
+    found: dict[str, Provider] = {
+        name: resolve_name(provider) if isinstance(provider, str) else provider for name, provider in _PROVIDERS.items()
+    }
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         found.setdefault(entry.name, _of_package(entry))
     return found
 
 
-def _imported(provider: Provider | str) -> Provider:
-    if isinstance(provider, Provider):
-        return provider
-    module, _, attribute = provider.partition(":")
-    imported: Provider = getattr(import_module(module), attribute)
-    return imported
-
-
 def _of_package(entry: EntryPoint) -> Provider:
-    """An installed package's provider. A broken one says so when it is asked, and doesn't keep the others from it."""
+    """An installed package's provider. A broken one says so when it is asked for, and the others still work."""
     try:
         provider = entry.load()
         wrong = "" if isinstance(provider, Provider) else f"it is a {type(provider).__name__} and no Provider"
