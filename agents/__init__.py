@@ -18,28 +18,18 @@ if TYPE_CHECKING:
     from agents.prompt import PromptMap, PromptTexts
     from agents.turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
 
-_MODULE_OF = {
-    "AsyncLanguageModel": "agents.models.base",
-    "AsyncPolicy": "agents.turn",
-    "Completion": "agents.models.base",
-    "Decoding": "agents.models.base",
-    "Episode": "agents.episode",
-    "EpisodeTask": "agents.episode",
-    "LanguageAgentPolicy": "agents.policy",
-    "LanguageModel": "agents.models.base",
-    "Message": "agents.turn",
-    "Policy": "agents.turn",
-    "PromptMap": "agents.prompt",
-    "PromptTexts": "agents.prompt",
-    "ResponseCache": "agents.models.cache",
-    "ScriptedModel": "agents.models.scripted",
-    "Step": "agents.episode",
-    "Turn": "agents.turn",
-    "TurnRequest": "agents.turn",
-    "Usage": "agents.turn",
-    "load_agent": "agents.load",
-    "rollout": "agents.loop.rollout",
+_NAMES = {
+    "agents.episode": ("Episode", "EpisodeTask", "Step"),
+    "agents.load": ("load_agent",),
+    "agents.loop.rollout": ("rollout",),
+    "agents.models.base": ("AsyncLanguageModel", "Completion", "Decoding", "LanguageModel"),
+    "agents.models.cache": ("ResponseCache",),
+    "agents.models.scripted": ("ScriptedModel",),
+    "agents.policy": ("LanguageAgentPolicy",),
+    "agents.prompt": ("PromptMap", "PromptTexts"),
+    "agents.turn": ("AsyncPolicy", "Message", "Policy", "Turn", "TurnRequest", "Usage"),
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AsyncLanguageModel",

@@ -8,15 +8,16 @@ at all is a mistake and is refused.
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import find_model, options_of, providers
+from agents.models.provider import call_with, find_model, options_of, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
@@ -82,11 +83,11 @@ def load_agent(spec: str, **options: Any) -> Policy:
         return _as_policy(player, spec, given)
     _refuse_unknown(options)
     provider, name = found
-    if "mode" not in given and (mode := provider.trained_mode(name, **_those(given, provider.trained_mode))):
+    if "mode" not in given and (mode := call_with(provider.trained_mode, given, name)):
         given["mode"] = mode
-    model = provider.make(name, **_those(given, provider.make))
-    given.setdefault("name", spec if ":" in spec else name)
-    return language_agent(model, **_those(given, language_agent))
+    model = call_with(provider.make, given, name)
+    policy: Policy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
+    return policy
 
 
 def language_agent(
@@ -105,22 +106,12 @@ def language_agent(
     prompt_map: PromptMap | None = None,
     cache: str | Path | ResponseCache | None = None,
 ) -> LanguageAgentPolicy:
-    """A language model as a player.
+    """A language model as a player: its parameters are the options that all language agents have.
 
-    Args:
-        model: in this process or behind a server.
-        name: what results call the player.
-        temperature: see :class:`~agents.models.base.Decoding`, as for ``top_p``, ``max_tokens`` and ``stop``.
-        top_p: likewise.
-        max_tokens: likewise.
-        stop: likewise.
-        decoding: all four at once, in their place.
-        mode: the response mode, as in :class:`~agents.prompt.PromptMap`.
-        history: how many of the last turns the prompt repeats.
-        prompts: a file with the wording of the prompts.
-        system: the system message, in place of the wording's own.
-        prompt_map: the whole prompt map, in place of these four.
-        cache: a file of responses that may be used again, or the cache itself.
+    ``temperature``, ``top_p``, ``max_tokens`` and ``stop`` are those of :class:`~agents.models.base.Decoding`, and
+    ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
+    ``prompts`` (a file with another wording) and ``system`` (another system message) make the prompt map, and
+    ``prompt_map`` stands for all of them. ``cache`` is a file of responses that may be used again, or the cache itself.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -134,20 +125,12 @@ def language_agent(
     return LanguageAgentPolicy(model, prompt_map, decoding, name)
 
 
-# ---------------------------------------------------------------- options
-
-
-def _those(options: Mapping[str, Any], make: Callable[..., Any]) -> dict[str, Any]:
-    """Those of the options that concern what makes a model; the model itself is its first parameter."""
-    own = options_of(make, arguments=1)
-    return {name: value for name, value in options.items() if name in own}
-
-
 def known_options() -> tuple[str, ...]:
     """Every option that some agent takes."""
-    names = [*options_of(language_agent, arguments=1)]
+    names = list(options_of(language_agent, arguments=1))
     names += [name for provider in providers().values() for name in provider.options]
-    return tuple(dict.fromkeys([*names, *(name for one in BASELINES.values() for name in one.options)]))
+    names += [name for baseline in BASELINES.values() for name in baseline.options]
+    return tuple(dict.fromkeys(names))
 
 
 def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None:
@@ -169,8 +152,7 @@ def _player(spec: str) -> Any:
     """What a spec names: a policy, or a class or function that makes one."""
     module, separator, attribute = spec.partition(":")
     if spec in BASELINES:
-        module, _, attribute = BASELINES[spec].path.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return resolve_name(BASELINES[spec].path)
     if (entry := registered_agents().get(spec)) is not None:
         try:
             return entry.load()
@@ -233,25 +215,13 @@ def _import_file(path: Path) -> Any:
 def _as_policy(found: Any, spec: str, options: Mapping[str, Any]) -> Policy:
     """A policy, from itself or from a class or function that makes one."""
     if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
-        found = _make(found, spec, options)
+        try:
+            found = call_with(found, options)
+        except TypeError as error:
+            raise TypeError(f"{spec!r} {error}") from error
     if not isinstance(found, Policy):
         raise TypeError(
             f"{spec!r} is a {type(found).__name__} and no policy: a policy has a name and "
             "act(requests) -> list of agents.Turn (see agents.turn.Policy)"
         )
     return found
-
-
-def _make(factory: Callable[..., Any], spec: str, options: Mapping[str, Any]) -> Any:
-    """Call a user's class or function with those of the options that it takes by name, or all if it takes any."""
-    try:
-        signature = inspect.signature(factory)
-    except ValueError:  # some built-in types have none
-        return factory()
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
-        options = {name: value for name, value in options.items() if name in signature.parameters}
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        raise TypeError(f"{spec!r} can't be made from options alone: {error}; give those arguments defaults") from None
-    return factory(**options)

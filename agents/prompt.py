@@ -66,6 +66,11 @@ class PromptTexts:
         """The texts that ship with the package."""
         return _default_texts()
 
+    def as_data(self) -> dict[str, Any]:
+        """The texts as plain data, as they would stand in a file."""
+        plain: dict[str, Any] = {key: getattr(self, key) for key in _TEXTS}
+        return plain | {"response": dict(self.response)}
+
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
         """Read a TOML file of the form of ``prompts/default.toml``. What it leaves out stays as in that file.
@@ -79,14 +84,14 @@ class PromptTexts:
             raise ValueError(f"can't read the prompt file {str(path)!r}: {error}") from None
         try:
             _check_data(data)
-            texts = asdict_texts(cls.default())
+            texts = cls.default().as_data()
             return cls(**(texts | data | {"response": texts["response"] | data.get("response", {})}))
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
 
 def _check_data(data: Mapping[str, Any]) -> None:
-    """Keys and types of a prompt file."""
+    """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
     known = (*_TEXTS, "response")
     for key, value in data.items():
         if key not in known:
@@ -96,12 +101,6 @@ def _check_data(data: Mapping[str, Any]) -> None:
     modes = data.get("response", {})
     if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
         raise ValueError(f"response must be a table of texts, one per mode, got {modes!r}")
-
-
-def asdict_texts(texts: PromptTexts) -> dict[str, Any]:
-    """The texts as a plain dictionary, as they would stand in a file."""
-    plain: dict[str, Any] = {key: getattr(texts, key) for key in _TEXTS}
-    return plain | {"response": dict(texts.response)}
 
 
 @cache
@@ -169,10 +168,10 @@ class PromptMap:
     @property
     def settings(self) -> dict[str, Any]:
         """All settings as plain data, for manifests."""
-        return {"mode": self.mode, "history_turns": self.history_turns, "texts": asdict_texts(self.texts)}
+        return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
     def __call__(self, request: TurnRequest) -> Prompt:
-        """The prompt of one decision: user message last, nothing of it random."""
+        """The prompt of one decision. The last message is the user's, and nothing in it is random."""
         texts = self.texts
         values = self._values(request)
         messages = []

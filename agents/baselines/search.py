@@ -12,7 +12,7 @@ against its action values, and where these are exact they are the scale of the g
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -87,10 +87,7 @@ def _path(cls: type) -> str:
 
 
 def _load(factory: Factory | str) -> Factory:
-    if not isinstance(factory, str):
-        return factory
-    module, _, name = factory.partition(":")
-    loaded: Factory = getattr(import_module(module), name)
+    loaded: Factory = resolve_name(factory) if isinstance(factory, str) else factory
     return loaded
 
 
@@ -116,7 +113,7 @@ def game_of_observation(observation: str) -> TSMG[Any]:
     """A game, with the settings that its text shows and else the default ones, whose observation this is.
 
     Raises:
-        ValueError: no known game's.
+        ValueError: it is no known game's.
     """
     for factory in _FACTORIES.values():
         recognise = getattr(_load(factory), "recognise", None)
@@ -160,7 +157,7 @@ class GreedyPlayer(_SearchPolicy):
 
 
 class PlannerPlayer(_SearchPolicy):
-    """Looks ahead as far as it can: the optimum in Frozen Lake, the strongest search in Snake."""
+    """Looks ahead as far as the game's search player can: the optimum where that is exact."""
 
     name = "planner"
 

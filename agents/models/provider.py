@@ -8,9 +8,9 @@ what it is about (torch, an API client) only when it makes a model, because list
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, cast
 
 from agents.models.base import AsyncLanguageModel, LanguageModel
 
@@ -73,32 +73,26 @@ def register_provider(name: str, provider: Provider | str) -> None:
 
 def providers() -> dict[str, Provider]:
     """All providers by name: those of this project, then registered ones, then those of installed packages."""
-    found = {name: _imported(provider) for name, provider in _PROVIDERS.items()}
+    found: dict[str, Provider] = {
+        name: resolve_name(provider) if isinstance(provider, str) else provider for name, provider in _PROVIDERS.items()
+    }
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         found.setdefault(entry.name, _of_package(entry))
     return found
 
 
-def _imported(provider: Provider | str) -> Provider:
-    if isinstance(provider, Provider):
-        return provider
-    module, _, attribute = provider.partition(":")
-    imported: Provider = getattr(import_module(module), attribute)
-    return imported
-
-
 def _of_package(entry: EntryPoint) -> Provider:
-    """An installed package's provider. One that is broken must not keep the others from playing: it says so itself."""
+    """An installed package's provider. A broken one says so when it is asked for, and the others still work."""
     try:
         provider = entry.load()
-        if isinstance(provider, Provider):
-            return provider
-        wrong = f"{entry.value} is a {type(provider).__name__} and no agents.models.provider.Provider"
+        wrong = "" if isinstance(provider, Provider) else f"it is a {type(provider).__name__} and no Provider"
     except (ImportError, AttributeError) as error:
-        wrong = f"{entry.value} can't be imported: {error}"
+        wrong = f"it can't be imported: {error}"
+    if not wrong:
+        return cast(Provider, provider)
 
     def refuse(model: str) -> LanguageModel:
-        raise ValueError(f"the registered provider {entry.name!r} doesn't work: {wrong}")
+        raise ValueError(f"the registered provider {entry.name!r} ({entry.value}) doesn't work: {wrong}")
 
     return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong)
 
@@ -128,9 +122,23 @@ def options_of(make: Callable[..., Any], *, arguments: int = 0) -> tuple[str, ..
         make: the class or function.
         arguments: how many of its first parameters aren't options.
     """
-    try:
-        parameters = list(inspect.signature(make).parameters.values())[arguments:]
-    except ValueError:  # some built-in types have no signature
-        return ()
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = list(inspect.signature(make).parameters.values())[arguments:]
     return tuple(one.name for one in parameters if one.kind in by_name)
+
+
+def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
+    """Call a class or function with those of the options that are its own: with all, where it has ``**options``.
+
+    Raises:
+        TypeError: it needs something that isn't among them.
+    """
+    signature = inspect.signature(make)
+    if not any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):
+        own = options_of(make, arguments=len(arguments))
+        options = {name: value for name, value in options.items() if name in own}
+    try:
+        signature.bind(*arguments, **options)
+    except TypeError as error:
+        raise TypeError(f"can't be made from options alone: {error}; give those arguments defaults") from None
+    return make(*arguments, **options)

@@ -52,37 +52,29 @@ def ask(spec: str, options: Any) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
     from time import perf_counter
 
+    from agents.episode import EpisodeTask
+    from agents.loop.live import EnvironmentPool, LiveEpisode
     from agents.redaction import Redactor
-    from agents.turn import TurnRequest
     from benchmark.play.players import AgentSpec, load_policy
     from textgames.scenarios import SCENARIOS
 
     policy = load_policy(AgentSpec.parse(spec).spec, options)
     scenario = SCENARIOS["frozen-lake"]
-    env = scenario.parallel_env()
-    observations, infos = env.reset(seed=scenario.first_seed)
-    (player,) = observations
-    request = TurnRequest(
-        observation=observations[player],
-        instructions=env.instructions(player),
-        legal_actions=infos[player]["legal_actions"],
-        player=player,
-        steps_left=scenario.horizon,
-        game=env.game,
-        seed=(scenario.first_seed, 0, 0),
-    )
+    episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy, EnvironmentPool())
+    ((player, request),) = episode.requests().items()
     started = perf_counter()
     (turn,) = policy.act([request])
+    seconds = perf_counter() - started
     scrub = Redactor.from_environment([options.base_url or ""]).scrub
-    action = env.game.interpret(turn.response, env.state(), player)
+    steps = episode.play({player: turn})  # none where the provider failed
     return {
         "agent": spec,
         "error": None if turn.error is None else scrub(turn.error),
         "response": scrub(turn.response),
-        "action": action,
+        "action": next((step.action for step in steps if step.valid), None),
         "finish_reason": turn.finish_reason,
         "tokens": [turn.usage.prompt_tokens, turn.usage.completion_tokens],
-        "seconds": round(perf_counter() - started, 3),
+        "seconds": round(seconds, 3),
     }
 
 

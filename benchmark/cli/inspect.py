@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--episode", default="0", metavar="K", help="number of the episode (default 0)")
     parser.add_argument("--seed", metavar="N", help="the episode's seed, in place of its number")
     parser.add_argument("--samples", default="32", metavar="N", help="fresh responses per step (default 32)")
-    parser.add_argument("--mode", metavar="MODE", help="response template: think (default) or direct")
+    parser.add_argument("--mode", metavar="MODE", help="response mode (default: the one it was trained in, or think)")
     parser.add_argument("--temperature", metavar="T", help="softmax temperature (default 0.5)")
     parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

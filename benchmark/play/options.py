@@ -52,7 +52,7 @@ class RunOptions:
     )
     top_p: float | None = option(None, "P", "nucleus sampling (default 1: off)", counts=True, gt=0, le=1)
     max_tokens: int | None = option(None, "N", "longest response, in tokens (default 256)", counts=True, ge=1, le=10**6)
-    mode: str | None = option(None, "MODE", "response template: think (default) or direct", counts=True)
+    mode: str | None = option(None, "MODE", "response mode (default: as it was trained, or think)", counts=True)
     history: int | None = option(
         None, "K", "last turns that the prompt repeats (default 0)", counts=True, ge=0, le=10**6
     )

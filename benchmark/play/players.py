@@ -116,10 +116,11 @@ def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> Non
 
 
 def model_options(options: RunOptions) -> dict[str, Any]:
-    """The options that models take, those that somebody set."""
-    names = ("base_url", "temperature", "top_p", "max_tokens", "mode", "history", "prompts", "cache")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return {**given, "timeout": options.timeout, "max_retries": options.max_retries}
+    """The options of a run that are some agent's, those that have a value."""
+    from agents.load import known_options
+
+    values = {name: getattr(options, name, None) for name in known_options()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:

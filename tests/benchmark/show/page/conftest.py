@@ -10,7 +10,7 @@ import pytest
 
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
-from agents.prompt import PromptTexts, asdict_texts
+from agents.prompt import PromptTexts
 from agents.turn import NO_USAGE, Turn, TurnRequest, Usage
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import Plan, find_scenarios
@@ -78,7 +78,7 @@ class Player:
             "",
             "",
         )
-        prompt_map = {"mode": "think", "history_turns": 0, "texts": asdict_texts(texts)}
+        prompt_map = {"mode": "think", "history_turns": 0, "texts": texts.as_data()}
         settings = {"temperature": 0.5, "prompt_map": prompt_map}
         return {"name": self.name, "spec": f"openai:{self.name}", "kind": "openai", "settings": settings}
 
