@@ -79,11 +79,7 @@ def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) 
         game: its class, or ``"module:Class"``.
         factory: ``game object -> SearchPlayer``, or ``"module:name"`` of it.
     """
-    _FACTORIES[game if isinstance(game, str) else _path(game)] = factory
-
-
-def _path(cls: type) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
+    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
 
 
 def _load(factory: Factory | str) -> Factory:
@@ -91,14 +87,22 @@ def _load(factory: Factory | str) -> Factory:
     return loaded
 
 
+def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
+    """The search player of a game; ``None`` where there is none, or it refuses the game's settings."""
+    try:
+        return search_player_of(game)
+    except ValueError:
+        return None
+
+
 def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     """The search player of a game: that of its class or of the nearest registered base class.
 
     Raises:
-        ValueError: there is none; the message says how to add one.
+        ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
     """
     for cls in type(game).__mro__:
-        factory = _FACTORIES.get(_path(cls))
+        factory = _FACTORIES.get(f"{cls.__module__}:{cls.__qualname__}")
         if factory is not None:
             return _load(factory)(game)
     name = type(game).__name__

@@ -158,14 +158,10 @@ def _plain_value(value: Any) -> Any:
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
     """Who plays when nobody is named: the scripted players that can play these games, and the embedded models."""
-    from agents.baselines.search import search_player_of
+    from agents.baselines.search import find_search_player
 
-    try:
-        for scenario in scenarios:
-            search_player_of(scenario.game())
-    except ValueError:
-        return ["random", *embedded_models()]
-    return ["random", "greedy", "planner", *embedded_models()]
+    searched = all(find_search_player(scenario.game()) is not None for scenario in scenarios)
+    return ["random", *(("greedy", "planner") if searched else ()), *embedded_models()]
 
 
 def embedded_models() -> list[str]:

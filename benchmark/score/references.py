@@ -14,12 +14,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.baselines.search import SearchPlayer, search_player_of
+from agents.baselines.search import SearchPlayer, find_search_player
 from agents.episode import EpisodeTask
 from agents.files import replacing
 from agents.load import load_agent
@@ -28,7 +28,6 @@ from agents.loop.rollout import rollout
 from benchmark.runs.plan import num_players, scenario_to_json
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
-from textgames.tsmg import TSMG
 
 EXACT_RANDOM = "exact (uniform policy)"
 SEARCH = "planner (search)"
@@ -141,7 +140,7 @@ class ExactValues:
     @classmethod
     def of(cls, scenario: Scenario) -> "ExactValues | None":
         """The exact values of a scenario; ``None`` where its game has no exact search player."""
-        player = _search_player(scenario.game())
+        player = find_search_player(scenario.game())
         return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
 
     def optimal(self, seed: int) -> float:
@@ -159,13 +158,6 @@ class ExactValues:
             episode.finish()
             self._known[seed] = self._player.uniform_value(request), max(self._player.values(request).values())
         return self._known[seed]
-
-
-def _search_player(game: TSMG[Any]) -> Any:
-    try:
-        return search_player_of(game)
-    except ValueError:
-        return None
 
 
 def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
@@ -194,7 +186,7 @@ def cache_file(agent: str, scenario: Scenario) -> Path | None:
     ``None`` where the game or its search player was typed into a notebook: then nothing tells whether it has changed.
     """
     game = scenario.game()
-    own = _own_sources([*type(game).__mro__, *type(_search_player(game)).__mro__])
+    own = _own_sources([*type(game).__mro__, *type(find_search_player(game)).__mro__])
     if own is None:
         return None
     data = scenario_to_json(scenario)

@@ -207,3 +207,23 @@ def test_results_of_a_game_without_search_have_no_optimum(textbench, guess):
     done = textbench("run", "--agent", "random", "--scenario", guess, "--episodes", 3, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["scores"][0]["reference"]["optimal"] is None
+
+
+def test_a_search_player_may_refuse_settings(textbench, guess):
+    class Refuses(search.SearchPlayer):
+        def __init__(self, game):
+            raise ValueError("only with two sides")
+
+        def values(self, request):
+            return {}
+
+    search.register_search_player("guess_game:Guess", Refuses)
+    try:
+        done = textbench("run", "--agent", "planner", "--scenario", guess, "--out", "r")
+        assert (done.code, done.err) == (2, f"textbench: agent 'planner' on {guess}: only with two sides\n")
+        assert textbench("run", "--scenario", guess, "--dry-run").code == 0
+        done = textbench("run", "--agent", "random", "--scenario", guess, "--episodes", 2, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["scores"][0]["reference"]["optimal"] is None
+    finally:
+        search._FACTORIES.pop("guess_game:Guess")
