@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agents
-from agents.load import embedded_agents
+from agents.models.embedded import embedded_agents
 from agents.models.local.card import (
     CARD_NAME,
     PLAIN_TEMPLATE,
