@@ -55,7 +55,7 @@ def test_arrow_keys_lead_to_the_goal():
         terminal.press(RIGHT, "> ")
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   reached the goal   reward +1   return so far 1" in end
-        assert "_ _ _ P\ngame over: you reached the goal\nyou: return 1, success\n" in end  # the final board, then the result
+        assert "_ _ _ P\ngame over: you reached the goal\nyou: return 1, success\n" in end
         assert terminal.ends_with() == 0
 
 
