@@ -115,30 +115,62 @@ def test_nothing_is_slowed_down_without_a_refusal():
     assert asyncio.run(play()) == 500
 
 
-def test_cancelled_requests_leave_their_room_to_others():
+@pytest.mark.parametrize("wait", [None, 0.02])
+def test_a_limit_that_is_gone_is_found_out(wait):
+    """No more than two in flight or fifty a second at first, and later anything."""
+
     async def play():
-        pacer, calls = Pacer(10), 0
+        pacer, in_flight, peak = Pacer(10), 0, 0
 
         async def request():
-            nonlocal calls
-            calls += 1
-            refused = calls <= 4
+            nonlocal in_flight, peak
+            if in_flight >= 2 and not free:
+                raise TooManyRequestsError("too many", wait)
+            in_flight += 1
+            peak = max(peak, in_flight)
             await asyncio.sleep(0.01)
-            if refused:
-                raise TooManyRequestsError("too many", 0.05)
+            in_flight -= 1
 
-        tasks = [asyncio.create_task(pacer.send(request)) for _ in range(12)]
-        await asyncio.sleep(0.02)
-        for task in tasks[::2]:
-            task.cancel()
-        await asyncio.sleep(0.035)
-        tasks[1].cancel()
-        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
-        assert sum(isinstance(outcome, asyncio.CancelledError) for outcome in done) >= 3
-        assert all(outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in done)
-        return pacer.in_flight
+        free = False
+        await asyncio.gather(*(pacer.send(request) for _ in range(20)))
+        assert peak == 2
+        free, started = True, time.perf_counter()
+        await asyncio.gather(*(pacer.send(request) for _ in range(300)))
+        return peak, time.perf_counter() - started
 
-    assert asyncio.run(play()) == 0
+    peak, seconds = asyncio.run(play())
+    assert peak > 10 if wait is None else seconds < 3  # 300 gaps of 0.02 s are 6 s
+
+
+def test_the_gap_behind_a_refused_request_is_not_kept():
+    async def play():
+        pacer, refused = Pacer(10), iter([True, False])
+        pacer.gap = 5.0
+
+        async def request():
+            if next(refused):
+                raise TooManyRequestsError("too many", 0.01)
+
+        await asyncio.wait_for(pacer.send(request), 2)
+
+    asyncio.run(play())
+
+
+def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
+    async def play():
+        pacer, done = Pacer(10), asyncio.Event()
+        pacer.limit = 1
+        first, second = (asyncio.create_task(pacer.send(done.wait)) for _ in range(2))
+        await asyncio.sleep(0)
+        done.set()
+        while not first.done():
+            await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
+        assert second.cancelled()
+        return await asyncio.wait_for(pacer.send(done.wait), 2), pacer.in_flight
+
+    assert asyncio.run(play()) == (True, 0)
 
 
 @pytest.mark.parametrize(
