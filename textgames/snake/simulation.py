@@ -8,6 +8,7 @@ holds the number of tail moves after which its snake will have left it, so that 
 reordered: row 0 is the one whose return is measured. Once it is dead, its board no longer matters.
 """
 
+from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -84,13 +85,12 @@ class Simulation:
         self._any_harmful = bool((self.worth < 0).any())
         best = float(np.max(self.worth))
         self.risk = self.style.caution * (max(0.0, -config.death_reward) + best)
+        # numpy's own powers differ in the last bit from one processor to the next, which decides ties between moves
+        powers = np.array([float(Fraction(self.style.pull) ** steps) for steps in range(max(self.shape))])
+        columns, rows = np.arange(self.stride), np.arange(self.shape[0])
         # a Manhattan power is a product: pull**(|dx| + |dy|) = pull**|dx| * pull**|dy|
-        self._across: Floats = self.style.pull ** np.abs(
-            np.subtract.outer(np.arange(self.stride), np.arange(self.stride))
-        )
-        self._upward: Floats = self.style.pull ** np.abs(
-            np.subtract.outer(np.arange(self.shape[0]), np.arange(self.shape[0]))
-        )
+        self._across: Floats = powers[np.abs(np.subtract.outer(columns, columns))]
+        self._upward: Floats = powers[np.abs(np.subtract.outer(rows, rows))]
 
     def play(
         self,
