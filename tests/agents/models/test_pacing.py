@@ -40,18 +40,14 @@ def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
         completions = complete_many(server, 100, max_retries=0)
         seconds = time.perf_counter() - started
     assert [completion.error for completion in completions if completion.error] == []
-    ideal = (100 - 4) / 50
-    assert ideal * 0.99 < seconds < ideal * 2
+    assert seconds > 0.99 * (100 - 4) / 50  # seconds, at 50 a second after the first 4
     assert server.served["limited"] < 200  # the first wave, and one for every two or three that are taken
 
 
 def test_a_server_gets_as_many_at_once_as_it_takes(quick):
     with OpenAIServer(most_in_flight=8, latency=0.02) as server:
-        started = time.perf_counter()
         completions = complete_many(server, 200, max_retries=0)
-        seconds = time.perf_counter() - started
     assert [completion.error for completion in completions if completion.error] == []
-    assert seconds < 5 * 200 / 8 * 0.02
     assert server.served["limited"] < 300
     assert server.peak == 8
 
@@ -91,9 +87,7 @@ def test_a_server_that_counts_by_the_minute_is_not_asked_once_a_minute():
 
 def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     with OpenAIServer(faults={"429": 1.0}, retry_after=0.05) as server:
-        started = time.perf_counter()
         completions = complete_many(server, 5, max_retries=3, patience=0.3)
-        assert time.perf_counter() - started < 3
         server.retry_after = 3600
         (late,) = complete_many(server, 1, patience=300)
     assert {completion.error for completion in (*completions, late)} == {
@@ -134,12 +128,12 @@ def test_a_limit_that_is_gone_is_found_out(wait):
         free = False
         await asyncio.gather(*(pacer.send(request) for _ in range(20)))
         assert peak == 2
-        free, started = True, time.perf_counter()
+        free, gap = True, pacer.gap
         await asyncio.gather(*(pacer.send(request) for _ in range(300)))
-        return peak, time.perf_counter() - started
+        return peak, gap, pacer.gap
 
-    peak, seconds = asyncio.run(play())
-    assert peak > 10 if wait is None else seconds < 3  # 300 gaps of 0.02 s are 6 s
+    peak, gap_before, gap = asyncio.run(play())
+    assert peak > 10 if wait is None else gap < gap_before / 100
 
 
 def test_the_gap_behind_a_refused_request_is_not_kept():
