@@ -123,7 +123,7 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.C
     with pytest.raises(KeyboardInterrupt):
         run_jobs(long_experiment(), Folder(tmp_path), PRETRAIN, 2, Recorder(interrupt))
     assert len(interrupted) == 1
-    assert time.monotonic() - interrupted[0] < STOP_SECONDS + 5
+    assert time.monotonic() - interrupted[0] < STOP_SECONDS + 60  # the jobs would have taken minutes
     assert multiprocessing.active_children() == []
     assert list(tmp_path.rglob("result.json")) == []
     assert capfd.readouterr() == ("", "")
