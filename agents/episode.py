@@ -121,5 +121,4 @@ class Episode:
     seconds: float = 0.0
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
-        """The steps of one player, in order."""
         return tuple(step for step in self.steps if step.player == player)

@@ -56,18 +56,15 @@ class InspectedStep:
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The actions of the largest value."""
         most = max(self.values.values())
         return tuple(action for action, value in self.values.items() if value >= most - TIE)
 
     @property
     def best_probability(self) -> float:
-        """The probability of doing one of the best actions."""
         return sum(self.probabilities.get(action, 0.0) for action in self.best)
 
     @property
     def invalid_probability(self) -> float:
-        """The probability of a response that names no legal action."""
         return max(0.0, 1.0 - sum(self.probabilities.values()))
 
     @property
@@ -206,7 +203,6 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
 
 
 def _shared_prefix(rows: Sequence[Sequence[int]]) -> int:
-    """How many tokens all rows begin with."""
     length = 0
     while all(len(row) > length and row[length] == rows[0][length] for row in rows):
         length += 1
@@ -214,7 +210,6 @@ def _shared_prefix(rows: Sequence[Sequence[int]]) -> int:
 
 
 def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:
-    """Sums of log-probabilities of the tokens from position ``start`` on, of every row, in nats."""
     import torch
 
     longest = max(map(len, rows))

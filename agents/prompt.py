@@ -63,7 +63,6 @@ class PromptTexts:
 
     @classmethod
     def default(cls) -> "PromptTexts":
-        """The texts that ship with the package."""
         return _default_texts()
 
     def as_data(self) -> dict[str, Any]:
@@ -162,12 +161,10 @@ class PromptMap:
 
     @classmethod
     def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":
-        """A prompt map with the texts of a TOML file."""
         return cls(mode, history_turns, PromptTexts.from_file(path))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings as plain data, for manifests."""
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
     def __call__(self, request: TurnRequest) -> Prompt:

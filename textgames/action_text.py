@@ -82,7 +82,6 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
 
 
 def _parse_bare(text: str, names: ActionNames) -> str | Unreadable:
-    """A response without an opening tag: the whole of it is a name, or it is unreadable."""
     stripped = text.strip()
     if not stripped:
         return Unreadable(UnreadableReason.EMPTY)

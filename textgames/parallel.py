@@ -60,19 +60,15 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         self._elapsed = 0
 
     def observation_space(self, agent: str) -> ObservationText:
-        """The space of what ``agent`` reads."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> ResponseText:
-        """The space of what ``agent`` may write: any string."""
         return self.action_spaces[agent]
 
     def instructions(self, agent: str) -> str:
-        """The rules and the actions, for ``agent``'s prompt."""
         return self.game.instructions(agent)
 
     def state(self) -> Any:
-        """The game's current state: an immutable, hashable value."""
         return self._state
 
     def reset(
@@ -129,7 +125,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def _outcome(
         self, choices: dict[str, tuple[str | None, str | None]], all_rewards: dict[str, float], game_over: bool
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """What the agents that played the round are told of it; those whose episode is over leave ``agents``."""
         game, state = self.game, self._state
         observations, rewards, terminations, truncations, infos = {}, {}, {}, {}, {}
         for agent, (action, unreadable) in choices.items():
@@ -176,7 +171,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         return {agent: self.game.observe(self._state, agent) for agent in self.agents}
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The current state in the environment's ``render_mode``; ``"human"`` draws it and returns nothing."""
         if self._state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._state, self.render_mode, f"round {self._elapsed}")

@@ -67,7 +67,6 @@ class TextGameEnv(gym.Env[str, str]):
 
     @property
     def instructions(self) -> str:
-        """The rules and the actions, for the prompt."""
         return self.game.instructions(self._player)
 
     @property
@@ -164,7 +163,6 @@ class TextGameEnv(gym.Env[str, str]):
         return self.game.observe(self._state, self._player)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The current state in the environment's ``render_mode``; ``"human"`` draws it and returns nothing."""
         if self._state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._state, self.render_mode, f"step {self._elapsed}")

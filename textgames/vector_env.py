@@ -92,12 +92,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
     @property
     def instructions(self) -> str:
-        """The rules and the actions, for the prompt."""
         return self.game.instructions(self._player)
 
     @property
     def states(self) -> tuple[Any, ...]:
-        """The games' current states."""
         return tuple(self._states)
 
     def reset(
@@ -209,7 +207,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return tuple(observations), rewards, terminations, truncations, {**infos, **self._legal_info(None)}
 
     def render(self) -> tuple[Any, ...]:
-        """Every game in the ``render_mode``, in order."""
         if self._states[0] is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return tuple(
@@ -226,7 +223,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         self._over[i] = False
 
     def _reset_ended_game(self, i: int) -> None:
-        """What a step does with a game whose episode is over."""
         if self._states[i] is None:
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if self.autoreset_mode is AutoresetMode.DISABLED:
@@ -267,7 +263,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     # ---------------------------------------------------------------- infos
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        """Legal actions of every game, or of those of a mask."""
         if mask is None and self._constant_legal is not None:
             return {"legal_actions": self._constant_legal, "_legal_actions": self._everywhere}
         where = self._everywhere if mask is None else mask
@@ -278,7 +273,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"legal_actions": _objects(legal), "_legal_actions": where}
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
-        """One value a game from a number, a sequence or ``None``."""
         if value is None:
             return [None] * self.num_envs
         if isinstance(value, int | np.integer):

@@ -45,7 +45,6 @@ class HumanPlayer:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What describes this player, for manifests."""
         return {"kind": "human"}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:

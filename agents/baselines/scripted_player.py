@@ -30,7 +30,6 @@ class ScriptedPlayer(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides its actions, as plain data, for manifests."""
         return {"kind": self.name}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:

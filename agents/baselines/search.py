@@ -137,7 +137,6 @@ class _SearchPolicy(ScriptedPlayer):
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
 
     def check_game(self, game: TSMG[Any]) -> None:
-        """See :class:`agents.turn.Policy`."""
         search_player_of(game)
 
     def _player(self, request: TurnRequest) -> SearchPlayer:
@@ -156,7 +155,6 @@ class GreedyPlayer(_SearchPolicy):
     name = "greedy"
 
     def choose(self, request: TurnRequest) -> Choice:
-        """See :meth:`SearchPlayer.greedy`."""
         return self._player(request).greedy(request)
 
 
@@ -166,5 +164,4 @@ class PlannerPlayer(_SearchPolicy):
     name = "planner"
 
     def choose(self, request: TurnRequest) -> Choice:
-        """See :meth:`SearchPlayer.plan`."""
         return self._player(request).plan(request)

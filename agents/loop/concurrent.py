@@ -82,11 +82,9 @@ class _LoopThread:
         gc.set_threshold(*self._thresholds)
 
     def submit(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Future[Episode]:
-        """Start playing ``task``."""
         return asyncio.run_coroutine_threadsafe(self._play(task, on_step), self._loop)
 
     async def _main(self) -> None:
-        """Keep the loop running until it is told to stop, then leave nothing behind."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set_result(None)
         await self._stop.wait()
@@ -108,7 +106,6 @@ class _LoopThread:
         return live.finish()
 
     async def _answers(self, live: LiveEpisode) -> dict[str, Turn]:
-        """Everybody's turn in one round, asked at the same time."""
         requests = live.requests()
         asks = [self._ask[id(live.policies[player])](request) for player, request in requests.items()]
         turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)

@@ -46,7 +46,6 @@ class EnvironmentPool:
         return textgames.parallel_env(task.env_id, **task.kwargs)
 
     def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
-        """Keep ``env`` for a later task with the same settings."""
         self._idle(task).append(env)
 
 
@@ -88,11 +87,9 @@ class LiveEpisode:
 
     @property
     def over(self) -> bool:
-        """Whether nobody is to be asked any more."""
         return self._error is not None or not self._env.agents
 
     def requests(self) -> dict[str, TurnRequest]:
-        """What every player that is still playing is asked in this round."""
         task, env = self.task, self._env
         limit = env.rules.max_steps
         return {
@@ -153,7 +150,6 @@ class LiveEpisode:
         return tuple(steps)
 
     def finish(self) -> Episode:
-        """The played episode; its environment goes back to the pool."""
         self._pool.give_back(self.task, self._env)
         complete = self._error is None
         settings: dict[str, Any] = {"terminated": complete and not self._truncated, "truncated": self._truncated}

@@ -66,7 +66,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes: int) -> "list[Figures]":
-    """The model in every mode and the scripted players beside it, on every scenario."""
     import torch
 
     from agents import Decoding, LanguageAgentPolicy, PromptMap, load_agent

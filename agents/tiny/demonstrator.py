@@ -73,7 +73,6 @@ class Demonstrator:
             raise ValueError(f"there are demonstrations of Frozen Lake and Snake, not of {type(game).__name__}")
 
     def __call__(self, state: Any, observation: str, rng: np.random.Generator) -> Demonstration:
-        """Choose and explain one action of the player who reads ``observation``."""
         sight = Sight.of(observation)
         target, towards = self._target(sight, rng)
         chance = rng.random()

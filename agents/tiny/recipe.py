@@ -91,5 +91,4 @@ class Recipe:
 
     @property
     def as_data(self) -> dict[str, Any]:
-        """All fields as plain data, for JSON."""
         return asdict(self) | {"style": self.style._asdict()}

@@ -76,7 +76,6 @@ class Sight(NamedTuple):
         return cls(width, height, head, kinds, edge)
 
     def beside(self, direction: str) -> str:
-        """The kind of the neighbouring cell in a direction."""
         dx, dy = DIRECTIONS[direction]
         return self.kinds.get((self.head[0] + dx, self.head[1] + dy), self.edge)
 

@@ -63,7 +63,6 @@ def run_check(name: str, id: str, **settings: Any) -> None:
 
 
 def _who_raised(error: Exception) -> str:
-    """The method of a game that an error comes from, as the beginning of a sentence."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if isinstance(frame.f_locals.get("self"), TSMG):
             return f"{frame.f_code.co_name}() raised "

@@ -140,7 +140,6 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _play(env: Any, seed: int) -> Iterator[Any]:
-    """Everything an episode of random play tells, round by round."""
     yield env.reset(seed=seed)
     yield from _play_on(env, seed)
 

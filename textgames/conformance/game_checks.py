@@ -95,7 +95,6 @@ def _require_same_answers(
 
 
 def _everything_told(game: TSMG[Any], state: Any, round_: Round) -> dict[tuple[str, str], Any]:
-    """``{(method, player): answer}`` of everything that a game says of a state and of the round that followed it."""
     told: dict[tuple[str, str], Any] = {}
     for player in game.players:
         for method in (game.observe, game.legal_actions, game.is_playing, game.succeeded):

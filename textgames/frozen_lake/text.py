@@ -47,7 +47,6 @@ def observation(state: FrozenLakeState, style: TextStyle) -> str:
 
 
 def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
-    """Lay out everything that doesn't depend on the player."""
     header, names, nothing = _layout(lake.nrow, lake.ncol)
     before, after = header, ""
     if style.coordinates:

@@ -110,17 +110,14 @@ class SnakeConfig:
 
     @property
     def num_cells(self) -> int:
-        """Cells of the board."""
         return self.width * self.height
 
     @property
     def num_snakes(self) -> int:
-        """Snakes of both kinds."""
         return self.num_players + self.num_opponents
 
     @property
     def num_food(self) -> int:
-        """Pieces of food of all kinds."""
         return self.num_apples + self.num_bananas + self.num_fires
 
 
@@ -211,7 +208,6 @@ class SnakeRules:
         )
 
     def _make_distinct(self, cells: list[int], rng: "np.random.Generator") -> None:
-        """Give every item whose cell an earlier one has another cell, in order."""
         taken: set[int] = set()
         for i, cell in enumerate(cells):
             if cell in taken:
@@ -221,7 +217,6 @@ class SnakeRules:
     def transition(
         self, state: SnakeState, joint_action: Mapping[str, str], rng: "np.random.Generator"
     ) -> tuple[SnakeState, dict[str, float], bool]:
-        """Play one round; see :meth:`textgames.tsmg.TSMG.transition`."""
         before, apples, bananas, fires = state
         targets = self._targets(before, joint_action, rng)
         occupied: list[int] = []
@@ -259,7 +254,6 @@ class SnakeRules:
     def _targets(
         self, snakes: tuple[Cells, ...], joint_action: Mapping[str, str], rng: "np.random.Generator"
     ) -> list[int]:
-        """Where every head goes: as the players say, and as the opponents draw."""
         moves = self._moves
         targets = []
         try:
@@ -346,7 +340,6 @@ class SnakeRules:
         return tuple(cells)
 
     def _empty_cell(self, taken: set[int], rng: "np.random.Generator") -> int:
-        """A uniformly random cell that isn't taken; there must be one."""
         num_cells = self._num_cells
         for _ in range(REJECTIONS):
             cell = int(rng.random() * num_cells)

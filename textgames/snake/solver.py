@@ -77,7 +77,6 @@ class SnakeSearch:
         self._moves = move_table(game.config.width, game.config.height)
 
     def choose(self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator) -> str:
-        """The action with the largest value; the first of equals."""
         values = self.action_values(state, player, steps_left, rng)
         return max(ACTIONS, key=lambda action: values[action])
 

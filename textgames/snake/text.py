@@ -170,7 +170,6 @@ class SnakeText:
     # ---------------------------------------------------------------- instructions
 
     def instructions(self) -> str:
-        """The rules as a player is told them; the same for every player and state."""
         config = self.config
         food = [f"{name} {worth:+g}" for name, _, number, worth in self._foods if number]
         lines = [
