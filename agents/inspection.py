@@ -13,6 +13,7 @@ The values are those of the game's registered search player (:mod:`agents.baseli
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os.path import commonprefix  # it compares lists of token ids as well as paths
 from typing import Any, Literal
 
 import numpy as np
@@ -197,16 +198,9 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     (prompt_ids,) = model.encode([prompt])
     texts = [f"{given or OPEN_TAG}{action}{CLOSE_TAG}" for action in actions]
     encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    start = len(prompt_ids) + (_shared_prefix(encoded) if given else 0)
+    start = len(prompt_ids) + (len(commonprefix(encoded)) if given else 0)
     sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
     return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
-
-
-def _shared_prefix(rows: Sequence[Sequence[int]]) -> int:
-    length = 0
-    while all(len(row) > length and row[length] == rows[0][length] for row in rows):
-        length += 1
-    return length
 
 
 def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:

@@ -62,8 +62,10 @@ class PromptTexts:
             raise ValueError("response needs at least one mode, such as response.think")
 
     @classmethod
+    @cache
     def default(cls) -> "PromptTexts":
-        return _default_texts()
+        """The texts that ship with the package, which are read once."""
+        return cls(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
@@ -100,11 +102,6 @@ def _check_data(data: Mapping[str, Any]) -> None:
     modes = data.get("response", {})
     if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
         raise ValueError(f"response must be a table of texts, one per mode, got {modes!r}")
-
-
-@cache
-def _default_texts() -> PromptTexts:
-    return PromptTexts(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
 
 
 @cache

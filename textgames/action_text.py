@@ -69,8 +69,12 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
         return name
     before, opened, rest = text.partition(OPEN_TAG)
     inside, closed, after = rest.partition(CLOSE_TAG)
-    if not opened:
-        return _parse_bare(text, names)
+    if not opened:  # the whole response is a name, or it is unreadable
+        stripped = text.strip()
+        if not stripped:
+            return Unreadable(UnreadableReason.EMPTY)
+        unreadable = UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG
+        return names.get(stripped.casefold()) or Unreadable(unreadable)
     if not closed:
         return Unreadable(UnreadableReason.SEVERAL_TAGS if OPEN_TAG in rest else UnreadableReason.UNCLOSED_TAG)
     if OPEN_TAG in inside or OPEN_TAG in after or CLOSE_TAG in before or CLOSE_TAG in after:
@@ -79,13 +83,3 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     if name is not None:
         return name
     return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
-
-
-def _parse_bare(text: str, names: ActionNames) -> str | Unreadable:
-    stripped = text.strip()
-    if not stripped:
-        return Unreadable(UnreadableReason.EMPTY)
-    name = names.get(stripped.casefold())
-    if name is not None:
-        return name
-    return Unreadable(UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG)

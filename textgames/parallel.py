@@ -10,7 +10,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
-from textgames.render import check_render_mode, render_state
+from textgames.render import RENDER_MODES, check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
 from textgames.tsmg import TSMG
 
@@ -29,7 +29,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "textgames_v0",
-        "render_modes": ["ansi", "human", "rgb_array"],
+        "render_modes": RENDER_MODES,
         "render_fps": 4,
         "is_parallelizable": True,
     }
@@ -48,7 +48,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         self.game = make_game(game, settings)
         limit = max_cycles if max_cycles is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode, self.metadata["render_modes"])
+        check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.possible_agents = list(self.game.players)
         self.agents: list[str] = []

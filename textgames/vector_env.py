@@ -65,7 +65,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             )
         limit = max_episode_steps if max_episode_steps is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode, TextGameEnv.metadata["render_modes"])
+        check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -116,11 +116,11 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         Raises:
             ValueError: an option with another name, a bad mask, or not as many seeds as there are games.
         """
-        options = dict(checked_options(options, "layout_seed", "reset_mask"))
-        mask = options.get("reset_mask")
+        given = checked_options(options, "layout_seed", "reset_mask")
+        mask = given.get("reset_mask")
         chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
         seeds = self._per_game("seed", seed, spread=True)
-        layouts = self._per_game('options["layout_seed"]', options.get("layout_seed"), spread=False)
+        layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
                 self._rngs[i] = seeding.np_random(seeds[i])[0]
@@ -154,14 +154,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
         game, player, limit, play = self.game, self._player, self._limit, self.rules.play
-        states, observations, elapsed, over, rngs = (
-            self._states,
-            self._observations,
-            self._elapsed,
-            self._over,
-            self._rngs,
-        )
-        n, everywhere = self.num_envs, self._everywhere
+        states, observations, rngs = self._states, self._observations, self._rngs
+        n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
         # arrays start as what most games need, so that most games write nothing
         rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
         terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -170,10 +164,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i, response in enumerate(actions):
             if over[i]:  # this step is only a reset for the game: it has no response to tell of
                 self._reset_ended_game(i)
-                if played is everywhere:
-                    played = everywhere.copy()
-                if valid is everywhere:
-                    valid = everywhere.copy()
+                played = everywhere.copy() if played is everywhere else played
+                valid = everywhere.copy() if valid is everywhere else valid
                 played[i] = valid[i] = False
                 continue
             state, reward, terminated, action, reason = play(game, states[i], player, response, rngs[i])
@@ -184,8 +176,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             if reward:
                 rewards[i] = reward
             if reason is not None:
-                if valid is everywhere:
-                    valid = everywhere.copy()
+                valid = everywhere.copy() if valid is everywhere else valid
                 valid[i] = False
                 reasons[i] = reason
             if terminated or elapsed[i] >= limit:
@@ -293,9 +284,8 @@ def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
         return AutoresetMode(mode)
     except ValueError:
         modes = [known.value for known in AutoresetMode]
-        raise ValueError(
-            f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}" + did_you_mean(str(mode), modes)
-        ) from None
+        near = did_you_mean(str(mode), modes)
+        raise ValueError(f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}{near}") from None
 
 
 def _checked_mask(mask: Any, num_envs: int) -> BoolArray:

@@ -10,8 +10,9 @@ from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.grid_text import board_size
 from textgames.snake.game import Snake
+from textgames.snake.greedy import greedy_action
 from textgames.snake.reading import read_observation
-from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.solver import SnakeSearch
 
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)
 _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")

@@ -127,22 +127,13 @@ class LiveEpisode:
         observations, rewards, _, truncations, infos = self._env.step({p: t.response for p, t in turns.items()})
         steps = []
         for player, turn in turns.items():
-            info = infos[player]
-            reward = float(rewards[player])
+            info, reward, read = infos[player], float(rewards[player]), asked[player]
             self._returns[player] += reward
             self._successes[player] = bool(info["success"])
-            self._history[player].append((asked[player], turn.response))
-            step = Step(
-                index=self._round,
-                player=player,
-                observation=asked[player],
-                turn=turn,
-                action=info["action"],
-                valid=info["valid"],
-                unreadable=info["unreadable"],
-                reward=reward,
+            self._history[player].append((read, turn.response))
+            steps.append(
+                Step(self._round, player, read, turn, info["action"], info["valid"], info["unreadable"], reward)
             )
-            steps.append(step)
         self._steps += steps
         self._truncated = any(truncations.values())
         self._observations, self._infos = observations, infos
@@ -151,8 +142,6 @@ class LiveEpisode:
 
     def finish(self) -> Episode:
         self._pool.give_back(self.task, self._env)
-        complete = self._error is None
-        settings: dict[str, Any] = {"terminated": complete and not self._truncated, "truncated": self._truncated}
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,
@@ -161,7 +150,8 @@ class LiveEpisode:
             steps=tuple(self._steps),
             returns=self._returns,
             successes=self._successes,
+            terminated=self._error is None and not self._truncated,
+            truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
-            **settings,
         )

@@ -135,10 +135,7 @@ class ResponseCache:
 
 
 class CachedModel:
-    """A batched model that asks the cache first.
-
-    A prompt that is twice in a batch is generated once when the decoding is deterministic.
-    """
+    """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
 
     def __init__(self, model: LanguageModel, cache: ResponseCache) -> None:
         self.model, self.cache, self.name = model, cache, model.name

@@ -84,15 +84,9 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
-    named = {
-        name: getattr(options, name)
-        for name in ("seed", "steps", "examples", "threads", "learning_rate", "batch_size")
-        if getattr(options, name) is not None
-    }
-    for name in ("games", "modes"):
-        if getattr(options, name):
-            named[name] = tuple(getattr(options, name))
-    return replace(recipe, **named)
+    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return replace(recipe, **{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -24,9 +24,14 @@ from textgames.tsmg import TSMG
 __all__ = ["CHECKS", "ConformanceError", "check", "run_check", "transcript"]
 
 CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyType(
-    {run.__name__.removeprefix("check_"): run for run in (*game_checks.ALL, *environment_checks.ALL)}
+    {
+        name.removeprefix("check_"): run
+        for module in (game_checks, environment_checks)
+        for name, run in vars(module).items()
+        if name.startswith("check_")
+    }
 )
-"""The checks by name, in the order in which :func:`check` runs them."""
+"""The functions ``check_NAME`` of both modules by name, in the order in which :func:`check` runs them."""
 
 
 def check(id: str, **settings: Any) -> None:

@@ -5,7 +5,7 @@ import copy
 import io
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -150,14 +150,3 @@ def _play_on(env: Any, seed: int) -> Iterator[Any]:
         if not env.agents:
             return
         yield env.step({agent: draw(env.game, env.state(), agent, rng) for agent in env.agents})
-
-
-ALL: tuple[Callable[[str, Mapping[str, Any]], None], ...] = (
-    check_gymnasium,
-    check_episodes,
-    check_determinism,
-    check_snapshots,
-    check_batches,
-    check_parallel,
-    check_rendering,
-)

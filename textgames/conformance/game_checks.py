@@ -4,7 +4,7 @@ import copy
 import pickle
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -198,13 +198,3 @@ def _names(text: str, action: str, actions: tuple[str, ...]) -> bool:
         if action in longer and action != longer:
             text = text.replace(longer, " ")
     return re.search(rf"(?<![\w-]){re.escape(action)}(?![\w-])", text) is not None
-
-
-ALL: tuple[Callable[[str, Mapping[str, Any]], None], ...] = (
-    check_names,
-    check_states,
-    check_purity,
-    check_actions,
-    check_interpretation,
-    check_texts,
-)

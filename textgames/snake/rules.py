@@ -59,17 +59,7 @@ class SnakeState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SnakeConfig:
-    """The settings of a game of Snake.
-
-    Attributes:
-        width: cells in a row.
-        height: cells in a column.
-        num_players: snakes that are controlled from outside.
-        num_opponents: snakes that the game itself moves.
-        num_apples: apples on the board at any time; ``num_bananas`` and ``num_fires`` likewise.
-        apple_reward: reward for moving onto an apple; ``banana_reward`` and ``fire_reward`` likewise. Any sign.
-        death_reward: paid once, in the round of the death.
-        step_reward: paid in every round to every player that was alive when it began.
+    """The settings of the rules, which :class:`textgames.snake.game.Snake` explains.
 
     Raises:
         ValueError: naming the setting, its value and what is accepted.
@@ -197,8 +187,12 @@ class SnakeRules:
         num_cells = self._num_cells
         cells = [int(number * num_cells) for number in rng.random(self._num_items).tolist()]
         taken = set(cells)
-        if len(taken) < len(cells):
-            self._make_distinct(cells, rng)
+        if len(taken) < len(cells):  # every item whose cell an earlier one has gets another cell, in order
+            taken.clear()
+            for i, cell in enumerate(cells):
+                if cell in taken:
+                    cells[i] = cell = self._empty_cell(taken, rng)
+                taken.add(cell)
         snakes, apples, bananas, fires = self._item_slices
         return SnakeState(
             tuple([(cell,) for cell in cells[snakes]]),
@@ -206,13 +200,6 @@ class SnakeRules:
             tuple(sorted(cells[bananas])),
             tuple(sorted(cells[fires])),
         )
-
-    def _make_distinct(self, cells: list[int], rng: "np.random.Generator") -> None:
-        taken: set[int] = set()
-        for i, cell in enumerate(cells):
-            if cell in taken:
-                cells[i] = cell = self._empty_cell(taken, rng)
-            taken.add(cell)
 
     def transition(
         self, state: SnakeState, joint_action: Mapping[str, str], rng: "np.random.Generator"

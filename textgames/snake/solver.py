@@ -18,11 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textgames.snake.game import Snake
-from textgames.snake.greedy import greedy_action
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
 from textgames.snake.simulation import NO_TARGET, Floats, MoveStyle, Simulation
-
-__all__ = ["SnakeSearch", "greedy_action"]
 
 
 class FoodRoute(NamedTuple):

@@ -60,11 +60,7 @@ def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
 class SnakeText:
     """The texts of a game of Snake, for one configuration and one choice of what is told.
 
-    Args:
-        config: the settings of the rules.
-        coordinates: tell the coordinates of everything on the board.
-        grid: draw the board.
-        axes: number the rows and columns of the drawn board.
+    ``coordinates``, ``grid`` and ``axes`` are those of :class:`textgames.snake.game.Snake`.
 
     Raises:
         ValueError: when neither coordinates nor the grid are told, or axes are asked for without a grid.
