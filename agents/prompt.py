@@ -110,11 +110,7 @@ def _template(text: str) -> Template:
 
 
 def _placeholders(part: str, text: str) -> set[str]:
-    """The placeholders of a text.
-
-    Raises:
-        ValueError: one that doesn't exist, or a lone dollar sign.
-    """
+    """The placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
     template = _template(text)
     if not template.is_valid():
         raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")

@@ -55,14 +55,9 @@ class ActionNames(dict[str, str]):
 
 
 def parse_action(text: str, names: ActionNames) -> str | Unreadable:
-    """Read the one action that a response names.
+    """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
-    Args:
-        text: a model's whole response; any string.
-        names: the names that count.
-
-    Returns:
-        One of ``names``, or :class:`Unreadable` with the reason. Never raises for a string.
+    ``text`` is a model's whole response; no string raises an error.
     """
     name = names.get(text)
     if name is not None:

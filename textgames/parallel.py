@@ -93,10 +93,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one round.
-
-        Args:
-            actions: the response of every agent in ``agents``.
+        """Play one round with the response of every agent in ``agents``.
 
         Returns:
             Observations, rewards, terminations, truncations and infos of the agents that played the round.
@@ -148,22 +145,14 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         return observations, rewards, terminations, truncations, infos
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """As :meth:`textgames.solo_env.TextGameEnv.save_state`."""
         if self._rng is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         # the generator's state is a fresh dictionary at every call
         return Snapshot(self._state, self._elapsed, tuple(self.agents), dict(self._rng.bit_generator.state))
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
-        """Go back to a snapshot, of this environment or of another one with the same settings.
-
-        Returns:
-            The observations, in the restored state, of the agents that still play.
-        """
+        """Go back to a snapshot; returns the observations of the agents that still play in its state."""
         self._state, self._elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         if self._rng is None:
             self._rng = seeding.np_random()[0]

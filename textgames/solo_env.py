@@ -135,11 +135,7 @@ class TextGameEnv(gym.Env[str, str]):
         return game.observe(state, player), reward, terminated, truncated, info
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first reset."""
         if self._state is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         agents = () if self._over else (self._player,)
@@ -147,11 +143,7 @@ class TextGameEnv(gym.Env[str, str]):
         return Snapshot(self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state))
 
     def restore_state(self, snapshot: Snapshot) -> str:
-        """Go back to a snapshot, of this environment or of another one with the same settings.
-
-        Returns:
-            The observation in the restored state.
-        """
+        """Go back to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
         self.np_random.bit_generator.state = snapshot.rng_state
         return self.game.observe(self._state, self._player)

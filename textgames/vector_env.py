@@ -132,10 +132,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     def step(
         self, actions: Sequence[str]
     ) -> tuple[tuple[str, ...], NDArray[np.float64], BoolArray, BoolArray, dict[str, Any]]:
-        """Give every game a response; see :meth:`TextGameEnv.step`.
-
-        Args:
-            actions: ``num_envs`` responses.
+        """Give every game its response; see :meth:`TextGameEnv.step`.
 
         Returns:
             Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length

@@ -73,12 +73,7 @@ _FACTORIES: dict[str, Factory | str] = {
 
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
-    """Let ``greedy`` and ``planner`` play a game.
-
-    Args:
-        game: its class, or ``"module:Class"``.
-        factory: ``game object -> SearchPlayer``, or ``"module:name"`` of it.
-    """
+    """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
     _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
 
 

@@ -50,12 +50,7 @@ class EnvironmentPool:
 
 
 class LiveEpisode:
-    """One episode between its reset and its end.
-
-    Args:
-        task: what to play.
-        policies: one for all players of the game, or ``{player: policy}`` with all players in it.
-        pool: where its environment comes from and goes back to.
+    """One episode between its reset and its end, in an environment of the pool.
 
     Raises:
         ValueError: a player without a policy.

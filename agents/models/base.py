@@ -47,12 +47,11 @@ class Decoding:
             raise ValueError(f"decoding.top_p is above 0 and at most 1, got {self.top_p!r}")
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise ValueError(f"decoding.max_tokens is a whole number of at least 1, got {self.max_tokens!r}")
-        if isinstance(self.stop, str):  # it would stop a response at every one of its letters
-            raise ValueError(
-                f"decoding.stop is a tuple of strings, got the string {self.stop!r}; write ({self.stop!r},)"
-            )
-        if not isinstance(self.stop, (tuple, list)) or not all(isinstance(text, str) and text for text in self.stop):
-            raise ValueError(f"decoding.stop is a tuple of non-empty strings, got {self.stop!r}")
+        stop: Any = self.stop
+        if isinstance(stop, str):  # it would end a response at every one of its letters
+            raise ValueError(f"decoding.stop is a tuple of strings, got the string {stop!r}; write ({stop!r},)")
+        if not isinstance(stop, (tuple, list)) or not all(isinstance(text, str) and text for text in stop):
+            raise ValueError(f"decoding.stop is a tuple of non-empty strings, got {stop!r}")
         object.__setattr__(self, "stop", tuple(self.stop))
 
     @property

@@ -176,11 +176,10 @@ class AsyncCachedModel:
         if not self.cache.accepts(decoding):
             return await self.model.generate_async(prompt, decoding, seed)
         key = self.cache.key(self.model, prompt, decoding, seed)
-        known = self.cache.get(key)
-        if known is not None:
-            return known
-        completion = await self.model.generate_async(prompt, decoding, seed)
-        self.cache.put(key, completion)
+        completion = self.cache.get(key)
+        if completion is None:
+            completion = await self.model.generate_async(prompt, decoding, seed)
+            self.cache.put(key, completion)
         return completion
 
     async def aclose(self) -> None:

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.extras import install_command
 from agents.tiny.data import scenarios_of
@@ -86,7 +86,8 @@ def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
     names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return replace(recipe, **{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+    changes: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    return replace(recipe, **changes)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -35,11 +35,7 @@ CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyTyp
 
 
 def check(id: str, **settings: Any) -> None:
-    """Run every check on an id.
-
-    Args:
-        id: a registered id.
-        **settings: settings of the game or its environment that differ from those it was registered with.
+    """Run every check on an id; ``settings`` override those that it was registered with.
 
     Raises:
         ConformanceError: the first check that fails; the message says which one and what it saw.

@@ -126,17 +126,13 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
     if type(env.game).board is not TSMG.board:
         rows = env.game.board(env.state())
         strings = isinstance(rows, tuple) and all(isinstance(row, str) and row for row in rows)
-        require(
-            strings and len(set(map(len, rows))) == 1,
-            f"board() must return a tuple of rows of one length, got {rows!r}",
-        )
+        even = strings and len(set(map(len, rows))) == 1
+        require(even, f"board() must return a tuple of rows of one length, got {rows!r}")
         env = parallel_env(id, **settings, render_mode="rgb_array")
         env.reset(seed=0)
         frame = env.render()
-        require(
-            isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3,
-            "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8",
-        )
+        shown = isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3
+        require(shown, "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8")
 
 
 def _play(env: Any, seed: int) -> Iterator[Any]:

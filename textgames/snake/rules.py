@@ -262,13 +262,7 @@ class SnakeRules:
     def cause_of_death(
         self, state: SnakeState, joint_action: Mapping[str, str], next_state: SnakeState, number: int
     ) -> tuple[Literal["wall", "body", "head"], list[int]]:
-        """What a player's snake died of in a round that it did not survive, by the conditions of :meth:`transition`.
-
-        Args:
-            state: the state before the round.
-            joint_action: what :meth:`transition` was given.
-            next_state: the state that it returned.
-            number: the index of the snake, that of a player.
+        """What snake ``number``, a player's, died of in a round, by the conditions of :meth:`transition`.
 
         Returns:
             ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the

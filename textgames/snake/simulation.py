@@ -180,8 +180,6 @@ class Boards:
         self.food: Ints = _copies(one_board, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
         self.pull: Floats = _copies(simulation.pull_of(where, number_of).sum(axis=0), n)
 
-    # ---------------------------------------------------------------- a round
-
     def play_round(self, first_moves: Ints | None, rng: np.random.Generator, stratified: bool) -> None:
         targets = []
         for row in self.rows:

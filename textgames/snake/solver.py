@@ -147,8 +147,6 @@ class SnakeSearch:
         total: Floats = returns.sum(axis=1)
         return total
 
-    # ---------------------------------------------------------------- routes
-
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
         """The most promising routes; every action that isn't certain death has one with targets and one without."""
         bodies = {cell for other in state.snakes for cell in other}

@@ -109,8 +109,6 @@ class SnakeText:
             key += "; the top row has the largest Y"
         return f"\nGrid ({key}):\n"
 
-    # ---------------------------------------------------------------- observation
-
     def observe(self, state: SnakeState, reader: int) -> str:
         """What snake ``reader`` reads: it is number 1, the others are 2, 3, ... in order; dead ones are left out.
 
@@ -156,14 +154,10 @@ class SnakeText:
 
     def meal(self, state: SnakeState, cell: int) -> str:
         """``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` where there is no food."""
-        eaten = (
-            f"ate {name} ({worth:+g})"
-            for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True)
-            if cell in cells
-        )
-        return next(eaten, "")
-
-    # ---------------------------------------------------------------- instructions
+        for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True):
+            if cell in cells:
+                return f"ate {name} ({worth:+g})"
+        return ""
 
     def instructions(self) -> str:
         config = self.config
