@@ -5,10 +5,10 @@ unreadable response, and when it is an error to go on. These rules have their on
 and ``vector_env`` only arrange them.
 """
 
-import importlib
 import inspect
 from collections.abc import Mapping
 from functools import lru_cache
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -106,10 +106,8 @@ class EpisodeRules(NamedTuple):
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
     """The game's class, from itself or from ``"module:Class"``, so that a game is imported when it is first made."""
-    if not isinstance(game, str):
-        return game
-    module, _, name = game.partition(":")
-    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    cls: type[TSMG[Any]] = resolve_name(game) if isinstance(game, str) else game
+    return cls
 
 
 def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:

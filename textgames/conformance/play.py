@@ -103,7 +103,9 @@ def transition(game: TSMG[Any], state: Any, joint_action: Mapping[str, str], rng
     try:
         result = game.transition(state, given, rng)
     except ValueError as error:
-        raise ConformanceError(f"transition() refused {given}, where every action is legal: {error}") from error
+        raise ConformanceError(
+            f"transition() refused {dict(joint_action)}, where every action is legal: {error}"
+        ) from error
     require(given == joint_action, "transition() changed the joint action that it was given")
     triple = isinstance(result, tuple) and len(result) == 3
     require(triple, f"transition() must return (state, rewards, terminated), got {str(result)[:200]}")
