@@ -42,10 +42,7 @@ class EpisodeTask:
         noise: tuple[int, ...] = (),
         **settings: Any,
     ) -> "EpisodeTask":
-        """The episode of a scenario (its name or the object) or of a bare environment id, with this seed.
-
-        Args:
-            settings: environment settings that override the scenario's, ``format_penalty=1.0``.
+        """The episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
         Raises:
             ValueError: neither a scenario nor a registered id.
@@ -121,5 +118,4 @@ class Episode:
     seconds: float = 0.0
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
-        """The steps of one player, in order."""
         return tuple(step for step in self.steps if step.player == player)

@@ -13,11 +13,8 @@ def replacing(file: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a draft beside ``file`` for writing; at the end of the block it takes the file's place.
 
     An error in the block leaves the old file as it was. The draft is synced to the device before it is renamed, since
-    some file systems would otherwise keep the new name and lose the content in a power cut.
-
-    Args:
-        file: what is to be written.
-        mode: ``"w"`` for UTF-8 text, ``"wb"`` for bytes.
+    some file systems would otherwise keep the new name and lose the content in a power cut. ``mode`` is ``"w"`` for
+    UTF-8 text, or ``"wb"`` for bytes.
 
     Raises:
         OSError: the disk is full, or the folder can't be written.

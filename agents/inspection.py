@@ -13,6 +13,7 @@ The values are those of the game's registered search player (:mod:`agents.baseli
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -56,18 +57,15 @@ class InspectedStep:
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The actions of the largest value."""
         most = max(self.values.values())
         return tuple(action for action, value in self.values.items() if value >= most - TIE)
 
     @property
     def best_probability(self) -> float:
-        """The probability of doing one of the best actions."""
         return sum(self.probabilities.get(action, 0.0) for action in self.best)
 
     @property
     def invalid_probability(self) -> float:
-        """The probability of a response that names no legal action."""
         return max(0.0, 1.0 - sum(self.probabilities.values()))
 
     @property
@@ -94,13 +92,9 @@ class Inspection:
 
 
 def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = DEFAULT_SAMPLES) -> Inspection:
-    """Play one episode and look inside every step.
+    """Play one episode of a game that has a search player, and look inside every step.
 
-    Args:
-        policy: who plays.
-        scenario: a scenario, its name or an environment id; of a game that has a search player.
-        seed: of the episode.
-        samples: responses per step where the distribution has to be sampled.
+    Where the distribution of a step has to be sampled, that takes ``samples`` responses.
 
     Raises:
         ValueError: a game without a search player, an unknown scenario, or no samples.
@@ -155,9 +149,6 @@ class _Listener:
         return self._policy.act(requests)
 
 
-# ---------------------------------------------------------------- the policy
-
-
 def _wanted(
     policy: Policy, steps: Sequence[Step], requests: Sequence[TurnRequest], samples: int
 ) -> tuple[list[dict[str, float]], Source]:
@@ -184,14 +175,8 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
     distribution (temperature 1), as a greedy choice has none.
 
-    Args:
-        policy: any policy.
-        prompt: what the model was sent.
-        given: the response so far: nothing, or its text up to and with the opening tag.
-        actions: the names to score.
-
-    Returns:
-        ``{action: probability}``, or ``None`` where the policy has no local model.
+    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
+    ``{action: probability}``, or ``None`` where the policy has no local model.
     """
     model: Any = getattr(policy, "model", None)
     if not hasattr(model, "tokenizer") or not hasattr(model, "encode") or not prompt:
@@ -200,21 +185,13 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     (prompt_ids,) = model.encode([prompt])
     texts = [f"{given or OPEN_TAG}{action}{CLOSE_TAG}" for action in actions]
     encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    start = len(prompt_ids) + (_shared_prefix(encoded) if given else 0)
+    shared = takewhile(lambda column: len(set(column)) == 1, zip(*encoded, strict=False))  # as far as the shortest goes
+    start = len(prompt_ids) + (len(list(shared)) if given else 0)
     sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
     return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
 
 
-def _shared_prefix(rows: Sequence[Sequence[int]]) -> int:
-    """How many tokens all rows begin with."""
-    length = 0
-    while all(len(row) > length and row[length] == rows[0][length] for row in rows):
-        length += 1
-    return length
-
-
 def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:
-    """Sums of log-probabilities of the tokens from position ``start`` on, of every row, in nats."""
     import torch
 
     longest = max(map(len, rows))
@@ -239,8 +216,7 @@ def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int
 def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
     """Shares of the legal actions among ``samples`` responses drawn anew, for every request.
 
-    Raises:
-        RuntimeError: a provider's error.
+    A provider's error is raised as a RuntimeError.
     """
     turns = policy.act([replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)])
     failed = next((turn.error for turn in turns if turn.error is not None), None)

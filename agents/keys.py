@@ -17,14 +17,8 @@ _SEQUENCES = {
 }
 _CHARACTERS = {"\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x04": END_OF_INPUT}
 _WINDOWS = {
-    "H": "up",
-    "P": "down",
-    "M": "right",
-    "K": "left",
-    "G": "home",
-    "O": "end",
-    "I": "page up",
-    "Q": "page down",
+    **{"H": "up", "P": "down", "M": "right", "K": "left"},
+    **{"G": "home", "O": "end", "I": "page up", "Q": "page down"},
 }
 _KEY = re.compile(r"\x1b[\[O]([\d;]*[A-Za-z~])|(.)", re.DOTALL)
 _UNFINISHED = re.compile(r"\x1b([\[O][\d;]*)?$")

@@ -149,7 +149,6 @@ def registered_agents() -> dict[str, EntryPoint]:
 
 
 def _player(spec: str) -> Any:
-    """What a spec names: a policy, or a class or function that makes one."""
     module, separator, attribute = spec.partition(":")
     if spec in BASELINES:
         return resolve_name(BASELINES[spec].path)
@@ -213,7 +212,6 @@ def _import_file(path: Path) -> Any:
 
 
 def _as_policy(found: Any, spec: str, options: Mapping[str, Any]) -> Policy:
-    """A policy, from itself or from a class or function that makes one."""
     if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
         try:
             found = call_with(found, options)

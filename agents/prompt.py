@@ -62,9 +62,10 @@ class PromptTexts:
             raise ValueError("response needs at least one mode, such as response.think")
 
     @classmethod
+    @cache
     def default(cls) -> "PromptTexts":
-        """The texts that ship with the package."""
-        return _default_texts()
+        """The texts that ship with the package, which are read once."""
+        return cls(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
@@ -104,21 +105,12 @@ def _check_data(data: Mapping[str, Any]) -> None:
 
 
 @cache
-def _default_texts() -> PromptTexts:
-    return PromptTexts(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
-
-
-@cache
 def _template(text: str) -> Template:
     return Template(text)
 
 
 def _placeholders(part: str, text: str) -> set[str]:
-    """The placeholders of a text.
-
-    Raises:
-        ValueError: one that doesn't exist, or a lone dollar sign.
-    """
+    """The placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
     template = _template(text)
     if not template.is_valid():
         raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")
@@ -162,12 +154,10 @@ class PromptMap:
 
     @classmethod
     def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":
-        """A prompt map with the texts of a TOML file."""
         return cls(mode, history_turns, PromptTexts.from_file(path))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings as plain data, for manifests."""
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
     def __call__(self, request: TurnRequest) -> Prompt:

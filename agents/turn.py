@@ -62,7 +62,6 @@ class Usage(NamedTuple):
 
 
 NO_USAGE = Usage()
-"""Nothing counted."""
 
 
 FinishReason = Literal["stop", "length", "content_filter", "error"]
@@ -111,7 +110,6 @@ class Policy(Protocol):
 
     def act(self, requests: Sequence["TurnRequest | str"]) -> list[Turn]:
         """One :class:`Turn` per request, in order."""
-        ...
 
 
 @runtime_checkable
@@ -123,7 +121,6 @@ class AsyncPolicy(Policy, Protocol):
 
     async def act_async(self, request: "TurnRequest | str") -> Turn:
         """The :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
-        ...
 
 
 def is_served(policy: Policy) -> TypeGuard[AsyncPolicy]:

@@ -18,7 +18,8 @@ import numpy as np
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 from textgames.snake import Snake, SnakeState
-from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.greedy import greedy_action
+from textgames.snake.solver import SnakeSearch
 
 Choose = Callable[[SnakeState, int, np.random.Generator], str]
 

@@ -55,22 +55,21 @@ class ActionNames(dict[str, str]):
 
 
 def parse_action(text: str, names: ActionNames) -> str | Unreadable:
-    """Read the one action that a response names.
+    """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
-    Args:
-        text: a model's whole response; any string.
-        names: the names that count.
-
-    Returns:
-        One of ``names``, or :class:`Unreadable` with the reason. Never raises for a string.
+    ``text`` is a model's whole response; no string raises an error.
     """
     name = names.get(text)
     if name is not None:
         return name
     before, opened, rest = text.partition(OPEN_TAG)
     inside, closed, after = rest.partition(CLOSE_TAG)
-    if not opened:
-        return _parse_bare(text, names)
+    if not opened:  # the whole response is a name, or it is unreadable
+        stripped = text.strip()
+        if not stripped:
+            return Unreadable(UnreadableReason.EMPTY)
+        unreadable = UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG
+        return names.get(stripped.casefold()) or Unreadable(unreadable)
     if not closed:
         return Unreadable(UnreadableReason.SEVERAL_TAGS if OPEN_TAG in rest else UnreadableReason.UNCLOSED_TAG)
     if OPEN_TAG in inside or OPEN_TAG in after or CLOSE_TAG in before or CLOSE_TAG in after:
@@ -79,14 +78,3 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     if name is not None:
         return name
     return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
-
-
-def _parse_bare(text: str, names: ActionNames) -> str | Unreadable:
-    """A response without an opening tag: the whole of it is a name, or it is unreadable."""
-    stripped = text.strip()
-    if not stripped:
-        return Unreadable(UnreadableReason.EMPTY)
-    name = names.get(stripped.casefold())
-    if name is not None:
-        return name
-    return Unreadable(UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG)

@@ -5,10 +5,10 @@ unreadable response, and when it is an error to go on. These rules have their on
 and ``vector_env`` only arrange them.
 """
 
-import importlib
 import inspect
 from collections.abc import Mapping
 from functools import lru_cache
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -51,10 +51,8 @@ class EpisodeRules(NamedTuple):
         if not 0 <= format_penalty < float("inf"):
             raise ValueError(f"format_penalty must be a finite number of at least 0, got {format_penalty!r}")
         if invalid_action not in get_args(InvalidAction):
-            raise ValueError(
-                f"invalid_action must be one of {', '.join(get_args(InvalidAction))}, got {invalid_action!r}"
-                + did_you_mean(str(invalid_action), get_args(InvalidAction))
-            )
+            known, near = ", ".join(get_args(InvalidAction)), did_you_mean(str(invalid_action), get_args(InvalidAction))
+            raise ValueError(f"invalid_action must be one of {known}, got {invalid_action!r}{near}")
         if invalid_action == "noop" and game.noop is None:
             raise ValueError(
                 f"invalid_action='noop' needs a game with an action that does nothing; {type(game).__name__} has none; "
@@ -102,18 +100,14 @@ class EpisodeRules(NamedTuple):
         if action is None:
             return state, 0.0 - self.format_penalty, True, "", unreadable
         state, rewards, terminated = game.transition(state, {player: action}, rng)
-        reward = rewards[player]
-        if unreadable is not None:
-            reward -= self.format_penalty
+        reward = rewards[player] if unreadable is None else rewards[player] - self.format_penalty
         return state, reward, terminated, action, unreadable
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
     """The game's class, from itself or from ``"module:Class"``, so that a game is imported when it is first made."""
-    if not isinstance(game, str):
-        return game
-    module, _, name = game.partition(":")
-    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    cls: type[TSMG[Any]] = resolve_name(game) if isinstance(game, str) else game
+    return cls
 
 
 def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:
@@ -131,9 +125,8 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
     for name in settings:
         if name not in accepted:
             known = [*accepted, *ENVIRONMENT_SETTINGS]
-            raise TypeError(
-                f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{did_you_mean(name, known)}"
-            )
+            near = did_you_mean(name, known)
+            raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
     return cls(**settings)
 
 
@@ -151,9 +144,8 @@ def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mappin
     """
     for name in options or ():
         if name not in accepted:
-            raise ValueError(
-                f"reset() has no option {name!r}{did_you_mean(str(name), accepted)}; accepted: {', '.join(accepted)}"
-            )
+            near = did_you_mean(str(name), accepted)
+            raise ValueError(f"reset() has no option {name!r}{near}; accepted: {', '.join(accepted)}")
     return options or {}
 
 

@@ -48,12 +48,9 @@ def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
     if not axes:
         return "\n".join([" ".join(row) for row in rows]), _plain_offsets(nrow, ncol)
     cell, margin = len(str(ncol - 1)), len(str(nrow - 1))
-    lines = [
-        f"{nrow - 1 - index:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for index, row in enumerate(rows)
-    ]
+    lines = [f"{nrow - 1 - y:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for y, row in enumerate(rows)]
     lines.append(" " * (margin + 1) + " ".join(f"{x:>{cell}}" for x in range(ncol)))
-    width = len(lines[0]) + 1
-    first = margin + 1 + cell - 1
+    width, first = len(lines[0]) + 1, margin + cell
     offsets = tuple(row * width + first + column * (cell + 1) for row in range(nrow) for column in range(ncol))
     return "\n".join(lines), offsets
 

@@ -10,7 +10,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
-from textgames.render import check_render_mode, render_state
+from textgames.render import RENDER_MODES, check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
 from textgames.tsmg import TSMG
 
@@ -29,7 +29,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "textgames_v0",
-        "render_modes": ["ansi", "human", "rgb_array"],
+        "render_modes": RENDER_MODES,
         "render_fps": 4,
         "is_parallelizable": True,
     }
@@ -48,7 +48,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         self.game = make_game(game, settings)
         limit = max_cycles if max_cycles is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode, self.metadata["render_modes"])
+        check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.possible_agents = list(self.game.players)
         self.agents: list[str] = []
@@ -60,19 +60,15 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         self._elapsed = 0
 
     def observation_space(self, agent: str) -> ObservationText:
-        """The space of what ``agent`` reads."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> ResponseText:
-        """The space of what ``agent`` may write: any string."""
         return self.action_spaces[agent]
 
     def instructions(self, agent: str) -> str:
-        """The rules and the actions, for ``agent``'s prompt."""
         return self.game.instructions(agent)
 
     def state(self) -> Any:
-        """The game's current state: an immutable, hashable value."""
         return self._state
 
     def reset(
@@ -97,10 +93,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one round.
-
-        Args:
-            actions: the response of every agent in ``agents``.
+        """Play one round with the response of every agent in ``agents``.
 
         Returns:
             Observations, rewards, terminations, truncations and infos of the agents that played the round.
@@ -129,7 +122,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def _outcome(
         self, choices: dict[str, tuple[str | None, str | None]], all_rewards: dict[str, float], game_over: bool
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """What the agents that played the round are told of it; those whose episode is over leave ``agents``."""
         game, state = self.game, self._state
         observations, rewards, terminations, truncations, infos = {}, {}, {}, {}, {}
         for agent, (action, unreadable) in choices.items():
@@ -153,22 +145,14 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         return observations, rewards, terminations, truncations, infos
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """As :meth:`textgames.solo_env.TextGameEnv.save_state`."""
         if self._rng is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         # the generator's state is a fresh dictionary at every call
         return Snapshot(self._state, self._elapsed, tuple(self.agents), dict(self._rng.bit_generator.state))
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
-        """Go back to a snapshot, of this environment or of another one with the same settings.
-
-        Returns:
-            The observations, in the restored state, of the agents that still play.
-        """
+        """Go back to a snapshot; returns the observations of the agents that still play in its state."""
         self._state, self._elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         if self._rng is None:
             self._rng = seeding.np_random()[0]
@@ -176,7 +160,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         return {agent: self.game.observe(self._state, agent) for agent in self.agents}
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The current state in the environment's ``render_mode``; ``"human"`` draws it and returns nothing."""
         if self._state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._state, self.render_mode, f"round {self._elapsed}")

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, TextIO
 
 import numpy as np
@@ -15,29 +14,24 @@ _CELL_PIXELS = 32
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 _RESET = "\x1b[0m"
 
+RENDER_MODES = ["ansi", "human", "rgb_array"]
 
-def check_render_mode(game: TSMG[Any], mode: str | None, modes: list[str]) -> None:
+
+def check_render_mode(game: TSMG[Any], mode: str | None) -> None:
     """Refuse a render mode at construction rather than at the first picture.
 
     Raises:
         ValueError: an unknown mode, or pictures of a game without a board.
     """
-    if mode is not None and mode not in modes:
-        raise ValueError(
-            f"render_mode must be None or one of {', '.join(modes)}, got {mode!r}" + did_you_mean(str(mode), modes)
-        )
+    if mode is not None and mode not in RENDER_MODES:
+        near = did_you_mean(str(mode), RENDER_MODES)
+        raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {mode!r}{near}")
     if mode == "rgb_array" and type(game).board is TSMG.board:
         raise ValueError(f"render_mode='rgb_array' needs {type(game).__name__}.board(state); without it use 'ansi'")
 
 
 def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> str | NDArray[np.uint8] | None:
-    """Render one state.
-
-    Args:
-        game: the game that the state is of.
-        state: what to draw.
-        mode: ``"ansi"``, ``"human"``, ``"rgb_array"`` or ``None``.
-        title: a line above the live board.
+    """Render one state in a render mode; ``title`` is a line above the board that ``"human"`` shows.
 
     Returns:
         Text for ``"ansi"``; for ``"rgb_array"`` an array of shape (height, width, 3), uint8; else ``None``.
@@ -67,18 +61,7 @@ def show(game: TSMG[Any], state: Any, title: str, out: TextIO) -> None:
 
 def _picture(rows: tuple[str, ...], palette: Mapping[str, tuple[int, int, int]]) -> NDArray[np.uint8]:
     """One square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3)."""
-    height, width = len(rows), len(rows[0])
-    image = np.empty((height * _CELL_PIXELS, width * _CELL_PIXELS, 3), dtype=np.uint8)
-    for y, row in enumerate(rows):
-        for x, mark in enumerate(row):
-            top, left = y * _CELL_PIXELS, x * _CELL_PIXELS
-            image[top : top + _CELL_PIXELS, left : left + _CELL_PIXELS] = _tile(palette.get(mark, (128, 128, 128)))
+    cells = np.array([[palette.get(mark, (128, 128, 128)) for mark in row] for row in rows], dtype=np.uint8)
+    image = cells.repeat(_CELL_PIXELS, axis=1).repeat(_CELL_PIXELS, axis=0)
+    image[_CELL_PIXELS - 1 :: _CELL_PIXELS] = image[:, _CELL_PIXELS - 1 :: _CELL_PIXELS] = 90
     return image
-
-
-@lru_cache(maxsize=256)
-def _tile(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
-    tile = np.empty((_CELL_PIXELS, _CELL_PIXELS, 3), dtype=np.uint8)
-    tile[:] = colour
-    tile[-1, :] = tile[:, -1] = 90
-    return tile

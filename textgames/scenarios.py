@@ -50,15 +50,12 @@ class Scenario(NamedTuple):
         return gymnasium.make(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
 
     def parallel_env(self, **kwargs: Any) -> "TextParallelEnv":
-        """Its environment as a PettingZoo ParallelEnv, whatever the number of players."""
         return parallel_env(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
 
     def game(self) -> TSMG[Any]:
-        """Its game, without an environment around it."""
         return game_of(self.env_id, **self.kwargs)
 
     def seed(self, episode: int) -> int:
-        """The seed of episode ``episode``, counted from 0."""
         return self.first_seed + episode
 
 

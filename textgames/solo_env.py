@@ -8,7 +8,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
-from textgames.render import check_render_mode, render_state
+from textgames.render import RENDER_MODES, check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
 from textgames.tsmg import TSMG
 
@@ -34,7 +34,7 @@ class TextGameEnv(gym.Env[str, str]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # Gymnasium's convention, typed there as per instance
-        "render_modes": ["ansi", "human", "rgb_array"],
+        "render_modes": RENDER_MODES,
         "render_fps": 4,
     }
 
@@ -55,7 +55,7 @@ class TextGameEnv(gym.Env[str, str]):
                 "use textgames.parallel_env(...) with the same arguments"
             )
         self.rules = EpisodeRules.checked(self.game, max_steps, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode, self.metadata["render_modes"])
+        check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.observation_space = ObservationText()
         self.action_space = ResponseText(self.game.actions)
@@ -67,7 +67,6 @@ class TextGameEnv(gym.Env[str, str]):
 
     @property
     def instructions(self) -> str:
-        """The rules and the actions, for the prompt."""
         return self.game.instructions(self._player)
 
     @property
@@ -118,35 +117,25 @@ class TextGameEnv(gym.Env[str, str]):
                 raise ResetNeeded("step() was called before reset(); call reset() first")
             raise ResetNeeded(f"the episode ended after {self._elapsed} steps; call reset() before the next step()")
         game, player = self.game, self._player
-        state, reward, terminated, chosen, unreadable = self.rules.play(
-            game, self._state, player, action, self.np_random
-        )
+        play = self.rules.play
+        state, reward, terminated, chosen, unreadable = play(game, self._state, player, action, self.np_random)
         self._state = state
         self._elapsed += 1
         truncated = not terminated and self._elapsed >= self._limit
         over = self._over = terminated or truncated
         if self.render_mode == "human":
             self.render()
-        return (
-            game.observe(state, player),
-            reward,
-            terminated,
-            truncated,
-            {
-                "valid": unreadable is None,
-                "action": chosen,
-                "unreadable": unreadable,
-                "success": over and chosen != "" and game.succeeded(state, player),
-                "legal_actions": game.legal_actions(state, player),
-            },
-        )
+        info = {
+            "valid": unreadable is None,
+            "action": chosen,
+            "unreadable": unreadable,
+            "success": over and chosen != "" and game.succeeded(state, player),
+            "legal_actions": game.legal_actions(state, player),
+        }
+        return game.observe(state, player), reward, terminated, truncated, info
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on, to be given to :meth:`restore_state`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first reset."""
         if self._state is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         agents = () if self._over else (self._player,)
@@ -154,17 +143,12 @@ class TextGameEnv(gym.Env[str, str]):
         return Snapshot(self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state))
 
     def restore_state(self, snapshot: Snapshot) -> str:
-        """Go back to a snapshot, of this environment or of another one with the same settings.
-
-        Returns:
-            The observation in the restored state.
-        """
+        """Go back to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
         self.np_random.bit_generator.state = snapshot.rng_state
         return self.game.observe(self._state, self._player)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The current state in the environment's ``render_mode``; ``"human"`` draws it and returns nothing."""
         if self._state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._state, self.render_mode, f"step {self._elapsed}")

@@ -29,7 +29,6 @@ class ObservationText(spaces.Text):
         super().__init__(max_length, min_length=0, charset=_ASCII, seed=seed)
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a printable string of no more than ``max_length`` characters."""
         if not isinstance(x, str) or len(x) > self.max_length:
             return False
         # a replacement for ASCII, as nearly all observations are: the pattern takes ten times longer

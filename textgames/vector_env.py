@@ -65,7 +65,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             )
         limit = max_episode_steps if max_episode_steps is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode, TextGameEnv.metadata["render_modes"])
+        check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -92,12 +92,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
     @property
     def instructions(self) -> str:
-        """The rules and the actions, for the prompt."""
         return self.game.instructions(self._player)
 
     @property
     def states(self) -> tuple[Any, ...]:
-        """The games' current states."""
         return tuple(self._states)
 
     def reset(
@@ -118,11 +116,11 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         Raises:
             ValueError: an option with another name, a bad mask, or not as many seeds as there are games.
         """
-        options = dict(checked_options(options, "layout_seed", "reset_mask"))
-        mask = options.get("reset_mask")
+        given = checked_options(options, "layout_seed", "reset_mask")
+        mask = given.get("reset_mask")
         chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
         seeds = self._per_game("seed", seed, spread=True)
-        layouts = self._per_game('options["layout_seed"]', options.get("layout_seed"), spread=False)
+        layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
                 self._rngs[i] = seeding.np_random(seeds[i])[0]
@@ -134,10 +132,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     def step(
         self, actions: Sequence[str]
     ) -> tuple[tuple[str, ...], NDArray[np.float64], BoolArray, BoolArray, dict[str, Any]]:
-        """Give every game a response; see :meth:`TextGameEnv.step`.
-
-        Args:
-            actions: ``num_envs`` responses.
+        """Give every game its response; see :meth:`TextGameEnv.step`.
 
         Returns:
             Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length
@@ -156,14 +151,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
         game, player, limit, play = self.game, self._player, self._limit, self.rules.play
-        states, observations, elapsed, over, rngs = (
-            self._states,
-            self._observations,
-            self._elapsed,
-            self._over,
-            self._rngs,
-        )
-        n, everywhere = self.num_envs, self._everywhere
+        states, observations, rngs = self._states, self._observations, self._rngs
+        n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
         # arrays start as what most games need, so that most games write nothing
         rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
         terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -172,10 +161,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i, response in enumerate(actions):
             if over[i]:  # this step is only a reset for the game: it has no response to tell of
                 self._reset_ended_game(i)
-                if played is everywhere:
-                    played = everywhere.copy()
-                if valid is everywhere:
-                    valid = everywhere.copy()
+                played = everywhere.copy() if played is everywhere else played
+                valid = everywhere.copy() if valid is everywhere else valid
                 played[i] = valid[i] = False
                 continue
             state, reward, terminated, action, reason = play(game, states[i], player, response, rngs[i])
@@ -186,8 +173,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             if reward:
                 rewards[i] = reward
             if reason is not None:
-                if valid is everywhere:
-                    valid = everywhere.copy()
+                valid = everywhere.copy() if valid is everywhere else valid
                 valid[i] = False
                 reasons[i] = reason
             if terminated or elapsed[i] >= limit:
@@ -209,7 +195,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return tuple(observations), rewards, terminations, truncations, {**infos, **self._legal_info(None)}
 
     def render(self) -> tuple[Any, ...]:
-        """Every game in the ``render_mode``, in order."""
         if self._states[0] is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return tuple(
@@ -226,7 +211,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         self._over[i] = False
 
     def _reset_ended_game(self, i: int) -> None:
-        """What a step does with a game whose episode is over."""
         if self._states[i] is None:
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if self.autoreset_mode is AutoresetMode.DISABLED:
@@ -267,7 +251,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     # ---------------------------------------------------------------- infos
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        """Legal actions of every game, or of those of a mask."""
         if mask is None and self._constant_legal is not None:
             return {"legal_actions": self._constant_legal, "_legal_actions": self._everywhere}
         where = self._everywhere if mask is None else mask
@@ -278,7 +261,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"legal_actions": _objects(legal), "_legal_actions": where}
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
-        """One value a game from a number, a sequence or ``None``."""
         if value is None:
             return [None] * self.num_envs
         if isinstance(value, int | np.integer):
@@ -299,9 +281,8 @@ def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
         return AutoresetMode(mode)
     except ValueError:
         modes = [known.value for known in AutoresetMode]
-        raise ValueError(
-            f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}" + did_you_mean(str(mode), modes)
-        ) from None
+        near = did_you_mean(str(mode), modes)
+        raise ValueError(f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}{near}") from None
 
 
 def _checked_mask(mask: Any, num_envs: int) -> BoolArray:

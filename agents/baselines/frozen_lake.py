@@ -30,7 +30,6 @@ class FrozenLakePlayer(SearchPlayer):
 
     @staticmethod
     def recognise(text: str) -> Any:
-        """Frozen Lake with default rules, if this is one of its observations."""
         return FrozenLake() if GRID_KEY in text or re.search(r"^Holes: ", text, re.MULTILINE) else None
 
     def greedy(self, request: TurnRequest) -> Choice:
@@ -49,7 +48,6 @@ class FrozenLakePlayer(SearchPlayer):
         return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """The largest expected return of every action in the steps that are left."""
         return self._solver.action_values(*_read_with_steps(request))
 
     def plan(self, request: TurnRequest) -> Choice:
@@ -80,7 +78,6 @@ class FrozenLakePlayer(SearchPlayer):
 
 
 def _read_with_steps(request: TurnRequest) -> tuple[FrozenLakeState, int]:
-    """The state, and how many steps to look ahead."""
     state = _read(request.observation)
     steps = request.steps_left
     return state, UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps is None else steps

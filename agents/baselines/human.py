@@ -45,15 +45,10 @@ class HumanPlayer:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What describes this player, for manifests."""
         return {"kind": "human"}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """Ask for one action after the other.
-
-        Raises:
-            PersonLeft: a ``KeyboardInterrupt``; the person leaves, by ``q``, Ctrl-D or the end of a file.
-        """
+        """Ask for one action after the other; :class:`PersonLeft` is raised after ``q``, Ctrl-D or a file's end."""
         return [Turn(self._ask(request)) for request in as_requests(requests)]
 
     def _ask(self, request: TurnRequest) -> str:

@@ -10,8 +10,7 @@ from agents.turn import TurnRequest
 class RandomPlayer(ScriptedPlayer):
     """Picks uniformly from the legal actions; the draw comes from the request's seed alone.
 
-    Args:
-        seed: another seed is another random player, for repeated plays of the same episodes.
+    With another ``seed`` it is another random player, for repeated plays of the same episodes.
     """
 
     name = "random"
@@ -20,11 +19,7 @@ class RandomPlayer(ScriptedPlayer):
         self.seed = seed
 
     def choose(self, request: TurnRequest) -> Choice:
-        """A legal action.
-
-        Raises:
-            ValueError: a bare observation of a game that isn't known here, so that no actions are known.
-        """
+        """A legal action; a ValueError for the bare observation of a game that isn't known here."""
         actions = request.legal_actions or (request.game or game_of_observation(request.observation)).actions
         # a hash instead of a generator: building a generator takes twenty times as long as the draw
         noise = repr((self.seed, request.seed or request.observation)).encode()

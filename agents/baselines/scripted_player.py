@@ -30,16 +30,12 @@ class ScriptedPlayer(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides its actions, as plain data, for manifests."""
         return {"kind": self.name}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """One turn per request, in order; the responses are in the form that language models are asked for."""
-        return [self._turn(request) for request in as_requests(requests)]
-
-    def _turn(self, request: TurnRequest) -> Turn:
-        action, reason = self.choose(request)
-        return Turn(f"<think>{reason}</think><plan>{action}</plan><action>{action}</action>")
+        choices = [self.choose(request) for request in as_requests(requests)]
+        return [Turn(f"<think>{why}</think><plan>{action}</plan><action>{action}</action>") for action, why in choices]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -73,12 +73,7 @@ _FACTORIES: dict[str, Factory | str] = {
 
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
-    """Let ``greedy`` and ``planner`` play a game.
-
-    Args:
-        game: its class, or ``"module:Class"``.
-        factory: ``game object -> SearchPlayer``, or ``"module:name"`` of it.
-    """
+    """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
     _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
 
 
@@ -137,7 +132,6 @@ class _SearchPolicy(ScriptedPlayer):
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
 
     def check_game(self, game: TSMG[Any]) -> None:
-        """See :class:`agents.turn.Policy`."""
         search_player_of(game)
 
     def _player(self, request: TurnRequest) -> SearchPlayer:
@@ -156,7 +150,6 @@ class GreedyPlayer(_SearchPolicy):
     name = "greedy"
 
     def choose(self, request: TurnRequest) -> Choice:
-        """See :meth:`SearchPlayer.greedy`."""
         return self._player(request).greedy(request)
 
 
@@ -166,5 +159,4 @@ class PlannerPlayer(_SearchPolicy):
     name = "planner"
 
     def choose(self, request: TurnRequest) -> Choice:
-        """See :meth:`SearchPlayer.plan`."""
         return self._player(request).plan(request)

@@ -10,8 +10,9 @@ from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.grid_text import board_size
 from textgames.snake.game import Snake
+from textgames.snake.greedy import greedy_action
 from textgames.snake.reading import read_observation
-from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.solver import SnakeSearch
 
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)
 _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")
@@ -49,7 +50,6 @@ class SnakePlayer(SearchPlayer):
         )
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """Towards the nearest food worth having, around what is on the board now."""
         action = greedy_action(read_observation(request.observation, self._game), self._me, self._game)
         return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
 
@@ -61,7 +61,6 @@ class SnakePlayer(SearchPlayer):
 
 
 def _food(text: str, grid: str, coordinates: bool) -> dict[str, Any]:
-    """The settings of the food that is shown: ``num_apples``, ``apple_reward`` and so on."""
     settings: dict[str, Any] = {"num_apples": 0}
     if coordinates:
         shown = [(kind.lower(), worth, listed.count("(")) for kind, worth, listed in _FOOD_LINE.findall(text)]

@@ -68,7 +68,11 @@ class _LoopThread:
 
     def __enter__(self) -> "_LoopThread":
         self._thresholds = gc.get_threshold()
-        _calm_collector(self._thresholds)
+        # A full collection walks everything that is loaded: a quarter of a second in which all requests in flight stand
+        # still (with 256 of them it cost a quarter of the throughput). What exists before the first episode is left out
+        # of collections, and there are fewer of them; a request leaves next to nothing behind that needs one.
+        gc.freeze()
+        gc.set_threshold(max(self._thresholds[0], _COLLECTOR_THRESHOLD), *self._thresholds[1:])
         self._thread.start()
         self._ready.result()
         return self
@@ -82,11 +86,9 @@ class _LoopThread:
         gc.set_threshold(*self._thresholds)
 
     def submit(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Future[Episode]:
-        """Start playing ``task``."""
         return asyncio.run_coroutine_threadsafe(self._play(task, on_step), self._loop)
 
     async def _main(self) -> None:
-        """Keep the loop running until it is told to stop, then leave nothing behind."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set_result(None)
         await self._stop.wait()
@@ -108,22 +110,10 @@ class _LoopThread:
         return live.finish()
 
     async def _answers(self, live: LiveEpisode) -> dict[str, Turn]:
-        """Everybody's turn in one round, asked at the same time."""
         requests = live.requests()
         asks = [self._ask[id(live.policies[player])](request) for player, request in requests.items()]
         turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
         return dict(zip(requests, turns, strict=True))
-
-
-def _calm_collector(thresholds: tuple[int, int, int]) -> None:
-    """Make the garbage collector rarer and its walks shorter while the loop runs.
-
-    A full collection walks everything that is loaded: a quarter of a second in which all requests in flight stand
-    still (with 256 of them it cost a quarter of the throughput). What exists before the first episode is left out of
-    collections, and there are fewer of them; a request leaves next to nothing behind that needs one.
-    """
-    gc.freeze()
-    gc.set_threshold(max(thresholds[0], _COLLECTOR_THRESHOLD), *thresholds[1:])
 
 
 class _Batcher:

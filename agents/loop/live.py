@@ -46,17 +46,11 @@ class EnvironmentPool:
         return textgames.parallel_env(task.env_id, **task.kwargs)
 
     def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
-        """Keep ``env`` for a later task with the same settings."""
         self._idle(task).append(env)
 
 
 class LiveEpisode:
-    """One episode between its reset and its end.
-
-    Args:
-        task: what to play.
-        policies: one for all players of the game, or ``{player: policy}`` with all players in it.
-        pool: where its environment comes from and goes back to.
+    """One episode between its reset and its end, in an environment of the pool.
 
     Raises:
         ValueError: a player without a policy.
@@ -88,11 +82,9 @@ class LiveEpisode:
 
     @property
     def over(self) -> bool:
-        """Whether nobody is to be asked any more."""
         return self._error is not None or not self._env.agents
 
     def requests(self) -> dict[str, TurnRequest]:
-        """What every player that is still playing is asked in this round."""
         task, env = self.task, self._env
         limit = env.rules.max_steps
         return {
@@ -130,22 +122,13 @@ class LiveEpisode:
         observations, rewards, _, truncations, infos = self._env.step({p: t.response for p, t in turns.items()})
         steps = []
         for player, turn in turns.items():
-            info = infos[player]
-            reward = float(rewards[player])
+            info, reward, read = infos[player], float(rewards[player]), asked[player]
             self._returns[player] += reward
             self._successes[player] = bool(info["success"])
-            self._history[player].append((asked[player], turn.response))
-            step = Step(
-                index=self._round,
-                player=player,
-                observation=asked[player],
-                turn=turn,
-                action=info["action"],
-                valid=info["valid"],
-                unreadable=info["unreadable"],
-                reward=reward,
+            self._history[player].append((read, turn.response))
+            steps.append(
+                Step(self._round, player, read, turn, info["action"], info["valid"], info["unreadable"], reward)
             )
-            steps.append(step)
         self._steps += steps
         self._truncated = any(truncations.values())
         self._observations, self._infos = observations, infos
@@ -153,10 +136,7 @@ class LiveEpisode:
         return tuple(steps)
 
     def finish(self) -> Episode:
-        """The played episode; its environment goes back to the pool."""
         self._pool.give_back(self.task, self._env)
-        complete = self._error is None
-        settings: dict[str, Any] = {"terminated": complete and not self._truncated, "truncated": self._truncated}
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,
@@ -165,7 +145,8 @@ class LiveEpisode:
             steps=tuple(self._steps),
             returns=self._returns,
             successes=self._successes,
+            terminated=self._error is None and not self._truncated,
+            truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
-            **settings,
         )

@@ -47,21 +47,17 @@ class Decoding:
             raise ValueError(f"decoding.top_p is above 0 and at most 1, got {self.top_p!r}")
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise ValueError(f"decoding.max_tokens is a whole number of at least 1, got {self.max_tokens!r}")
-        check_stop(self.stop)
+        stop: Any = self.stop
+        if isinstance(stop, str):  # it would end a response at every one of its letters
+            raise ValueError(f"decoding.stop is a tuple of strings, got the string {stop!r}; write ({stop!r},)")
+        if not isinstance(stop, (tuple, list)) or not all(isinstance(text, str) and text for text in stop):
+            raise ValueError(f"decoding.stop is a tuple of non-empty strings, got {stop!r}")
         object.__setattr__(self, "stop", tuple(self.stop))
 
     @property
     def deterministic(self) -> bool:
         """Whether the same prompt always gets the same response (as far as the model's arithmetic does)."""
         return self.temperature == 0
-
-
-def check_stop(stop: object) -> None:
-    """Refuse what isn't a tuple of strings; a bare string would stop a response at every one of its letters."""
-    if isinstance(stop, str):
-        raise ValueError(f"decoding.stop is a tuple of strings, got the string {stop!r}; write ({stop!r},)")
-    if not isinstance(stop, (tuple, list)) or not all(isinstance(text, str) and text for text in stop):
-        raise ValueError(f"decoding.stop is a tuple of non-empty strings, got {stop!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,6 @@ class LanguageModel(Protocol):
         Raises:
             ValueError: for a prompt that the model can't take (longer than its context).
         """
-        ...
 
 
 @runtime_checkable
@@ -135,7 +130,6 @@ class AsyncLanguageModel(Protocol):
         A provider's errors come back in :attr:`Completion.error`, after the retries that make sense; they are never
         raised. Errors of the program (a wrong type) are.
         """
-        ...
 
 
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:

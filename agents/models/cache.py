@@ -49,14 +49,12 @@ class ResponseCache:
         self._run("SELECT count(*) FROM responses")
 
     def accepts(self, decoding: Decoding) -> bool:
-        """Whether responses under this decoding are kept."""
         return self.sampled or decoding.deterministic
 
     @staticmethod
     def key(
         model: LanguageModel | AsyncLanguageModel, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]
     ) -> str:
-        """The hash under which a completion is kept: everything that decides it."""
         draw = None if decoding.deterministic else seed
         identity = [FORMAT, settings_of(model), prompt, asdict(decoding), draw]
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
@@ -83,7 +81,6 @@ class ResponseCache:
         self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, self._redactor.scrub(json.dumps(data))))
 
     def __len__(self) -> int:
-        """How many completions are kept."""
         return int(self._run("SELECT count(*) FROM responses")[0][0])
 
     def close(self) -> None:
@@ -138,10 +135,7 @@ class ResponseCache:
 
 
 class CachedModel:
-    """A batched model that asks the cache first.
-
-    A prompt that is twice in a batch is generated once when the decoding is deterministic.
-    """
+    """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
 
     def __init__(self, model: LanguageModel, cache: ResponseCache) -> None:
         self.model, self.cache, self.name = model, cache, model.name
@@ -154,7 +148,6 @@ class CachedModel:
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        """One completion per prompt, in order."""
         if not self.cache.accepts(decoding):
             return self.model.generate(prompts, decoding, seeds)
         keys = [self.cache.key(self.model, *row) for row in zip(prompts, [decoding] * len(prompts), seeds, strict=True)]
@@ -177,23 +170,19 @@ class AsyncCachedModel:
 
     @property
     def settings(self) -> Any:
-        """Those of the model: a cache doesn't change responses."""
         return settings_of(self.model)
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
-        """The kept completion, or the model's."""
         if not self.cache.accepts(decoding):
             return await self.model.generate_async(prompt, decoding, seed)
         key = self.cache.key(self.model, prompt, decoding, seed)
-        known = self.cache.get(key)
-        if known is not None:
-            return known
-        completion = await self.model.generate_async(prompt, decoding, seed)
-        self.cache.put(key, completion)
+        completion = self.cache.get(key)
+        if completion is None:
+            completion = await self.model.generate_async(prompt, decoding, seed)
+            self.cache.put(key, completion)
         return completion
 
     async def aclose(self) -> None:
-        """Close the model's connections of the running event loop."""
         close = getattr(self.model, "aclose", None)
         if close is not None:
             await close()

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.models.hf import missing as missing_packages_of_hf
+from agents.models import hf
 from agents.models.local.card import trained_mode
 from agents.models.provider import Provider
 
@@ -47,7 +47,7 @@ def load(
 
 
 def _missing() -> str | None:
-    return missing_packages_of_hf() or (None if embedded_agents() else "not shipped with this version")
+    return hf.PROVIDER.missing() or (None if embedded_agents() else "not shipped with this version")
 
 
 PROVIDER = Provider(

@@ -1,5 +1,6 @@
 """The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.extras import missing_packages
@@ -39,16 +40,11 @@ def mode_of(path_or_repo: str, *, adapter: str | None = None) -> str | None:
     return (None if adapter is None else trained_mode(adapter)) or trained_mode(path_or_repo)
 
 
-def missing() -> str | None:
-    """The packages that local models need and don't find here, with the command."""
-    return missing_packages("torch", "transformers", extra="local")
-
-
 PROVIDER = Provider(
     load,
     description="a Hugging Face model in this process",
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
-    missing=missing,
+    missing=partial(missing_packages, "torch", "transformers", extra="local"),
     trained_mode=mode_of,
 )

@@ -56,11 +56,7 @@ _PROVIDERS: dict[str, Provider | str] = {
 
 
 def register_provider(name: str, provider: Provider | str) -> None:
-    """Let ``name:MODEL`` be a model of a provider.
-
-    Args:
-        name: one word.
-        provider: the provider, or ``"module:ATTRIBUTE"`` of it, which is imported when somebody asks for it.
+    """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when somebody asks for it.
 
     Raises:
         ValueError: the name is another provider's, or can't stand before a colon.
@@ -116,12 +112,7 @@ def find_model(spec: str) -> tuple[Provider, str] | None:
 
 
 def options_of(make: Callable[..., Any], *, arguments: int = 0) -> tuple[str, ...]:
-    """The options of a class or function that makes a model or a player: its named parameters.
-
-    Args:
-        make: the class or function.
-        arguments: how many of its first parameters aren't options.
-    """
+    """The options of what makes a model or a player: its named parameters after the first ``arguments``."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = list(inspect.signature(make).parameters.values())[arguments:]
     return tuple(one.name for one in parameters if one.kind in by_name)

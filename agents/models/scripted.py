@@ -39,11 +39,7 @@ class ScriptedModel:
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        """The next response for each prompt, in order.
-
-        Raises:
-            ScriptExhaustedError: there are no more.
-        """
+        """The next response for each prompt; :class:`ScriptExhaustedError` is raised when there are no more."""
         return [self._next(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
 
     def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:

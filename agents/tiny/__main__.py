@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.extras import install_command
 from agents.tiny.data import scenarios_of
@@ -66,7 +66,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes: int) -> "list[Figures]":
-    """The model in every mode and the scripted players beside it, on every scenario."""
     import torch
 
     from agents import Decoding, LanguageAgentPolicy, PromptMap, load_agent
@@ -85,15 +84,10 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
-    named = {
-        name: getattr(options, name)
-        for name in ("seed", "steps", "examples", "threads", "learning_rate", "batch_size")
-        if getattr(options, name) is not None
-    }
-    for name in ("games", "modes"):
-        if getattr(options, name):
-            named[name] = tuple(getattr(options, name))
-    return replace(recipe, **named)
+    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    changes: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    return replace(recipe, **changes)
 
 
 def _parser() -> argparse.ArgumentParser:

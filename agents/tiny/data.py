@@ -22,7 +22,6 @@ class Example(NamedTuple):
 
     @property
     def prompt(self) -> str:
-        """The prompt as the model reads it."""
         return self.before + self.observation + self.after
 
 

@@ -35,11 +35,7 @@ class StyleShares(NamedTuple):
     hasty: float = 0.25
 
     def checked(self) -> "StyleShares":
-        """Return the shares themselves.
-
-        Raises:
-            ValueError: a negative share, or more than 1 together.
-        """
+        """Return the shares themselves, or raise ValueError for a negative one or more than 1 together."""
         if min(self.sensible, self.hasty) < 0 or self.sensible + self.hasty > 1:
             raise ValueError(f"sensible and hasty are shares of 1 together, got {self.sensible} and {self.hasty}")
         return self
@@ -54,11 +50,7 @@ class Demonstration(NamedTuple):
 
 
 class Demonstrator:
-    """Demonstrates one game.
-
-    Args:
-        game: Frozen Lake or Snake, with any settings.
-        style: how noisy it is.
+    """Demonstrates one game, Frozen Lake or Snake with any settings.
 
     Raises:
         ValueError: another game, or shares that are negative or more than 1 together.
@@ -73,7 +65,6 @@ class Demonstrator:
             raise ValueError(f"there are demonstrations of Frozen Lake and Snake, not of {type(game).__name__}")
 
     def __call__(self, state: Any, observation: str, rng: np.random.Generator) -> Demonstration:
-        """Choose and explain one action of the player who reads ``observation``."""
         sight = Sight.of(observation)
         target, towards = self._target(sight, rng)
         chance = rng.random()

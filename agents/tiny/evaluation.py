@@ -43,11 +43,10 @@ class Figures(NamedTuple):
     truth: float
 
 
-def evaluate(policy: Policy, scenario: str, episodes: int, *, first_episode: int = 0) -> Figures:
-    """Play a scenario's episodes ``first_episode ..`` with one policy for all players; figures are player 0's."""
+def evaluate(policy: Policy, scenario: str, episodes: int) -> Figures:
+    """Play a scenario's first episodes with one policy for all players; the figures are player 0's."""
     chosen = SCENARIOS[scenario]
-    seeds = [chosen.seed(first_episode + k) for k in range(episodes)]
-    tasks = [EpisodeTask.of(chosen, seed) for seed in seeds]
+    tasks = [EpisodeTask.of(chosen, chosen.seed(episode)) for episode in range(episodes)]
     played = sorted(rollout(policy, tasks, max_concurrency=128), key=lambda episode: episode.seed)
     player = next(iter(played[0].returns))
     steps = [episode.steps_of(player) for episode in played]

@@ -232,7 +232,6 @@ def _train(
 def _keep(
     file: Path, recipe: Recipe, trained: dict[str, Any], step: int, losses: Sequence[float], seconds: float
 ) -> None:
-    """Write the state in one step: a crash leaves the old file or the new one."""
     state = {name: part.state_dict() for name, part in trained.items()}
     state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": list(losses), "seconds": seconds}
     with replacing(file, "wb") as stream:

@@ -71,10 +71,7 @@ class Recipe:
 
     @classmethod
     def quick(cls, **changes: Any) -> "Recipe":
-        """A model of 0.2 million parameters that plays the Frozen Lake training scenario; about a minute on one core.
-
-        ``changes`` override its fields.
-        """
+        """0.2 million parameters for the Frozen Lake training scenario: about a minute on one core."""
         settings: dict[str, Any] = {
             "games": ("frozen-lake-training",),
             "modes": ("think",),
@@ -91,5 +88,4 @@ class Recipe:
 
     @property
     def as_data(self) -> dict[str, Any]:
-        """All fields as plain data, for JSON."""
         return asdict(self) | {"style": self.style._asdict()}

@@ -27,13 +27,9 @@ _LIMITS = """\
 
 
 def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), *, command: str = "") -> Path:
-    """Save a model in Hugging Face format with its recipe and a model card.
+    """Save a model in Hugging Face format with its recipe and a model card, which shows the figures and the command.
 
-    Args:
-        made: from :func:`agents.tiny.pretrain`.
-        folder: made if it isn't there; files in it are overwritten.
-        figures: results for the card.
-        command: what made it, for the card.
+    The folder is made if it isn't there; files in it are overwritten.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -52,11 +52,7 @@ class Sight(NamedTuple):
 
     @classmethod
     def of(cls, observation: str) -> "Sight":
-        """Read the grid of an observation.
-
-        Raises:
-            ValueError: the text shows no grid of Frozen Lake or Snake.
-        """
+        """Read the grid of an observation; a ValueError where it shows none of Frozen Lake or Snake."""
         size, grid = board_size(observation), _GRID.search(observation)
         if size is None or grid is None:
             raise ValueError(f"no grid to check statements against in {observation[:80]!r}; observe with grid=True")
@@ -76,7 +72,6 @@ class Sight(NamedTuple):
         return cls(width, height, head, kinds, edge)
 
     def beside(self, direction: str) -> str:
-        """The kind of the neighbouring cell in a direction."""
         dx, dy = DIRECTIONS[direction]
         return self.kinds.get((self.head[0] + dx, self.head[1] + dy), self.edge)
 
@@ -118,12 +113,8 @@ class Truth(NamedTuple):
 def check(think_text: str, observation: str) -> Truth:
     """Count the true, false and unreadable parts of a reasoning.
 
-    Args:
-        think_text: the text inside the think tag, or a whole response that has one.
-        observation: what the player read.
-
-    Raises:
-        ValueError: the observation shows no grid.
+    ``think_text`` is the text inside the think tag, or a whole response that has one. An observation without a grid
+    raises ValueError.
     """
     sight = Sight.of(observation)
     inside = _THINK.search(think_text)

@@ -73,7 +73,8 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabula
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    words = "\n".join(_strip_tags(text) for text in responses)
+    # the words as the BPE model meets them: what stands between whole-text tokens
+    words = "\n".join(re.sub(r"</?\w+>|[;,] ", "\n", text) for text in responses)
     cells = " _ P O G T A B F\n" * 1000  # every cell's mark with its space is one token
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
@@ -88,11 +89,6 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabula
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
     )
-
-
-def _strip_tags(text: str) -> str:
-    """The words as the BPE model meets them: what stands between whole-text tokens."""
-    return re.sub(r"</?\w+>|[;,] ", "\n", text)
 
 
 def save_tokenizer(tokenizer: Any, folder: Path) -> None:

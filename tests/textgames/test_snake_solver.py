@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from textgames.snake import Snake, SnakeState
+from textgames.snake.greedy import greedy_action
 from textgames.snake.rules import ACTIONS
 from textgames.snake.simulation import NO_TARGET, Boards, Simulation
-from textgames.snake.solver import FoodRoute, SnakeSearch, greedy_action
+from textgames.snake.solver import FoodRoute, SnakeSearch
 
 XY = tuple[int, int]
 

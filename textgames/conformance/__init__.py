@@ -24,17 +24,18 @@ from textgames.tsmg import TSMG
 __all__ = ["CHECKS", "ConformanceError", "check", "run_check", "transcript"]
 
 CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyType(
-    {run.__name__.removeprefix("check_"): run for run in (*game_checks.ALL, *environment_checks.ALL)}
+    {
+        name.removeprefix("check_"): run
+        for module in (game_checks, environment_checks)
+        for name, run in vars(module).items()
+        if name.startswith("check_")
+    }
 )
-"""The checks by name, in the order in which :func:`check` runs them."""
+"""The functions ``check_NAME`` of both modules by name, in the order in which :func:`check` runs them."""
 
 
 def check(id: str, **settings: Any) -> None:
-    """Run every check on an id.
-
-    Args:
-        id: a registered id.
-        **settings: settings of the game or its environment that differ from those it was registered with.
+    """Run every check on an id; ``settings`` override those that it was registered with.
 
     Raises:
         ConformanceError: the first check that fails; the message says which one and what it saw.
@@ -63,7 +64,6 @@ def run_check(name: str, id: str, **settings: Any) -> None:
 
 
 def _who_raised(error: Exception) -> str:
-    """The method of a game that an error comes from, as the beginning of a sentence."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if isinstance(frame.f_locals.get("self"), TSMG):
             return f"{frame.f_code.co_name}() raised "

@@ -5,7 +5,7 @@ import copy
 import io
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -126,21 +126,16 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
     if type(env.game).board is not TSMG.board:
         rows = env.game.board(env.state())
         strings = isinstance(rows, tuple) and all(isinstance(row, str) and row for row in rows)
-        require(
-            strings and len(set(map(len, rows))) == 1,
-            f"board() must return a tuple of rows of one length, got {rows!r}",
-        )
+        even = strings and len(set(map(len, rows))) == 1
+        require(even, f"board() must return a tuple of rows of one length, got {rows!r}")
         env = parallel_env(id, **settings, render_mode="rgb_array")
         env.reset(seed=0)
         frame = env.render()
-        require(
-            isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3,
-            "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8",
-        )
+        shown = isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3
+        require(shown, "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8")
 
 
 def _play(env: Any, seed: int) -> Iterator[Any]:
-    """Everything an episode of random play tells, round by round."""
     yield env.reset(seed=seed)
     yield from _play_on(env, seed)
 
@@ -151,14 +146,3 @@ def _play_on(env: Any, seed: int) -> Iterator[Any]:
         if not env.agents:
             return
         yield env.step({agent: draw(env.game, env.state(), agent, rng) for agent in env.agents})
-
-
-ALL: tuple[Callable[[str, Mapping[str, Any]], None], ...] = (
-    check_gymnasium,
-    check_episodes,
-    check_determinism,
-    check_snapshots,
-    check_batches,
-    check_parallel,
-    check_rendering,
-)

@@ -107,29 +107,23 @@ def transition(game: TSMG[Any], state: Any, joint_action: Mapping[str, str], rng
             f"transition() refused {dict(joint_action)}, where every action is legal: {error}"
         ) from error
     require(given == joint_action, "transition() changed the joint action that it was given")
-    require(
-        isinstance(result, tuple) and len(result) == 3,
-        f"transition() must return (state, rewards, terminated), got {str(result)[:200]}",
-    )
+    triple = isinstance(result, tuple) and len(result) == 3
+    require(triple, f"transition() must return (state, rewards, terminated), got {str(result)[:200]}")
     after, rewards, terminated = result
     require_value(after)
     require(isinstance(terminated, bool), f"terminated must be True or False, got {terminated!r}")
-    require(
-        isinstance(rewards, dict) and set(rewards) == set(game.players),
-        f"transition() must return a reward for each of {', '.join(game.players)} and nobody else, got {rewards!r}",
-    )
+    complete = isinstance(rewards, dict) and set(rewards) == set(game.players)
+    everybody = ", ".join(game.players)
+    require(complete, f"transition() must return a reward for each of {everybody} and nobody else, got {rewards!r}")
     were_playing, are_playing = playing(game, state), playing(game, after)
     for player, reward in rewards.items():
         success = game.succeeded(after, player)
         require(isinstance(success, bool), f"succeeded() of {player} must be True or False, got {success!r}")
-        require(
-            isinstance(reward, float) and math.isfinite(reward),
-            f"the reward of {player} must be a finite float, got {reward!r}",
-        )
+        finite = isinstance(reward, float) and math.isfinite(reward)
+        require(finite, f"the reward of {player} must be a finite float, got {reward!r}")
         if player not in were_playing:
             require(reward == 0, f"{player} was out before the round, so nobody receives its reward of {reward!r}")
             require(player not in are_playing, f"{player} was out before the round and plays again after it")
-    require(
-        terminated or bool(are_playing), "nobody plays any more, but transition() did not say that the game is over"
-    )
+    someone_plays = bool(are_playing)
+    require(terminated or someone_plays, "nobody plays any more, but transition() did not say that the game is over")
     return after, rewards, terminated

@@ -89,7 +89,6 @@ class FrozenLake(TSMG[FrozenLakeState]):
         self._aside = (1.0 - self.success_rate) / 2.0
 
     def initial_state(self, rng: np.random.Generator) -> FrozenLakeState:
-        """Draw a map (unless it is fixed) and stand on its start."""
         lake = self.lake
         if lake is None:
             return FrozenLakeState(draw_lake(self.size, self.frozen_probability, rng), 0)
@@ -128,25 +127,20 @@ class FrozenLake(TSMG[FrozenLakeState]):
         ]
 
     def is_playing(self, state: FrozenLakeState, player: str) -> bool:
-        """Whether the player stands neither in a hole nor on the goal."""
         return state.lake.tiles[state.position] not in "HG"
 
     def succeeded(self, state: FrozenLakeState, player: str) -> bool:
-        """Whether the player stands on the goal."""
         return state.lake.tiles[state.position] == GOAL
 
     def observe(self, state: FrozenLakeState, player: str) -> str:
-        """The coordinates and the grid, as :mod:`textgames.frozen_lake.text` writes them."""
         return text.observation(state, self.style)
 
     def instructions(self, player: str) -> str:
-        """The rules and the actions."""
         return text.instructions(self.is_slippery, self.success_rate)
 
     def what_happened(
         self, state: FrozenLakeState, joint_action: Mapping[str, str], next_state: FrozenLakeState, player: str
     ) -> str:
-        """Whether the player slipped, bumped into the edge, fell into a hole or reached the goal."""
         if not self.is_playing(state, player):
             return ""
         targets = move_table(state.lake.nrow, state.lake.ncol)[state.position]
@@ -166,7 +160,6 @@ class FrozenLake(TSMG[FrozenLakeState]):
         return "; ".join([*told, *([end] if end else [])])
 
     def board(self, state: FrozenLakeState) -> tuple[str, ...]:
-        """Rows of ``P``, ``O``, ``G`` and ``_``, top row first."""
         marks = state.lake.tiles.translate(text._MARKS)
         marks = marks[: state.position] + text.PLAYER_MARK + marks[state.position + 1 :]
         return tuple(marks[start : start + state.lake.ncol] for start in range(0, len(marks), state.lake.ncol))

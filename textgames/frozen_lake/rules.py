@@ -108,17 +108,10 @@ def _flood_masks(nrow: int, ncol: int) -> tuple[int, int, int]:
 
 
 def is_solvable(safe: int, nrow: int, ncol: int, start: int, goal: int) -> bool:
-    """Whether a path over safe cells joins two cells.
+    """Whether a path over safe cells joins two cells; bit ``i`` of ``safe`` is set where cell ``i`` may be entered.
 
     A flood fill on whole boards at once: an integer holds a bit per cell, so that one step costs a handful of integer
     operations whatever the board's size.
-
-    Args:
-        safe: bit ``i`` is set where cell ``i`` may be entered; start and goal included.
-        nrow: rows.
-        ncol: columns.
-        start: the cell to start from.
-        goal: the cell to reach.
     """
     _, not_first, not_last = _flood_masks(nrow, ncol)
     target = 1 << goal

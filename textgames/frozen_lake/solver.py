@@ -12,11 +12,7 @@ from textgames.frozen_lake.rules import ACTIONS, FrozenLakeState, Lake, outcomes
 
 
 class FrozenLakeSolver:
-    """The optimal values and actions of one configuration of Frozen Lake, on any map and horizon.
-
-    Args:
-        game: the configuration (slipperiness and success rate); maps come with the states.
-    """
+    """The optimal values and actions on the ice of one game of Frozen Lake; maps come with the states."""
 
     def __init__(self, game: FrozenLake) -> None:
         self._kernel_key = (game.is_slippery, game.success_rate)

@@ -5,7 +5,6 @@ bottom left corner, X grows to the right and Y grows up.
 """
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake
@@ -47,30 +46,22 @@ def observation(state: FrozenLakeState, style: TextStyle) -> str:
 
 
 def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
-    """Lay out everything that doesn't depend on the player."""
-    header, names, nothing = _layout(lake.nrow, lake.ncol)
-    before, after = header, ""
+    names = coordinates_of(lake.nrow, lake.ncol)
+    before, after = board_line(lake.ncol, lake.nrow) + "\n", ""
     if style.coordinates:
         before += "Player: "
         holes = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == HOLE])
         goals = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == GOAL])
         after = f"\nHoles: {holes or 'none'}\nGoal: {goals or 'none'}"
     else:
-        names = nothing
+        names = ("",) * len(names)
     marks: tuple[int, ...] = ()
     if style.grid:
         lead = f"{after}\n{GRID_KEY}\n" if style.coordinates else f"{GRID_KEY}\n"
         grid, offsets = grid_rows(lake.tiles.translate(_MARKS), lake.ncol, style.axes)
-        marks = tuple(len(lead) + offset for offset in offsets) if lead else offsets
+        marks = tuple(len(lead) + offset for offset in offsets)
         after = lead + grid
     return _LakeText(before, after, names, marks)
-
-
-@lru_cache(maxsize=64)
-def _layout(nrow: int, ncol: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The first line for a board of this size, the coordinates of its cells, and as many empty strings."""
-    names = coordinates_of(nrow, ncol)
-    return board_line(ncol, nrow) + "\n", names, ("",) * len(names)
 
 
 def instructions(is_slippery: bool, success_rate: float) -> str:

@@ -74,7 +74,6 @@ class Snake(TSMG[SnakeState]):
         self._snake_of = {player: i for i, player in enumerate(self.players)}
 
     def initial_state(self, rng: "np.random.Generator") -> SnakeState:
-        """Snakes of length 1 and all food on distinct, uniformly random cells."""
         return self.rules.initial_state(rng)
 
     def transition(
@@ -84,7 +83,6 @@ class Snake(TSMG[SnakeState]):
         return self.rules.transition(state, joint_action, rng)
 
     def is_playing(self, state: SnakeState, player: Player) -> bool:
-        """Whether the player's snake lives."""
         return bool(state.snakes[self._snake_of[player]])
 
     def succeeded(self, state: SnakeState, player: Player) -> bool:
@@ -96,13 +94,11 @@ class Snake(TSMG[SnakeState]):
         return self.text.observe(state, self._snake_of[player])
 
     def instructions(self, player: Player) -> str:
-        """The rules; every player is told the same."""
         return self.text.instructions()
 
     def what_happened(
         self, state: SnakeState, joint_action: Mapping[Player, Action], next_state: SnakeState, player: Player
     ) -> str:
-        """What the player's snake ate or died of; snakes are numbered as on the :meth:`board`."""
         number = self._snake_of[player]
         if not state.snakes[number]:
             return ""

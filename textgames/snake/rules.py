@@ -59,17 +59,7 @@ class SnakeState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SnakeConfig:
-    """The settings of a game of Snake.
-
-    Attributes:
-        width: cells in a row.
-        height: cells in a column.
-        num_players: snakes that are controlled from outside.
-        num_opponents: snakes that the game itself moves.
-        num_apples: apples on the board at any time; ``num_bananas`` and ``num_fires`` likewise.
-        apple_reward: reward for moving onto an apple; ``banana_reward`` and ``fire_reward`` likewise. Any sign.
-        death_reward: paid once, in the round of the death.
-        step_reward: paid in every round to every player that was alive when it began.
+    """The settings of the rules, which :class:`textgames.snake.game.Snake` explains.
 
     Raises:
         ValueError: naming the setting, its value and what is accepted.
@@ -110,17 +100,14 @@ class SnakeConfig:
 
     @property
     def num_cells(self) -> int:
-        """Cells of the board."""
         return self.width * self.height
 
     @property
     def num_snakes(self) -> int:
-        """Snakes of both kinds."""
         return self.num_players + self.num_opponents
 
     @property
     def num_food(self) -> int:
-        """Pieces of food of all kinds."""
         return self.num_apples + self.num_bananas + self.num_fires
 
 
@@ -200,8 +187,12 @@ class SnakeRules:
         num_cells = self._num_cells
         cells = [int(number * num_cells) for number in rng.random(self._num_items).tolist()]
         taken = set(cells)
-        if len(taken) < len(cells):
-            self._make_distinct(cells, rng)
+        if len(taken) < len(cells):  # every item whose cell an earlier one has gets another cell, in order
+            taken.clear()
+            for i, cell in enumerate(cells):
+                if cell in taken:
+                    cells[i] = cell = self._empty_cell(taken, rng)
+                taken.add(cell)
         snakes, apples, bananas, fires = self._item_slices
         return SnakeState(
             tuple([(cell,) for cell in cells[snakes]]),
@@ -210,18 +201,9 @@ class SnakeRules:
             tuple(sorted(cells[fires])),
         )
 
-    def _make_distinct(self, cells: list[int], rng: "np.random.Generator") -> None:
-        """Give every item whose cell an earlier one has another cell, in order."""
-        taken: set[int] = set()
-        for i, cell in enumerate(cells):
-            if cell in taken:
-                cells[i] = cell = self._empty_cell(taken, rng)
-            taken.add(cell)
-
     def transition(
         self, state: SnakeState, joint_action: Mapping[str, str], rng: "np.random.Generator"
     ) -> tuple[SnakeState, dict[str, float], bool]:
-        """Play one round; see :meth:`textgames.tsmg.TSMG.transition`."""
         before, apples, bananas, fires = state
         targets = self._targets(before, joint_action, rng)
         occupied: list[int] = []
@@ -259,7 +241,6 @@ class SnakeRules:
     def _targets(
         self, snakes: tuple[Cells, ...], joint_action: Mapping[str, str], rng: "np.random.Generator"
     ) -> list[int]:
-        """Where every head goes: as the players say, and as the opponents draw."""
         moves = self._moves
         targets = []
         try:
@@ -281,13 +262,7 @@ class SnakeRules:
     def cause_of_death(
         self, state: SnakeState, joint_action: Mapping[str, str], next_state: SnakeState, number: int
     ) -> tuple[Literal["wall", "body", "head"], list[int]]:
-        """What a player's snake died of in a round that it did not survive, by the conditions of :meth:`transition`.
-
-        Args:
-            state: the state before the round.
-            joint_action: what :meth:`transition` was given.
-            next_state: the state that it returned.
-            number: the index of the snake, that of a player.
+        """What snake ``number``, a player's, died of in a round, by the conditions of :meth:`transition`.
 
         Returns:
             ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the
@@ -346,7 +321,6 @@ class SnakeRules:
         return tuple(cells)
 
     def _empty_cell(self, taken: set[int], rng: "np.random.Generator") -> int:
-        """A uniformly random cell that isn't taken; there must be one."""
         num_cells = self._num_cells
         for _ in range(REJECTIONS):
             cell = int(rng.random() * num_cells)

@@ -180,10 +180,7 @@ class Boards:
         self.food: Ints = _copies(one_board, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
         self.pull: Floats = _copies(simulation.pull_of(where, number_of).sum(axis=0), n)
 
-    # ---------------------------------------------------------------- a round
-
     def play_round(self, first_moves: Ints | None, rng: np.random.Generator, stratified: bool) -> None:
-        """One simultaneous round; ``first_moves`` are row 0's where a route prescribes them."""
         targets = []
         for row in self.rows:
             if row == 0 and first_moves is not None:
@@ -291,7 +288,6 @@ class Boards:
         return boards, target[boards], piece[boards]
 
     def _respawn(self, boards: Ints, cells: Ints, pieces: Ints, rng: np.random.Generator) -> None:
-        """Take eaten pieces off the boards and put them on random empty cells."""
         simulation = self.simulation
         self.food[self.first_cell[boards] + cells] = 0
         pull = self.pull[boards] - simulation.pull_of(cells, pieces)

@@ -18,11 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textgames.snake.game import Snake
-from textgames.snake.greedy import greedy_action
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
 from textgames.snake.simulation import NO_TARGET, Floats, MoveStyle, Simulation
-
-__all__ = ["SnakeSearch", "greedy_action"]
 
 
 class FoodRoute(NamedTuple):
@@ -77,7 +74,6 @@ class SnakeSearch:
         self._moves = move_table(game.config.width, game.config.height)
 
     def choose(self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator) -> str:
-        """The action with the largest value; the first of equals."""
         values = self.action_values(state, player, steps_left, rng)
         return max(ACTIONS, key=lambda action: values[action])
 
@@ -150,8 +146,6 @@ class SnakeSearch:
         returns = self.simulation.play(state, snake, first, targets, repeats, rounds, rng)
         total: Floats = returns.sum(axis=1)
         return total
-
-    # ---------------------------------------------------------------- routes
 
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
         """The most promising routes; every action that isn't certain death has one with targets and one without."""

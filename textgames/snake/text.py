@@ -60,11 +60,7 @@ def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
 class SnakeText:
     """The texts of a game of Snake, for one configuration and one choice of what is told.
 
-    Args:
-        config: the settings of the rules.
-        coordinates: tell the coordinates of everything on the board.
-        grid: draw the board.
-        axes: number the rows and columns of the drawn board.
+    ``coordinates``, ``grid`` and ``axes`` are those of :class:`textgames.snake.game.Snake`.
 
     Raises:
         ValueError: when neither coordinates nor the grid are told, or axes are asked for without a grid.
@@ -113,8 +109,6 @@ class SnakeText:
             key += "; the top row has the largest Y"
         return f"\nGrid ({key}):\n"
 
-    # ---------------------------------------------------------------- observation
-
     def observe(self, state: SnakeState, reader: int) -> str:
         """What snake ``reader`` reads: it is number 1, the others are 2, 3, ... in order; dead ones are left out.
 
@@ -160,17 +154,12 @@ class SnakeText:
 
     def meal(self, state: SnakeState, cell: int) -> str:
         """``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` where there is no food."""
-        eaten = (
-            f"ate {name} ({worth:+g})"
-            for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True)
-            if cell in cells
-        )
-        return next(eaten, "")
-
-    # ---------------------------------------------------------------- instructions
+        for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True):
+            if cell in cells:
+                return f"ate {name} ({worth:+g})"
+        return ""
 
     def instructions(self) -> str:
-        """The rules as a player is told them; the same for every player and state."""
         config = self.config
         food = [f"{name} {worth:+g}" for name, _, number, worth in self._foods if number]
         lines = [
