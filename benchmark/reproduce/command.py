@@ -16,7 +16,6 @@ from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay
-from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
 from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
@@ -27,31 +26,22 @@ from benchmark.reproduce.timing import Timetable
 from benchmark.reproduce.work import source_folder
 from benchmark.runs.folder import write_atomically
 from benchmark.runs.locking import FolderLock
+from benchmark.runs.provenance import facts_of
 
 REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to do it. Nothing here changes the outcome.
+    """How to do it. Nothing here changes the outcome."""
 
-    Attributes:
-        out: the folder.
-        processes: jobs at a time.
-        dry_run: only say what would be done and how long it would take.
-        report_only: write the report of what is there, without doing any work.
-        json: print the report's JSON instead of the claims.
-        quiet: show no progress.
-        notes: sentences that the report begins with.
-    """
-
-    out: Path
-    processes: int
-    dry_run: bool = False
-    report_only: bool = False
-    json: bool = False
-    quiet: bool = False
-    notes: tuple[str, ...] = ()
+    out: Path  # the folder
+    processes: int  # jobs at a time
+    dry_run: bool = False  # only say what would be done and how long it would take
+    report_only: bool = False  # write the report of what is there, without doing any work
+    json: bool = False  # print the report's JSON instead of the claims
+    quiet: bool = False  # show no progress
+    notes: tuple[str, ...] = ()  # sentences that the report begins with
 
 
 def reproduce(experiment: Experiment, options: Options) -> int:
@@ -127,9 +117,6 @@ def _say_plan(experiment: Experiment, folder: Folder, jobs: Sequence[Job], optio
         if group:
             print(f"{len(group):4} {text}, about {duration(sum(group))} of one process")
     print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
-
-
-# ---------------------------------------------------------------- the report
 
 
 def _report(experiment: Experiment, folder: Folder, options: Options) -> int:

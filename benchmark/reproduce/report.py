@@ -17,6 +17,8 @@ from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 from benchmark.show.columns import number
 
+_LAST_LOSSES = 5  # losses are means over 1% of the steps
+
 Facts = Mapping[str, str]
 """Where and with what the report was made: commit and versions. They are shown as they are."""
 
@@ -32,7 +34,13 @@ def report_data(
             for name, scenarios in results.agents.items()
             for scenario, played in scenarios.items()
         ],
-        "runs": _runs_data(results),
+        "runs": [
+            {
+                **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
+                "final": {name: _episodes_data(played) for name, played in run.final.items()},
+            }
+            for run in results.runs
+        ],
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
@@ -47,8 +55,7 @@ def report_data(
         "code": list(results.code),
         "settings": experiment.as_data(),
     }
-    cleaned: dict[str, Any] = _clean(data)
-    return cleaned
+    return dict(_clean(data))
 
 
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
@@ -80,7 +87,9 @@ def report_markdown(
     """
     parts = ["# The paper's experiment in miniature", _introduction(results, experiment)]
     if results.missing:
-        parts.append(_missing(results.missing))
+        some, more = ", ".join(results.missing[:6]), len(results.missing) - 6
+        some += f" and {more} more" if more > 0 else ""
+        parts.append(f"**This reproduction is not complete.** {len(results.missing)} jobs have no result: {some}.")
     parts += [*(f"**Note.** {note}" for note in notes)]
     parts += ["## Claims", _claims_text(claims_of(results, experiment))]
     parts += [f"![{caption}]({name})" for name, caption in plots]
@@ -94,9 +103,6 @@ def report_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-# ---------------------------------------------------------------- parts of the Markdown
-
-
 def _introduction(results: Reproduction, experiment: Experiment) -> str:
     sizes = results.parameters
     small = f"{sizes['small']:,} parameters" if "small" in sizes else "not made yet"
@@ -108,11 +114,6 @@ def _introduction(results: Reproduction, experiment: Experiment) -> str:
         f"{experiment.final_episodes} fresh episodes per scenario, at temperature {experiment.temperature:g}, with the "
         "weights of a run's last iteration. Intervals are 95%."
     )
-
-
-def _missing(missing: Sequence[str]) -> str:
-    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
-    return f"**This reproduction is not complete.** {len(missing)} jobs have no result: {shown}."
 
 
 def _claims_text(claims: Sequence[Claim]) -> str:
@@ -152,9 +153,6 @@ def _bases_text(results: Reproduction) -> str:
         f"{_LAST_LOSSES}% of the steps. A large base whose loss is above the small one's was not trained to its size."
     )
     return f"{note}\n\n{_table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
-
-
-_LAST_LOSSES = 5  # losses are means over 1% of the steps
 
 
 def _finals_text(results: Reproduction, experiment: Experiment) -> str:
@@ -278,9 +276,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-# ---------------------------------------------------------------- parts of the JSON
-
-
 def _estimates(played: Sequence[Played]) -> dict[str, Any]:
     """Estimates of one agent's episodes, or of several runs' on the same episodes."""
     returns, successes = np.array([p.returns for p in played]), np.array([p.successes for p in played])
@@ -303,16 +298,6 @@ def _episodes_data(played: Played) -> dict[str, Any]:
     data = _estimates([played])
     estimates = {name: data[name]._asdict() for name in ("returned", "success")}
     return {**data, **estimates, "episodes": len(played.returns)}
-
-
-def _runs_data(results: Reproduction) -> list[dict[str, Any]]:
-    return [
-        {
-            **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
-            "final": {name: _episodes_data(played) for name, played in run.final.items()},
-        }
-        for run in results.runs
-    ]
 
 
 def _curves_data(results: Reproduction, experiment: Experiment) -> list[dict[str, Any]]:

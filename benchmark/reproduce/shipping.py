@@ -21,8 +21,7 @@ from benchmark.score.statistics import Estimate, mean_estimate
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-LARGEST = 5_000_000
-"""How many bytes a shipped model may have."""
+LARGEST = 5_000_000  # how many bytes a shipped model may have
 
 
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
@@ -88,14 +87,13 @@ def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ())
     rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
     head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
     lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-    text = (
+    about = (
         f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
-        "return, success rate behind the slash, 95% intervals.\n\n" + "\n".join(lines) + "\n\n"
+        "return, success rate behind the slash, 95% intervals."
     )
-    text += _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
-    return (
-        (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", "\n\n".join([text, *notes]))
-    )
+    controls = _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
+    text = "\n\n".join([about, "\n".join(lines), controls, *notes])
+    return (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", text)
 
 
 def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
@@ -103,12 +101,11 @@ def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or "tiny"
-    settings = folder.result(f"train/{game}/{arm}/0")["settings"]
-    shown = "\n".join(f"- {name}: {value}" for name, value in settings.items() if name not in ("out", "threads"))
-    controls = [
-        c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", f"train/{game}/{arm}/0")
-    ]
-    facts = "\n".join(f"- {name}: {value}" for name, value in folder.result(f"train/{game}/{arm}/0")["facts"].items())
+    name = f"train/{game}/{arm}/0"
+    result = folder.result(name)
+    shown = "\n".join(f"- {key}: {value}" for key, value in result["settings"].items() if key not in ("out", "threads"))
+    facts = "\n".join(f"- {key}: {value}" for key, value in result["facts"].items())
+    controls = [c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", name)]
     return f"""---
 license: mit
 library_name: transformers
