@@ -28,18 +28,14 @@ def submit(
     note: str = "",
     redactor: Redactor | None = None,
 ) -> Path:
-    """Make a leaderboard entry of a run.
+    """Make a leaderboard entry of a run; returns the entry's folder.
 
     Args:
         source: the run folder.
         out: where entries are; the entry becomes a folder in it.
         agent: whose; may be left out where the run has one agent.
-        author: who submits it.
-        note: a line for the reader.
+        author, note: who submits it, and a line for the reader.
         redactor: what must not get in.
-
-    Returns:
-        The entry's folder.
 
     Raises:
         UsageError: no such agent, or the run isn't complete enough; says what is missing and the command for it.

@@ -61,10 +61,16 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     restore = "put back what it was made with, and go on"
     settings = [(name, old["settings"].get(name), value, again) for name, value in new["settings"].items()]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
+    cards = {card["name"]: card for card in old["agents"]}
+    agents = [
+        (f"{name} of agent {card['name']}", cards.get(card["name"], {}).get(name), value)
+        for card in new["agents"]
+        for name, value in card.items()
+    ]
     for title, before, after, advice in (
         ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
         *(setting for setting in settings if setting[0] != "episodes"),
-        *((*difference, restore) for difference in (*scenarios, *_agent_differences(old, new))),
+        *((*difference, restore) for difference in (*scenarios, *agents)),
     ):
         if before != after:
             title, before, after = _innermost(title, before, after)
@@ -100,15 +106,6 @@ def _innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
         name = next(name for name in (*after, *before) if before.get(name) != after.get(name))
         title, before, after = f"{title}, {name}", before.get(name), after.get(name)
     return title, before, after
-
-
-def _agent_differences(old: Manifest, new: Manifest) -> list[tuple[str, Any, Any]]:
-    before = {card["name"]: card for card in old["agents"]}
-    return [
-        (f"{name} of agent {card['name']}", before.get(card["name"], {}).get(name), value)
-        for card in new["agents"]
-        for name, value in card.items()
-    ]
 
 
 def start_session(manifest: Manifest) -> None:

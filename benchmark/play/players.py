@@ -52,10 +52,7 @@ class Players:
         self._kept: dict[str, Policy] = {}
 
     def check(self, scenarios: Mapping[str, Scenario]) -> list[dict[str, Any]]:
-        """Make every agent once, so that what is missing is said before the first episode, and describe them.
-
-        Args:
-            scenarios: what all of them are to play.
+        """Make every agent once, so that what is missing is said before the first episode; returns their cards.
 
         Raises:
             UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play; in one

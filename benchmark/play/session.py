@@ -76,9 +76,8 @@ def resume_session(path: Path, given: RunOptions, output: Output, *, repair: boo
     """Play what a run folder lacks, with the settings of its manifest.
 
     Args:
-        path: the run folder.
+        path, output: the run folder, and what the user wants to see.
         given: the options that may change; those that nobody set stay as they were.
-        output: what the user wants to see.
         repair: set damaged lines aside first, and play their episodes again.
 
     Raises:

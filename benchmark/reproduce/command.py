@@ -53,8 +53,13 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
     """
     folder, jobs = Folder(options.out), jobs_of(experiment)
-    if not options.report_only:
-        _check_ready(experiment)
+    if not options.report_only:  # what is missing is said now, not after the first jobs
+        for base in experiment.bases.values():
+            if base.source:
+                source_folder(base.source)
+        for name in ("torch", "transformers", "tokenizers"):
+            if find_spec(name) is None:
+                raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
     if options.dry_run:
         _say_plan(experiment, folder, jobs, options)
         return 0
@@ -66,16 +71,6 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         return _report(experiment, folder, options)
     finally:
         lock.release()
-
-
-def _check_ready(experiment: Experiment) -> None:
-    """What is missing is said now, not after the first jobs."""
-    for base in experiment.bases.values():
-        if base.source:
-            source_folder(base.source)
-    for name in ("torch", "transformers", "tokenizers"):
-        if find_spec(name) is None:
-            raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
 
 
 def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
@@ -120,34 +115,26 @@ def _say_plan(experiment: Experiment, folder: Folder, jobs: Sequence[Job], optio
 
 
 def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
-    results = read_reproduction(experiment, folder)
-    write_report(results, experiment, folder.path, notes=options.notes, quiet=options.quiet)
-    if options.json:
-        print((folder.path / REPORT_JSON).read_text(encoding="utf-8"), end="")
+    """Write Markdown, JSON and, with matplotlib, the plots; print the JSON or the claims."""
+    results, facts = read_reproduction(experiment, folder), facts_of()
+    plots: list[tuple[str, str]] = []
+    if find_spec("matplotlib") is not None:
+        plots = draw_plots(results, experiment, folder.path)
     else:
-        print_claims(claims_of(results, experiment), results)
+        _say(f"no plots: {NO_MATPLOTLIB}", options)
+    text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
+    write_atomically(folder.path / REPORT_MARKDOWN, text)
+    data = json.dumps(report_data(results, experiment, facts, options.notes), indent=1) + "\n"
+    write_atomically(folder.path / REPORT_JSON, data)
+    if options.json:
+        print(data, end="")
+    else:
+        _print_claims(claims_of(results, experiment), results)
         print(f"the whole report: {folder.path / REPORT_MARKDOWN}")
     return 1 if results.missing else 0
 
 
-def write_report(
-    results: Reproduction, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
-) -> None:
-    """Write Markdown, JSON and, with matplotlib, the plots into ``place``."""
-    facts = facts_of()
-    plots: list[tuple[str, str]] = []
-    if find_spec("matplotlib") is not None:
-        plots = draw_plots(results, experiment, place)
-    elif not quiet:
-        print(f"no plots: {NO_MATPLOTLIB}", file=sys.stderr)
-    text = report_markdown(results, experiment, facts, plots=plots, notes=notes)
-    write_atomically(place / REPORT_MARKDOWN, text)
-    data = report_data(results, experiment, facts, notes)
-    write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
-
-
-def print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
-    """Print the claims, a paragraph each."""
+def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
     for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:

@@ -11,12 +11,7 @@ from benchmark.reproduce.timing import Timetable
 
 
 class ProgressDisplay:
-    """Shows how far the jobs are and how long the rest takes, as ``timetable`` says, which it tells the news.
-
-    Args:
-        timetable: of all jobs.
-        quiet: show nothing.
-    """
+    """Shows how far the jobs are, and how long the rest takes by the timetable, which it keeps informed."""
 
     def __init__(self, timetable: Timetable, *, quiet: bool = False) -> None:
         self._timetable, self._quiet = timetable, quiet

@@ -58,11 +58,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
 
 
 class Folder:
-    """The folder of one reproduction.
-
-    Args:
-        path: where it is; :meth:`claim` makes it.
-    """
+    """The folder of one reproduction, which :meth:`claim` makes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -79,8 +79,7 @@ def report_markdown(
     """The report for people.
 
     Args:
-        results: what was found.
-        experiment: what was done.
+        results, experiment: what was found, and what was done for it.
         facts: where and with what the report was made.
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know, such as what was cut short; they come first.
@@ -128,7 +127,7 @@ def _claims_text(claims: Sequence[Claim]) -> str:
             needed = f"> {finding.threshold:g}"
             text = claim.text if index == 0 else ""
             rows.append([text, finding.about, figure(finding.estimate), needed, finding.samples, verdict])
-    return f"{_table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
+    return f"{table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
 
 
 _LEGEND = (
@@ -152,7 +151,7 @@ def _bases_text(results: Reproduction) -> str:
         "*Loss*: cross entropy on the demonstrator's responses, in nats per token, over the last "
         f"{_LAST_LOSSES}% of the steps. A large base whose loss is above the small one's was not trained to its size."
     )
-    return f"{note}\n\n{_table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
+    return f"{note}\n\n{table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
 
 
 def _finals_text(results: Reproduction, experiment: Experiment) -> str:
@@ -167,7 +166,7 @@ def _finals_text(results: Reproduction, experiment: Experiment) -> str:
         for name, finals in players.items()
     ]
     note = "Mean return, and success rate behind the slash where the game has one."
-    return f"{note}\n\n{_table(['agent', *experiment.scenarios], rows)}"
+    return f"{note}\n\n{table(['agent', *experiment.scenarios], rows)}"
 
 
 def _run_cell(played: Sequence[Played]) -> str:
@@ -193,7 +192,7 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
         "Mean return on the fixed evaluation episodes of the training scenario. *Fall-back* is how far a run's end "
         "lies below its own best evaluation, the largest of all runs."
     )
-    return f"{note}\n\n{_table(head, rows)}"
+    return f"{note}\n\n{table(head, rows)}"
 
 
 def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | None:
@@ -242,7 +241,7 @@ def _controls_text(results: Reproduction) -> str:
         "plays worse and chooses the same action less often than when it is merely asked again. *True statements*: "
         "the share of the parts of its `think` text that hold on the board it is playing on."
     )
-    return f"{note}\n\n{_table(['agent', 'scenario', 'models', *_CONTROL_COLUMNS], rows)}"
+    return f"{note}\n\n{table(['agent', 'scenario', 'models', *_CONTROL_COLUMNS], rows)}"
 
 
 def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
@@ -271,7 +270,8 @@ def figure(estimate: Estimate) -> str:
     return number(value) if low is None or high is None else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 

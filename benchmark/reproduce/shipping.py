@@ -14,7 +14,7 @@ from typing import Any
 from agents.files import replacing_folder
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
-from benchmark.reproduce.report import figure, success_of
+from benchmark.reproduce.report import figure, success_of, table
 from benchmark.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
@@ -27,14 +27,7 @@ LARGEST = 5_000_000  # how many bytes a shipped model may have
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
     """Write ``place/tiny`` and, for every game whose run is done, ``place/tiny-msgrpo-GAME``, each with its card.
 
-    Args:
-        experiment: the folder's.
-        folder: where the runs are.
-        place: where the models go.
-        notes: sentences for the base's card.
-
-    Returns:
-        The folders.
+    The ``notes`` are sentences for the base's card. Returns the models' folders.
 
     Raises:
         UsageError: the base isn't done, or a model is too large.
@@ -150,22 +143,22 @@ def _results_text(experiment: Experiment, folder: Folder, results: Reproduction,
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]
-        lines = ["| scenario | base | this model |", "|---|---|---|"]
-        lines += [f"| {name} | {_cell(before[name])} | {_cell(run.final[name])} |" for name in experiment.scenarios]
+        rows = [[name, _cell(before[name]), _cell(run.final[name])] for name in experiment.scenarios]
         return (
             f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
-            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n" + "\n".join(lines)
+            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n"
+            + table(["scenario", "base", "this model"], rows)
         )
     evaluations = folder.result(f"train/{run.game}/{run.arm}/{run.seed}")["evaluations"]
     first, last = (
         {one["scenario"]: one for one in results_then} for _, results_then in (evaluations[0], evaluations[-1])
     )
-    lines = ["| scenario | before training | this model |", "|---|---|---|"]
-    lines += [f"| {name} | {_evaluated(first[name])} | {_evaluated(last[name])} |" for name in experiment.scenarios]
+    rows = [[name, _evaluated(first[name]), _evaluated(last[name])] for name in experiment.scenarios]
     return (
         f"The {experiment.evaluation_episodes} fixed evaluation episodes per scenario, temperature "
         f"{experiment.temperature:g}; mean return, success rate behind the slash, 95% intervals over episodes of this "
-        "one run. The fresh episodes have not been played with it.\n\n" + "\n".join(lines)
+        "one run. The fresh episodes have not been played with it.\n\n"
+        + table(["scenario", "before training", "this model"], rows)
     )
 
 

@@ -52,22 +52,17 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     prompts = next((path / PROMPTS_NAME for path in sources if (path / PROMPTS_NAME).is_file()), None)
     files = {} if prompts is None else {PROMPTS_NAME: prompts.read_bytes()}
     with RunFolder.create(out, manifest, redactor, files) as target:
-        conflicts = _copy(folders, owner, several, target)
+        digests: dict[Key, set[bytes]] = {}  # of the duplicates
+        for number, folder in enumerate(folders):
+            for record in folder.records():
+                key = key_of(record)
+                if key in several and record["error"] is None:
+                    digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
+                if owner[key] == number:
+                    target.append(record)
+    conflicts = sum(len(found) > 1 for found in digests.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)
-
-
-def _copy(folders: Sequence[RunFolder], owner: dict[Key, int], several: set[Key], target: RunFolder) -> int:
-    """Write every episode of its owner; returns how many duplicates differ."""
-    digests: dict[Key, set[bytes]] = {}
-    for number, folder in enumerate(folders):
-        for record in folder.records():
-            key = key_of(record)
-            if key in several and record["error"] is None:
-                digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
-            if owner[key] == number:
-                target.append(record)
-    return sum(len(found) > 1 for found in digests.values())
 
 
 def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
