@@ -35,8 +35,7 @@ COMMANDS = {
 }
 """Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
 
-PASSED_ON = ("train",)
-"""Commands that read their own arguments, ``--help`` included."""
+PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` included
 
 INTERRUPTED = 130
 
@@ -45,7 +44,6 @@ class Parser(ArgumentParser):
     """Errors are one sentence with the name that may have been meant, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the sentence and leave."""
         if message.startswith("unrecognized arguments: "):
             from textgames.names import did_you_mean
 
@@ -99,10 +97,8 @@ def _dispatch(arguments: list[str]) -> int:
         from benchmark.runs.provenance import code_version
 
         code = code_version()
-        commit = (
-            f" ({code['commit'][:12]}{', with uncommitted changes' if code['dirty'] else ''})" if code["commit"] else ""
-        )
-        print(f"textbench {code['version']}{commit}")
+        changed = ", with uncommitted changes" if code["dirty"] else ""
+        print(f"textbench {code['version']}" + (f" ({code['commit'][:12]}{changed})" if code["commit"] else ""))
         return 0
     name, *rest = arguments
     if name not in COMMANDS:
@@ -130,23 +126,18 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
-    return "\n".join(
-        [
-            "textbench: text games for language models, an honest benchmark",
-            "",
-            "usage: textbench COMMAND [options]        textbench COMMAND --help",
-            "",
-            *lines,
-            "",
-            "textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network",
-            "textbench --version  the version",
-        ]
-    )
+    commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
+    return f"""textbench: text games for language models, an honest benchmark
+
+usage: textbench COMMAND [options]        textbench COMMAND --help
+
+{commands}
+
+textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network
+textbench --version  the version"""
 
 
 def _say(message: str, arguments: Sequence[str]) -> None:
-    """An error for a person: on stderr, without keys."""
     from agents.redaction import Redactor
 
     urls = [word.partition("=")[2] if word.startswith("--") else word for word in arguments if "://" in word]

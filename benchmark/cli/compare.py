@@ -32,27 +32,18 @@ def run(args: Namespace) -> int:
     from benchmark.score.comparison import compare
     from benchmark.score.results import read_results
     from benchmark.score.scores import rating_rows
-    from benchmark.show.terminal_tables import (
-        comparison_sheets,
-        print_sheets,
-        rating_sheets,
-        stdout_console,
-        to_markdown,
-    )
+    from benchmark.show import terminal_tables as tables
 
     folders = [name for name in args.agents if (Path(name) / MANIFEST_NAME).exists()]
     names = [name for name in args.agents if name not in folders]
     for name in args.agents:
         if args.agents.count(name) > 1:
             raise UsageError(f"comparing takes different agents, got {name!r} twice")
-    sources = [*folders, *(args.sources or ())]
-    results = read_results(given_or_newest(sources, Output()))
-    for name in names:
-        if name not in results.agents:
-            raise unknown_name("agent in these results", name, results.agents)
-    for name in args.scenario or ():
-        if name not in results.scenarios:
-            raise unknown_name("scenario in these results", name, results.scenarios)
+    results = read_results(given_or_newest([*folders, *(args.sources or ())], Output()))
+    for kind, wanted, known in (("agent", names, results.agents), ("scenario", args.scenario or (), results.scenarios)):
+        for name in wanted:
+            if name not in known:
+                raise unknown_name(f"{kind} in these results", name, known)
     # a folder among the names stands for all its agents
     wanted = names + [agent for agent in results.agents if agent not in names and (folders or not names)]
     if len(wanted) < 2:
@@ -68,9 +59,9 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps({"comparisons": rows, "ratings": ratings}, indent=1))
         return 0
-    sheets = comparison_sheets(rows) + rating_sheets(ratings)
+    sheets = tables.comparison_sheets(rows) + tables.rating_sheets(ratings)
     if args.markdown:
-        print(to_markdown(sheets), end="")
+        print(tables.to_markdown(sheets), end="")
     else:
-        print_sheets(sheets, stdout_console())
+        tables.print_sheets(sheets, tables.stdout_console())
     return 0

@@ -35,15 +35,21 @@ def run(args: Namespace) -> int:
     import json
 
     from agents.inspection import inspect_episode
+    from benchmark.cli.sources import whole_number
     from benchmark.errors import BenchmarkError, UsageError
-    from benchmark.play.players import check_plays
+    from benchmark.play.options import read_options
+    from benchmark.play.players import check_plays, load_policy
     from benchmark.runs.plan import find_scenarios
 
     if args.scenario in ("all", "paper"):
         raise UsageError(f"inspect one scenario, {args.scenario!r} is several; see textbench list scenarios")
     scenario = find_scenarios([args.scenario])[args.scenario]
-    seed = scenario.seed(_count("--episode", args.episode)) if args.seed is None else _count("--seed", args.seed)
-    policy, samples = _policy(args), _count("--samples", args.samples)
+    if args.seed is None:
+        seed = scenario.seed(whole_number("--episode", args.episode, 0))
+    else:
+        seed = whole_number("--seed", args.seed, 0)
+    given = Namespace(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
+    policy, samples = load_policy(args.agent, read_options(given)), whole_number("--samples", args.samples, 0)
     check_plays(args.agent, policy, [scenario])
     try:
         inspection = inspect_episode(policy, scenario, seed, samples=samples)
@@ -56,24 +62,6 @@ def run(args: Namespace) -> int:
     else:
         print_inspection(inspection, args.agent)
     return 0
-
-
-def _policy(args: Namespace) -> Any:
-    from argparse import Namespace as Given
-
-    from benchmark.play.options import read_options
-    from benchmark.play.players import load_policy
-
-    given = Given(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
-    return load_policy(args.agent, read_options(given))
-
-
-def _count(flag: str, text: str) -> int:
-    from benchmark.errors import UsageError
-
-    if not text.isdecimal():
-        raise UsageError(f"{flag} must be a whole number of at least 0, got {text!r}")
-    return int(text)
 
 
 def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:

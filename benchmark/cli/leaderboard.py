@@ -7,13 +7,8 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
 
 from benchmark.cli.sources import add_max_episodes, given_or_newest
-
-if TYPE_CHECKING:
-    from benchmark.play.session import Output
-    from benchmark.score.document import ViewDocument
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,44 +26,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the scores, or write the page."""
-    import json
-
-    from benchmark.play.session import Output, print_leaderboard
+    from benchmark.play.session import Output, print_scores
     from benchmark.score.references import References
     from benchmark.score.results import read_results
     from benchmark.show.document_of import results_document
     from benchmark.show.markdown import leaderboard_markdown
+    from benchmark.show.terminal_tables import leaderboard_sheets, print_sheets, stdout_console
 
     output = Output(quiet=args.quiet)
-    sources = given_or_newest(args.sources, output)
-    results = read_results(sources, args.agent or ())
-    references = References(results, output.say)
+    results = read_results(given_or_newest(args.sources, output), args.agent or ())
+    most = args.max_episodes if args.html else 0
+    document = results_document(
+        results, title=args.title, max_episodes=most, references=References(results, output.say)
+    )
     if args.html:
-        return _write_page(
-            args,
-            results_document(results, title=args.title, max_episodes=args.max_episodes, references=references),
-            output,
-        )
-    document = results_document(results, title=args.title, max_episodes=0, references=references)
-    if args.json:
-        hidden = ("texts", "episodes", "comparisons")
-        print(json.dumps({key: value for key, value in document.items() if key not in hidden}, indent=1))
+        from benchmark.errors import StorageError
+        from benchmark.show.page import write_page
+
+        try:
+            size = write_page(document, args.html)
+        except OSError as error:
+            raise StorageError(f"can't write {args.html}: {error.strerror}") from None
+        count = f"{len(document['episodes'])} of {document['episodes_total']} episodes"
+        output.say(f"{args.html}: {size / 1000:.0f} kB, {count}")
+    elif args.json:
+        print_scores(document)
     elif args.markdown:
         print(leaderboard_markdown(document), end="")
     else:
-        print_leaderboard(document)
-    return 0
-
-
-def _write_page(args: Namespace, document: "ViewDocument", output: "Output") -> int:
-    from benchmark.errors import StorageError
-    from benchmark.show.page import write_page
-
-    try:
-        size = write_page(document, args.html)
-    except OSError as error:
-        raise StorageError(f"can't write {args.html}: {error.strerror}") from None
-    output.say(
-        f"{args.html}: {size / 1000:.0f} kB, {len(document['episodes'])} of {document['episodes_total']} episodes"
-    )
+        print_sheets(leaderboard_sheets(document), stdout_console())
     return 0

@@ -26,20 +26,15 @@ def run(args: Namespace) -> int:
         return 0
     sheets = []
     if args.what != "agents":
-        rows = tuple(
-            (
-                name,
-                scenario.env_id,
-                str(scenario.horizon),
-                str(scenario.first_seed),
-                str(num_players(scenario)),
-                "yes" if name in PAPER_SCENARIOS else "",
-                ", ".join(f"{key}={value}" for key, value in scenario.kwargs.items()),
-            )
-            for name, scenario in SCENARIOS.items()
-        )
+        rows = []
+        for name, scenario in SCENARIOS.items():
+            numbers = map(str, (scenario.horizon, scenario.first_seed, num_players(scenario)))
+            settings = ", ".join(f"{key}={value}" for key, value in scenario.kwargs.items())
+            rows.append((name, scenario.env_id, *numbers, "yes" if name in PAPER_SCENARIOS else "", settings))
         columns = ("<scenario", "<environment", "horizon", "first seed", "players", "<paper", "<settings")
-        sheets.append(Sheet("scenarios", columns, rows, ("textbench run --scenario NAME; paper and all name groups",)))
+        sheets.append(
+            Sheet("scenarios", columns, tuple(rows), ("textbench run --scenario NAME; paper and all name groups",))
+        )
     if args.what != "scenarios":
         lines = tuple((agent.spec, agent.text, "" if agent.missing is None else agent.missing) for agent in agents)
         sheets.append(Sheet("agents", ("<agent", "<what it is", "<missing"), lines, ("textbench run --agent SPEC",)))

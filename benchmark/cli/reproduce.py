@@ -36,18 +36,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
+    from benchmark.cli.sources import whole_number
     from benchmark.reproduce.command import Options, reproduce
     from benchmark.reproduce.settings import read_experiment
     from benchmark.reproduce.timing import default_processes
 
     source = "quick" if args.quick else args.config or "full"
-    changes = {
-        "seeds": _count("--seeds", args.seeds),
-        "iterations": _count("--iterations", args.iterations),
-        "games": args.games,
-        "arms": args.arms,
+    counts = {
+        name: None if text is None else whole_number(f"--{name}", text, 1)
+        for name, text in (("seeds", args.seeds), ("iterations", args.iterations), ("jobs", args.jobs))
     }
-    processes = _count("--jobs", args.jobs) or default_processes()
+    processes = counts.pop("jobs") or default_processes()
+    changes = {**counts, "games": args.games, "arms": args.arms}
     experiment = read_experiment(source, changes)
     out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
     options = Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
@@ -61,18 +61,3 @@ def run(args: Namespace) -> int:
             print(place)
         return 0
     return reproduce(experiment, options)
-
-
-def _count(flag: str, text: str | None) -> int | None:
-    """A whole number of at least 1.
-
-    Raises:
-        UsageError: it isn't one.
-    """
-    from benchmark.errors import UsageError
-
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{flag} must be a whole number of at least 1, got {text!r}")
-    return int(text)

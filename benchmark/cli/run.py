@@ -49,7 +49,6 @@ def run(args: Namespace) -> int:
 
 
 def _dry_run(plan: "Plan", as_json: bool) -> int:
-    """Say what would be played."""
     import json
 
     rows: list[dict[str, Any]] = []

@@ -14,13 +14,24 @@ if TYPE_CHECKING:
 def add_max_episodes(parser: ArgumentParser) -> None:
     """The option ``--max-episodes`` of the commands that make a page."""
     parser.add_argument(
-        "--max-episodes", type=_count, default=5000, metavar="N", help="replays on the page (default 5000)"
+        "--max-episodes", type=_episodes, default=5000, metavar="N", help="replays on the page (default 5000)"
     )
 
 
-def _count(text: str) -> int:
+def _episodes(text: str) -> int:
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number from 1 to 999999999, got {text!r}")
+    return int(text)
+
+
+def whole_number(flag: str, text: str, least: int) -> int:
+    """The number that was given to a flag.
+
+    Raises:
+        UsageError: it isn't a whole number, or is less than ``least``.
+    """
+    if not text.isdecimal() or int(text) < least:
+        raise UsageError(f"{flag} must be a whole number of at least {least}, got {text!r}")
     return int(text)
 
 

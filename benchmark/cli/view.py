@@ -21,6 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Serve the page until Ctrl-C."""
+    import sys
+
     from benchmark.errors import UsageError
     from benchmark.play.session import Output
     from benchmark.score.references import References
@@ -29,20 +31,17 @@ def run(args: Namespace) -> int:
     from benchmark.show.page import render_page
     from benchmark.show.page.server import serve_page
 
+    def announce(url: str) -> None:
+        print(url, flush=True)
+        print("Ctrl-C ends it", file=sys.stderr, flush=True)
+
     output = Output()
     results = read_results(given_or_newest(args.sources, output))
     document = results_document(
         results, title=args.title, max_episodes=args.max_episodes, references=References(results, output.say)
     )
     try:
-        serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=_announce)
+        serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=announce)
     except OSError as error:
         raise UsageError(str(error)) from None
     return 0
-
-
-def _announce(url: str) -> None:
-    import sys
-
-    print(url, flush=True)
-    print("Ctrl-C ends it", file=sys.stderr, flush=True)

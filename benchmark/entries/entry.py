@@ -8,18 +8,16 @@ agents, seed).
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from agents.files import replacing
 from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
-from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest
+from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
 from benchmark.runs.record import Key, to_line
 
-MIN_EPISODES = 50
-"""Of every scenario, from its first seed on."""
+MIN_EPISODES = 50  # of every scenario, from its first seed on
 
 
 def submit(
@@ -30,18 +28,14 @@ def submit(
     note: str = "",
     redactor: Redactor | None = None,
 ) -> Path:
-    """Make a leaderboard entry of a run.
+    """Make a leaderboard entry of a run; returns the entry's folder.
 
     Args:
         source: the run folder.
         out: where entries are; the entry becomes a folder in it.
         agent: whose; may be left out where the run has one agent.
-        author: who submits it.
-        note: a line for the reader.
+        author, note: who submits it, and a line for the reader.
         redactor: what must not get in.
-
-    Returns:
-        The entry's folder.
 
     Raises:
         UsageError: no such agent, or the run isn't complete enough; says what is missing and the command for it.
@@ -51,14 +45,28 @@ def submit(
     name = _choose_agent(folder, agent)
     plan = Plan.from_manifest(folder.manifest)
     _check_complete(folder, plan, name)
-    manifest = _entry_manifest(folder.manifest, plan, name, author, note)
+    seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
+    manifest = {
+        **{key: value for key, value in folder.manifest.items() if key != "operation"},
+        **{"kind": ENTRY_KIND, "agent": name, "author": author, "note": note},
+        "agents": [card for card in folder.manifest["agents"] if card["name"] == name],
+        "prices": {key: price for key, price in folder.manifest.get("prices", {}).items() if key == name},
+        **Plan({matchup.scenario: plan.scenarios[matchup.scenario] for matchup in seeds}, seeds).to_json(),
+    }
     entry = out / folder_name(name)
     redactor = redactor or Redactor.from_environment()
     try:
         entry.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"can't make {entry}: {error.strerror}") from None
-    _copy_records(folder, name, entry / EPISODES_NAME, redactor)
+    order = sorted((key, offset) for key, (offset, _) in folder.index().items() if name in key.agents)
+    file = entry / EPISODES_NAME
+    try:
+        with replacing(file, "wb") as target:
+            for _, offset in order:  # one record at a time in memory
+                target.write(redactor.scrub_bytes(to_line(folder.record_at(offset))))
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     write_atomically(entry / MANIFEST_NAME, redactor.scrub(text))
     return entry
@@ -81,7 +89,6 @@ def _choose_agent(folder: RunFolder, agent: str | None) -> str:
 
 
 def _check_complete(folder: RunFolder, plan: Plan, agent: str) -> None:
-    """An entry must have every episode of the paper's scenarios, scored."""
     index = folder.index()
     for scenario in PAPER_SCENARIOS:
         matchup = Matchup(scenario, (agent,))
@@ -101,25 +108,3 @@ def _check_complete(folder: RunFolder, plan: Plan, agent: str) -> None:
                         f"{Key(*matchup, seed)} isn't scored, so there can be no entry; "
                         f"play it: {resume_command(folder.path)}"
                     )
-
-
-def _entry_manifest(manifest: Manifest, plan: Plan, agent: str, author: str, note: str) -> Manifest:
-    seeds = {matchup: plan.seeds[matchup] for matchup in plan.seeds if agent in matchup.agents}
-    scenarios = {matchup.scenario: plan.scenarios[matchup.scenario] for matchup in seeds}
-    entry: dict[str, Any] = {**manifest, "kind": ENTRY_KIND, "agent": agent, "author": author, "note": note}
-    entry.pop("operation", None)
-    entry["agents"] = [card for card in manifest["agents"] if card["name"] == agent]
-    entry["prices"] = {name: price for name, price in manifest.get("prices", {}).items() if name == agent}
-    entry |= Plan(scenarios, seeds).to_json()
-    return entry
-
-
-def _copy_records(folder: RunFolder, agent: str, file: Path, redactor: Redactor) -> None:
-    """Write the agent's records in order; one at a time in memory."""
-    order = sorted((key, offset) for key, (offset, _) in folder.index().items() if agent in key.agents)
-    try:
-        with replacing(file, "wb") as target:
-            for _, offset in order:
-                target.write(redactor.scrub_bytes(to_line(folder.record_at(offset))))
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None

@@ -25,11 +25,8 @@ from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, obser
 from benchmark.runs.replay import ReplayError, replay
 from textgames.scenarios import SCENARIOS, Scenario
 
-MAX_PROBLEMS = 20
-"""Reading stops after so many."""
-
-OWN_PLAYERS = ("random", "greedy", "planner")
-"""Scripted players whose every response follows from the seed."""
+MAX_PROBLEMS = 20  # reading stops after so many
+OWN_PLAYERS = ("random", "greedy", "planner")  # scripted players whose every response follows from the seed
 
 OWN_MODELS = ("openai", "hf", "vllm")
 """Kinds of agents that the project makes, so that every decoding setting is known to reach the model."""
@@ -61,9 +58,6 @@ def validate(path: Path) -> list[str]:
     ]
     problems = problems or list(islice(_episode_problems(folder, plan), MAX_PROBLEMS))
     return problems or list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
-
-
-# ---------------------------------------------------------------- the manifest
 
 
 def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
@@ -194,9 +188,6 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
             yield from _differences(ours.get(name), theirs.get(name), f"{path}.{name}")
     elif ours != theirs or type(ours) is not type(theirs):
         yield path, ours, theirs
-
-
-# ---------------------------------------------------------------- the episodes
 
 
 def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:

@@ -7,17 +7,11 @@ from agents.models.provider import Provider, providers
 
 
 class AgentKind(NamedTuple):
-    """One kind of agent.
+    """One kind of agent."""
 
-    Attributes:
-        spec: what ``--agent`` takes.
-        text: what it is.
-        missing: what has to be done before it can run; ``None`` when it can.
-    """
-
-    spec: str
-    text: str
-    missing: str | None = None
+    spec: str  # what ``--agent`` takes
+    text: str  # what it is
+    missing: str | None = None  # what has to be done before it can run; ``None`` when it can
 
 
 def agent_kinds() -> list[AgentKind]:

@@ -23,19 +23,26 @@ def new_manifest(
     """The manifest of a run that is about to start.
 
     Args:
-        options: all options; those that count become ``settings``, the others ``operation``.
+        options: all options; those that count become ``settings`` (without the secrets of a server's address), the
+            others ``operation``.
         plan: what is to be played.
         cards: one per agent, ``name spec kind settings``.
         prices: ``{agent: price}`` of those that have one.
     """
+    settings = {name: getattr(options, name) for name in COUNTING}
+    settings["agents"], settings["scenarios"] = list(options.agents), list(options.scenarios)
+    if options.base_url is not None:
+        settings["base_url"] = public_url(options.base_url)
+    if options.prompts is not None:
+        settings["prompts"] = f"sha256 {file_digest(options.prompts)}"
     return {
         "schema_version": MANIFEST_VERSION,
         "kind": RUN_KIND,
-        "textbench": code_version(),
+        "textbench": dict(code_version()),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(),
-        "settings": counting_settings(options),
+        "settings": settings,
         "operation": {name: getattr(options, name) for name in OPERATING if name not in ("out", "cache")},
         "agents": [dict(card) for card in cards],
         "prices": dict(prices),
@@ -44,43 +51,37 @@ def new_manifest(
     }
 
 
-def counting_settings(options: RunOptions) -> dict[str, Any]:
-    """The options that decide what is played, as plain JSON; of the server's address only what isn't secret."""
-    settings = {name: getattr(options, name) for name in COUNTING}
-    settings["agents"], settings["scenarios"] = list(options.agents), list(options.scenarios)
-    if options.base_url is not None:
-        settings["base_url"] = public_url(options.base_url)
-    if options.prompts is not None:
-        settings["prompts"] = f"sha256 {file_digest(options.prompts)}"
-    return settings
-
-
 def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
 
     Raises:
         UsageError: anything else that decides results differs; names the first such setting with its old and new value.
     """
-    resume = resume_command(path)
-    again = f"go on with the old settings: {resume}"
+    again = f"go on with the old settings: {resume_command(path)}"
     restore = "put back what it was made with, and go on"
     settings = [(name, old["settings"].get(name), value, again) for name, value in new["settings"].items()]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
+    cards = {card["name"]: card for card in old["agents"]}
+    agents = [
+        (f"{name} of agent {card['name']}", cards.get(card["name"], {}).get(name), value)
+        for card in new["agents"]
+        for name, value in card.items()
+    ]
     for title, before, after, advice in (
         ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
         *(setting for setting in settings if setting[0] != "episodes"),
-        *((*difference, restore) for difference in (*scenarios, *_agent_differences(old, new))),
+        *((*difference, restore) for difference in (*scenarios, *agents)),
     ):
         if before != after:
             title, before, after = _innermost(title, before, after)
             raise UsageError(
                 f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
             )
-    _extend(path, old, new, resume)
+    _extend(path, old, new)
     old["prices"] = {**old.get("prices", {}), **new["prices"]}
 
 
-def _extend(path: Path, old: Manifest, new: Manifest, resume: str) -> None:
+def _extend(path: Path, old: Manifest, new: Manifest) -> None:
     """Take over a larger number of episodes; every seed of before stays."""
     before, after = old["settings"].get("episodes", 0), new["settings"]["episodes"]
     if after == before:
@@ -88,7 +89,7 @@ def _extend(path: Path, old: Manifest, new: Manifest, resume: str) -> None:
     if after < before:
         raise UsageError(
             f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
-            f"ask for more, choose another --out, or go on: {resume}"
+            f"ask for more, choose another --out, or go on: {resume_command(path)}"
         )
     kept, planned = Plan.from_manifest(old).seeds, Plan.from_manifest(new).seeds
     if kept.keys() != planned.keys() or any(not set(kept[matchup]) <= set(planned[matchup]) for matchup in kept):
@@ -105,15 +106,6 @@ def _innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
         name = next(name for name in (*after, *before) if before.get(name) != after.get(name))
         title, before, after = f"{title}, {name}", before.get(name), after.get(name)
     return title, before, after
-
-
-def _agent_differences(old: Manifest, new: Manifest) -> list[tuple[str, Any, Any]]:
-    before = {card["name"]: card for card in old["agents"]}
-    return [
-        (f"{name} of agent {card['name']}", before.get(card["name"], {}).get(name), value)
-        for card in new["agents"]
-        for name, value in card.items()
-    ]
 
 
 def start_session(manifest: Manifest) -> None:

@@ -20,15 +20,10 @@ _NAMED = re.compile(r"^(?P<name>[\w.+@-]+)=(?P<spec>.+)$", re.DOTALL)
 
 
 class AgentSpec(NamedTuple):
-    """One ``--agent``.
+    """One ``--agent``."""
 
-    Attributes:
-        name: what results call it: what stands before ``=``, else the spec itself.
-        spec: what :func:`agents.load_agent` takes.
-    """
-
-    name: str
-    spec: str
+    name: str  # what results call it: what stands before ``=``, else the spec itself
+    spec: str  # what :func:`agents.load_agent` takes
 
     @classmethod
     def parse(cls, text: str) -> "AgentSpec":
@@ -57,10 +52,7 @@ class Players:
         self._kept: dict[str, Policy] = {}
 
     def check(self, scenarios: Mapping[str, Scenario]) -> list[dict[str, Any]]:
-        """Make every agent once, so that what is missing is said before the first episode, and describe them.
-
-        Args:
-            scenarios: what all of them are to play.
+        """Make every agent once, so that what is missing is said before the first episode; returns their cards.
 
         Raises:
             UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play; in one
@@ -77,11 +69,6 @@ class Players:
         return cards
 
     def load(self, name: str) -> Policy:
-        """The policy of an agent.
-
-        Raises:
-            UsageError: as :meth:`check`.
-        """
         kept = self._kept.pop(name, None)
         return kept if kept is not None else load_policy(self.specs[name].spec, self._options)
 
@@ -92,10 +79,11 @@ def load_policy(spec: str, options: RunOptions) -> Policy:
     Raises:
         UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
     """
-    from agents.load import load_agent
+    from agents.load import known_options, load_agent
 
+    values = {name: getattr(options, name, None) for name in known_options()}
     try:
-        return load_agent(spec, **model_options(options))
+        return load_agent(spec, **{name: value for name, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
@@ -113,14 +101,6 @@ def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> Non
             check_game(scenario.game())
         except ValueError as error:
             raise UsageError(f"agent {name!r} on {scenario.name}: {error}") from None
-
-
-def model_options(options: RunOptions) -> dict[str, Any]:
-    """The options of a run that are some agent's, those that have a value."""
-    from agents.load import known_options
-
-    values = {name: getattr(options, name, None) for name in known_options()}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
@@ -141,18 +121,14 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     return {"name": spec.name, "spec": spec.spec, "kind": kind, "settings": settings}
 
 
-def _plain(data: Any) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
     """Settings as JSON holds them, so that a card equals itself after a round trip through a file."""
-    if is_dataclass(data) and not isinstance(data, type):
-        data = asdict(data)
-    return {key: _plain_value(value) for key, value in dict(data).items()}
-
-
-def _plain_value(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain_value(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain_value(item) for item in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

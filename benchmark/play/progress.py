@@ -17,27 +17,18 @@ from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.score.scores import cost
 
-LINE_SECONDS = 15.0
-"""How often a progress line is printed where the terminal can't be redrawn."""
+LINE_SECONDS = 15.0  # how often a progress line is printed where the terminal can't be redrawn
 
 
 @dataclass
 class Tally:
-    """One matchup so far.
+    """One matchup so far."""
 
-    Attributes:
-        total: episodes that it has.
-        done: scored episodes, those of earlier processes included.
-        errors: unscored episodes of this process.
-        scored: scored episodes of this process.
-        score: the sum of the first player's returns over them.
-    """
-
-    total: int
-    done: int
-    errors: int = 0
-    scored: int = 0
-    score: float = 0.0
+    total: int  # episodes that it has
+    done: int  # scored episodes, those of earlier processes included
+    errors: int = 0  # unscored episodes of this process
+    scored: int = 0  # scored episodes of this process
+    score: float = 0.0  # the sum of the first player's returns over them
 
 
 class Meter:
@@ -46,7 +37,7 @@ class Meter:
     Attributes:
         tallies: per matchup.
         tokens: ``{agent: [prompt tokens, completion tokens]}`` that were paid for, by earlier processes too.
-        responses: how many this process has got.
+        prices: ``{agent: price}`` of those whose price is known.
     """
 
     def __init__(
@@ -58,18 +49,15 @@ class Meter:
     ) -> None:
         self.tallies = {matchup: Tally(total, done.get(matchup, 0)) for matchup, total in totals.items()}
         self.tokens = {agent: list(counted) for agent, counted in (tokens or {}).items()}
-        self.responses = 0
-        self._prices = prices
+        self.prices = prices
         self._started = time.monotonic()
 
     def count_tokens(self, agent: str, prompt: int, completion: int) -> None:
-        """Count a response that was paid for."""
         counted = self.tokens.setdefault(agent, [0, 0])
         counted[0] += prompt
         counted[1] += completion
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
-        """Count an episode that is on disk."""
         tally = self.tallies[matchup]
         if error is None:
             tally.done += 1
@@ -81,12 +69,7 @@ class Meter:
     @property
     def spent(self) -> float:
         """US dollars so far, of the agents whose price is known."""
-        return sum(cost(tokens, self._prices.get(agent)) or 0.0 for agent, tokens in self.tokens.items())
-
-    @property
-    def priced(self) -> bool:
-        """Whether the price of any agent is known."""
-        return bool(self._prices)
+        return sum(cost(tokens, self.prices.get(agent)) or 0.0 for agent, tokens in self.tokens.items())
 
     @property
     def finished(self) -> int:
@@ -95,7 +78,6 @@ class Meter:
 
     @property
     def left(self) -> int:
-        """Episodes that are still to be played."""
         return sum(tally.total - tally.done - tally.errors for tally in self.tallies.values())
 
     @property
@@ -132,7 +114,6 @@ class Lines(Display):
         print(summary_line(self._meter), file=sys.stderr)
 
     def update(self) -> None:
-        """Print a line when the last one is old."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_SECONDS
             print(summary_line(self._meter), file=sys.stderr, flush=True)
@@ -157,10 +138,10 @@ class LiveTable(Display):
 
     def _draw(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        for title, justify in (("scenario", "left"), ("agent", "left"), ("", "left"), ("episodes", "right")):
-            table.add_column(title, justify=justify)  # type: ignore[arg-type]
-        table.add_column("mean", justify="right")
-        table.add_column("errors", justify="right")
+        for title in ("scenario", "agent", ""):
+            table.add_column(title)
+        for title in ("episodes", "mean", "errors"):
+            table.add_column(title, justify="right")
         for matchup, tally in self._shown():
             mean = f"{tally.score / tally.scored:+.3f}" if tally.scored else ""
             errors = Text(str(tally.errors), style="red") if tally.errors else Text("")
@@ -190,7 +171,7 @@ def summary_line(meter: Meter) -> str:
     tokens = [sum(counted[i] for counted in meter.tokens.values()) for i in (0, 1)]
     if any(tokens):
         parts.append(f"{tokens[0]:,} + {tokens[1]:,} tokens")
-        if meter.priced:
+        if meter.prices:
             parts.append(f"{meter.spent:.4f} USD")
     parts.append(f"{duration(meter.seconds)} elapsed")
     left = meter.seconds_left()

@@ -22,17 +22,11 @@ from benchmark.runs.record import Key, error_reason, to_record
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use.
+    """What a run may use."""
 
-    Attributes:
-        max_concurrency: episodes in flight.
-        run_timeout: seconds for this process's playing, or ``None``.
-        max_cost: US dollars for the run, earlier processes included, or ``None``.
-    """
-
-    max_concurrency: int = 64
-    run_timeout: float | None = None
-    max_cost: float | None = None
+    max_concurrency: int = 64  # episodes in flight
+    run_timeout: float | None = None  # seconds for this process's playing, or ``None``
+    max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
@@ -54,12 +48,10 @@ def play_plan(
     """Play every episode of the plan that the folder has no scored record of.
 
     Args:
-        plan: what is to be played.
-        folder: where it goes, open for writing.
+        plan, folder: what is to be played, and where it goes; the folder is open for writing.
         load_policy: makes the policy of an agent's name; called when the agent's turn comes.
         limits: when to stop.
-        meter: counts.
-        display: shows what the meter counts.
+        meter, display: count what is played, and show it.
 
     Returns:
         ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
@@ -82,11 +74,8 @@ def play_plan(
             for name in team:
                 policies.setdefault(name, load_policy(name))
             seeds = {matchup: missing[matchup] for matchup in matchups}
-            run = _TeamRun(
-                plan, folder, seeds, {name: policies[name] for name in team}, limits, meter, display, deadline
-            )
             try:
-                run.play()
+                _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play()
             except GaveUp as failure:
                 reasons.append(str(failure))
                 if len(set(team)) == 1:  # of two at a table nobody knows whose fault it was
@@ -129,13 +118,6 @@ class _TeamRun:
         self._any_scored = False
 
     def play(self) -> None:
-        """Play the seeds of every matchup.
-
-        Raises:
-            Stopped: a limit was reached.
-            GaveUp: the first episodes all failed.
-            StorageError: the disk refused.
-        """
         episodes = rollout(
             {player: self._policies[name] for player, name in self._seat.items()},
             self._tasks(),
@@ -149,9 +131,7 @@ class _TeamRun:
         except TimeoutError:
             raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
         finally:
-            close = getattr(episodes, "close", None)
-            if close is not None:
-                close()
+            getattr(episodes, "close", lambda: None)()
         if self._started < sum(len(left) for left in self._seeds.values()):
             raise Stopped(self._budget_message())
 
@@ -175,7 +155,6 @@ class _TeamRun:
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
         usage = step.turn.usage
-        self._meter.responses += 1
         if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
             self._meter.count_tokens(self._seat[step.player], usage.prompt_tokens, usage.completion_tokens)
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
@@ -188,7 +167,6 @@ class _TeamRun:
         )
 
     def _keep(self, episode: Episode) -> None:
-        """Write an episode, then count it."""
         self._finished += 1
         record = to_record(episode)
         # In results an agent has the name that the user gave it; two agents can share a model's name.
@@ -200,14 +178,11 @@ class _TeamRun:
         matchup = Matchup(episode.scenario, tuple(self._team))
         self._meter.count_episode(matchup, next(iter(episode.returns.values())), episode.error)
         self._display.update()
-        self._watch_failures(episode.error)
-
-    def _watch_failures(self, error: str | None) -> None:
-        """Stop when nothing works at all instead of failing every episode."""
-        if error is None:
+        if episode.error is None:
             self._any_scored = True
             return
-        self._failures[error_reason(error)] += 1
+        # When nothing works at all, stop instead of failing every episode.
+        self._failures[error_reason(episode.error)] += 1
         patience = max(20, 2 * self._limits.max_concurrency)
         if not self._any_scored and self._failures.total() >= patience:
             reason = self._failures.most_common(1)[0][0]

@@ -38,18 +38,12 @@ COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 @dataclass(frozen=True)
 class Output:
-    """What the user wants to see.
+    """What the user wants to see."""
 
-    Attributes:
-        json: one JSON document on stdout instead of tables.
-        quiet: nothing on stderr but errors.
-    """
-
-    json: bool = False
-    quiet: bool = False
+    json: bool = False  # one JSON document on stdout instead of tables
+    quiet: bool = False  # nothing on stderr but errors
 
     def say(self, message: str) -> None:
-        """A line for the person, on stderr."""
         if not self.quiet:
             print(message, file=sys.stderr, flush=True)
 
@@ -82,9 +76,8 @@ def resume_session(path: Path, given: RunOptions, output: Output, *, repair: boo
     """Play what a run folder lacks, with the settings of its manifest.
 
     Args:
-        path: the run folder.
+        path, output: the run folder, and what the user wants to see.
         given: the options that may change; those that nobody set stay as they were.
-        output: what the user wants to see.
         repair: set damaged lines aside first, and play their episodes again.
 
     Raises:
@@ -193,10 +186,9 @@ def show_run(path: Path, output: Output, stopped: str | None = None) -> bool:
     results = read_results([path])
     document = results_document(results, max_episodes=0, references=References(results, output.say))
     if output.json:
-        short = {key: value for key, value in document.items() if key not in ("texts", "episodes", "comparisons")}
-        print(json.dumps({"run": str(path), "complete": results.complete, "stopped": stopped, **short}, indent=1))
+        print_scores(document, {"run": str(path), "complete": results.complete, "stopped": stopped})
         return results.complete
-    print_leaderboard(document)
+    print_sheets(leaderboard_sheets(document), stdout_console())
     output.say(f"episodes and settings are in {path}; step through them with: textbench replay {quote(str(path))}")
     unscored = sum(cell.unscored for cell in results.cells.values())
     if unscored and stopped is None:
@@ -204,9 +196,10 @@ def show_run(path: Path, output: Output, stopped: str | None = None) -> bool:
     return results.complete
 
 
-def print_leaderboard(document: Mapping[str, Any]) -> None:
-    """The tables of a document, on stdout."""
-    print_sheets(leaderboard_sheets(document), stdout_console())
+def print_scores(document: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
+    """The scores of a document as JSON on stdout, after what is to be said ``about`` them."""
+    short = {key: value for key, value in document.items() if key not in ("texts", "episodes", "comparisons")}
+    print(json.dumps({**(about or {}), **short}, indent=1))
 
 
 def _meter(plan: Plan, folder: RunFolder) -> Meter:

@@ -19,8 +19,7 @@ from benchmark.score.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 4000
 SEED = 20250810
-HEADLINE_RATIO = 1.5
-"""The paper: the post-trained model beats the large one by 50% on Frozen Lake."""
+HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake
 
 LAKE, SNAKE = "frozen-lake", "snake"
 VARIANTS: Mapping[str, tuple[str, ...]] = {
@@ -39,21 +38,13 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One figure about a claim.
+    """One figure about a claim."""
 
-    Attributes:
-        about: what was compared, in words.
-        estimate: the figure with its 95% interval.
-        threshold: what the figure must exceed for the claim to hold.
-        verdict: whether the interval lies above the threshold.
-        samples: how much it rests on: ``"5 runs of 500 episodes"``.
-    """
-
-    about: str
-    estimate: Estimate
-    threshold: float
-    verdict: Verdict
-    samples: str
+    about: str  # what was compared, in words
+    estimate: Estimate  # the figure with its 95% interval
+    threshold: float  # what the figure must exceed for the claim to hold
+    verdict: Verdict  # whether the interval lies above the threshold
+    samples: str  # how much it rests on: ``"5 runs of 500 episodes"``
 
 
 class Claim(NamedTuple):
@@ -82,9 +73,6 @@ def judge(results: Reproduction, games: Sequence[str], arms: Sequence[str], scen
         carries_over(results, games, main, scenarios),
         returns_improve(results, games, main),
     ]
-
-
-# ---------------------------------------------------------------- the claims
 
 
 def small_beats_large(results: Reproduction, arm: str) -> Claim:
@@ -148,9 +136,6 @@ def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> l
     return [_finding(about, difference_of_means(trained, base.returns), 0.0, trained)]
 
 
-# ---------------------------------------------------------------- verdicts
-
-
 def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
     """What an interval says about a threshold; a figure without an interval decides nothing."""
     if estimate.low is None or estimate.high is None:
@@ -177,9 +162,6 @@ def _finding(about: str, estimate: Estimate, threshold: float, trained: Array) -
 
 def _claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
     return Claim(name, text, tuple(findings), combine([finding.verdict for finding in findings]))
-
-
-# ---------------------------------------------------------------- estimates
 
 
 def difference_of_means(trained: Array, base: Array) -> Estimate:

@@ -16,7 +16,6 @@ from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay
-from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
 from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
@@ -27,31 +26,22 @@ from benchmark.reproduce.timing import Timetable
 from benchmark.reproduce.work import source_folder
 from benchmark.runs.folder import write_atomically
 from benchmark.runs.locking import FolderLock
+from benchmark.runs.provenance import facts_of
 
 REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to do it. Nothing here changes the outcome.
+    """How to do it. Nothing here changes the outcome."""
 
-    Attributes:
-        out: the folder.
-        processes: jobs at a time.
-        dry_run: only say what would be done and how long it would take.
-        report_only: write the report of what is there, without doing any work.
-        json: print the report's JSON instead of the claims.
-        quiet: show no progress.
-        notes: sentences that the report begins with.
-    """
-
-    out: Path
-    processes: int
-    dry_run: bool = False
-    report_only: bool = False
-    json: bool = False
-    quiet: bool = False
-    notes: tuple[str, ...] = ()
+    out: Path  # the folder
+    processes: int  # jobs at a time
+    dry_run: bool = False  # only say what would be done and how long it would take
+    report_only: bool = False  # write the report of what is there, without doing any work
+    json: bool = False  # print the report's JSON instead of the claims
+    quiet: bool = False  # show no progress
+    notes: tuple[str, ...] = ()  # sentences that the report begins with
 
 
 def reproduce(experiment: Experiment, options: Options) -> int:
@@ -63,8 +53,13 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
     """
     folder, jobs = Folder(options.out), jobs_of(experiment)
-    if not options.report_only:
-        _check_ready(experiment)
+    if not options.report_only:  # what is missing is said now, not after the first jobs
+        for base in experiment.bases.values():
+            if base.source:
+                source_folder(base.source)
+        for name in ("torch", "transformers", "tokenizers"):
+            if find_spec(name) is None:
+                raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
     if options.dry_run:
         _say_plan(experiment, folder, jobs, options)
         return 0
@@ -76,16 +71,6 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         return _report(experiment, folder, options)
     finally:
         lock.release()
-
-
-def _check_ready(experiment: Experiment) -> None:
-    """What is missing is said now, not after the first jobs."""
-    for base in experiment.bases.values():
-        if base.source:
-            source_folder(base.source)
-    for name in ("torch", "transformers", "tokenizers"):
-        if find_spec(name) is None:
-            raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
 
 
 def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
@@ -129,38 +114,27 @@ def _say_plan(experiment: Experiment, folder: Folder, jobs: Sequence[Job], optio
     print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
 
 
-# ---------------------------------------------------------------- the report
-
-
 def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
-    results = read_reproduction(experiment, folder)
-    write_report(results, experiment, folder.path, notes=options.notes, quiet=options.quiet)
-    if options.json:
-        print((folder.path / REPORT_JSON).read_text(encoding="utf-8"), end="")
+    """Write Markdown, JSON and, with matplotlib, the plots; print the JSON or the claims."""
+    results, facts = read_reproduction(experiment, folder), facts_of()
+    plots: list[tuple[str, str]] = []
+    if find_spec("matplotlib") is not None:
+        plots = draw_plots(results, experiment, folder.path)
     else:
-        print_claims(claims_of(results, experiment), results)
+        _say(f"no plots: {NO_MATPLOTLIB}", options)
+    text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
+    write_atomically(folder.path / REPORT_MARKDOWN, text)
+    data = json.dumps(report_data(results, experiment, facts, options.notes), indent=1) + "\n"
+    write_atomically(folder.path / REPORT_JSON, data)
+    if options.json:
+        print(data, end="")
+    else:
+        _print_claims(claims_of(results, experiment), results)
         print(f"the whole report: {folder.path / REPORT_MARKDOWN}")
     return 1 if results.missing else 0
 
 
-def write_report(
-    results: Reproduction, experiment: Experiment, place: Path, *, notes: Sequence[str] = (), quiet: bool = False
-) -> None:
-    """Write Markdown, JSON and, with matplotlib, the plots into ``place``."""
-    facts = facts_of()
-    plots: list[tuple[str, str]] = []
-    if find_spec("matplotlib") is not None:
-        plots = draw_plots(results, experiment, place)
-    elif not quiet:
-        print(f"no plots: {NO_MATPLOTLIB}", file=sys.stderr)
-    text = report_markdown(results, experiment, facts, plots=plots, notes=notes)
-    write_atomically(place / REPORT_MARKDOWN, text)
-    data = report_data(results, experiment, facts, notes)
-    write_atomically(place / REPORT_JSON, json.dumps(data, indent=1) + "\n")
-
-
-def print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
-    """Print the claims, a paragraph each."""
+def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
     for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:

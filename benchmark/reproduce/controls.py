@@ -5,7 +5,7 @@
 * *Truth*: the share of the statements in its reasoning that hold on the board that it was shown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,31 +21,18 @@ _DRAW, _AGAIN = 101, 202  # what the seeds of the controls' own draws end in, so
 
 
 class ControlResult(NamedTuple):
-    """What the controls of one agent on one scenario say.
+    """What the controls of one agent on one scenario say."""
 
-    Attributes:
-        scenario: the name of the scenario that it played.
-        episodes: how many it played with its own observations.
-        decisions: how many decisions it took in those.
-        returned: mean return with its own observations.
-        returned_shuffled: mean return with another episode's observations.
-        agreement_again: share of decisions in which it chooses the same action when asked again with other noise.
-        agreement_shuffled: the same, when asked with another episode's observation.
-        truth: share of true statements in its reasoning.
-        unreadable: share of the reasoning's parts that aren't statements.
-        truth_shuffled: share of true statements about its own board when it was shown another one.
-    """
-
-    scenario: str
-    episodes: int
-    decisions: int
-    returned: float
-    returned_shuffled: float
-    agreement_again: float
-    agreement_shuffled: float
-    truth: float
-    unreadable: float
-    truth_shuffled: float
+    scenario: str  # the name of the scenario that it played
+    episodes: int  # how many it played with its own observations
+    decisions: int  # how many decisions it took in those
+    returned: float  # mean return with its own observations
+    returned_shuffled: float  # mean return with another episode's observations
+    agreement_again: float  # share of decisions in which it chooses the same action when asked again with other noise
+    agreement_shuffled: float  # the same, when asked with another episode's observation
+    truth: float  # share of true statements in its reasoning
+    unreadable: float  # share of the reasoning's parts that aren't statements
+    truth_shuffled: float  # share of true statements about its own board when it was shown another one
 
 
 class ShuffledObservations:
@@ -92,10 +79,8 @@ def control(policy: Policy, scenario: str, episodes: int, *, first_episode: int 
     decisions = [(episode, step) for episode in own for step in episode.steps]
     again, exchanged = _asked_again(policy, shuffled, scenario, decisions)
     actions = [step.action for _, step in decisions]
-    truth = _truth([(step.turn.response, step.observation) for _, step in decisions])
-    about_own = _truth(
-        [(turn.response, step.observation) for (_, step), turn in zip(decisions, exchanged, strict=True)]
-    )
+    truth, unreadable = _truth([(step.turn.response, step.observation) for _, step in decisions])
+    about_own = [(turn.response, step.observation) for (_, step), turn in zip(decisions, exchanged, strict=True)]
     read = _reader(scenario)
     return ControlResult(
         scenario=scenario,
@@ -105,9 +90,9 @@ def control(policy: Policy, scenario: str, episodes: int, *, first_episode: int 
         returned_shuffled=_mean_return(_played(shuffled, tasks)),
         agreement_again=_agreement(actions, [read(turn) for turn in again]),
         agreement_shuffled=_agreement(actions, [read(turn) for turn in exchanged]),
-        truth=truth["true"],
-        unreadable=truth["unreadable"],
-        truth_shuffled=about_own["true"],
+        truth=truth,
+        unreadable=unreadable,
+        truth_shuffled=_truth(about_own)[0],
     )
 
 
@@ -154,11 +139,10 @@ def _agreement(actions: Sequence[str], others: Sequence[str]) -> float:
     return float(np.mean([action == other for action, other in zip(actions, others, strict=True)]))
 
 
-def _truth(pairs: Sequence[tuple[str, str]]) -> Mapping[str, float]:
+def _truth(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
     """Shares of true and of unreadable parts over all reasonings; NaN where nothing is stated."""
     counts = np.array([tuple(check(response, observation)) for response, observation in pairs], float).sum(axis=0)
     total = counts.sum()
-    return {"true": float(counts[0] / total), "unreadable": float(counts[2] / total)} if total else _NOTHING
-
-
-_NOTHING: Mapping[str, float] = {"true": float("nan"), "unreadable": float("nan")}
+    if not total:
+        return float("nan"), float("nan")
+    return float(counts[0] / total), float(counts[2] / total)

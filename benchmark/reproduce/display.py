@@ -2,7 +2,6 @@
 line for each job that is done."""
 
 from collections.abc import Mapping
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -12,12 +11,7 @@ from benchmark.reproduce.timing import Timetable
 
 
 class ProgressDisplay:
-    """Shows how far the jobs are and how long the rest takes, as ``timetable`` says, which it tells the news.
-
-    Args:
-        timetable: of all jobs.
-        quiet: show nothing.
-    """
+    """Shows how far the jobs are, and how long the rest takes by the timetable, which it keeps informed."""
 
     def __init__(self, timetable: Timetable, *, quiet: bool = False) -> None:
         self._timetable, self._quiet = timetable, quiet
@@ -34,12 +28,11 @@ class ProgressDisplay:
             self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._live:
             self._progress.stop()
 
     def progress(self, shares: Mapping[str, float]) -> None:
-        """See :class:`benchmark.reproduce.schedule.Display`."""
         self._timetable.progress(shares)
         for job, share in shares.items():
             if job not in self._rows:
@@ -49,7 +42,6 @@ class ProgressDisplay:
         self._progress.update(self._whole, completed=self._timetable.done_share(), left=left)
 
     def done(self, job: str) -> None:
-        """See :class:`benchmark.reproduce.schedule.Display`."""
         took = duration(self._timetable.done(job))
         if job in self._rows:
             self._progress.remove_task(self._rows.pop(job))

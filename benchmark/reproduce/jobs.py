@@ -19,20 +19,13 @@ SETTINGS_NAME = "experiment.json"
 class Job(NamedTuple):
     """A piece of work for one process.
 
-    Attributes:
-        name: unique, and the path of its result below the folder: ``"train/snake/aaw/0"``.
-        kind: which function of :mod:`work` does it.
-        needs: names of the jobs that must be done before.
-        agent: who is made, trained, played or tested: a base (``"small"``), a training run's name, or a reference
-            agent.
-        game: the scenario that a run is trained on; empty for bases and reference agents.
-        arm: the arm of a run.
-        seed: the seed of a run.
+    The ``agent`` is who is made, trained, played or tested: a base (``"small"``), a training run's name, or a reference
+    agent. ``game``, ``arm`` and ``seed`` are those of a run, and empty for bases and reference agents.
     """
 
-    name: str
-    kind: Kind
-    needs: tuple[str, ...] = ()
+    name: str  # unique, and the path of its result below the folder: ``"train/snake/aaw/0"``
+    kind: Kind  # which function of :mod:`work` does it
+    needs: tuple[str, ...] = ()  # names of the jobs that must be done before
     agent: str = ""
     game: str = ""
     arm: str = ""
@@ -51,24 +44,21 @@ def jobs_of(experiment: Experiment) -> list[Job]:
         jobs.append(Job("control/small", "control", ("pretrain/small",), "small"))
     first = next(iter(experiment.arms))
     for seed in range(experiment.seeds):
-        names = {(game, arm): f"train/{game}/{arm}/{seed}" for game in experiment.games for arm in experiment.arms}
-        jobs += [Job(name, "train", ("pretrain/small",), name, game, arm, seed) for (game, arm), name in names.items()]
-        jobs += [Job(f"play/{name}", "play", (name,), name, game, arm, seed) for (game, arm), name in names.items()]
+        runs = [
+            Job(name := f"train/{game}/{arm}/{seed}", "train", ("pretrain/small",), name, game, arm, seed)
+            for game in experiment.games
+            for arm in experiment.arms
+        ]
+        jobs += runs
+        jobs += [run._replace(name=f"play/{run.name}", kind="play", needs=(run.name,)) for run in runs]
         if experiment.control_episodes:
-            jobs += [
-                Job(f"control/{name}", "control", (name,), name, game, arm, seed)
-                for (game, arm), name in names.items()
-                if arm == first
-            ]
+            own = [run for run in runs if run.arm == first]
+            jobs += [run._replace(name=f"control/{run.name}", kind="control", needs=(run.name,)) for run in own]
     return jobs
 
 
 class Folder:
-    """The folder of one reproduction.
-
-    Args:
-        path: where it is; :meth:`claim` makes it.
-    """
+    """The folder of one reproduction, which :meth:`claim` makes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -115,20 +105,16 @@ class Folder:
         return self.path / agent / "last" if "/" in agent else self.path / "pretrain" / agent / "model"
 
     def result_file(self, name: str) -> Path:
-        """Where a job's result is, or will be."""
         return self.path / f"{name}/result.json"
 
     def is_done(self, name: str) -> bool:
-        """Whether a job has its result."""
         return self.result_file(name).exists()
 
     def result(self, name: str) -> dict[str, Any]:
-        """A job's result."""
         data: dict[str, Any] = json.loads(self.result_file(name).read_text(encoding="utf-8"))
         return data
 
     def write_result(self, name: str, data: dict[str, Any]) -> None:
-        """Store a job's result, in one step."""
         file = self.result_file(name)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps(data) + "\n")

@@ -4,7 +4,7 @@ Needs matplotlib (the ``plots`` extra). The same results give the same files, so
 control.
 """
 
-from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
     scenarios = experiment.scenarios
     figure, axes = _figure(len(scenarios), 1, 2.9 * len(scenarios), 2.7)
     for axis, scenario in zip(axes[0], scenarios, strict=True):
-        for colour, arm in zip(_colours(len(experiment.arms)), experiment.arms, strict=True):
+        for colour, arm in zip(cycle(COLOURS), experiment.arms, strict=False):
             iterations, curves = results.curve(game, arm, scenario)
             if not curves.size:
                 continue
@@ -114,7 +114,6 @@ def _bars(results: Reproduction, experiment: Experiment) -> Any:
 
 def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
     """``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
-    colours = _colours(len(results.agents) + len(experiment.games))
     groups = [
         (
             name,
@@ -124,13 +123,9 @@ def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str
         for name, scenarios in results.agents.items()
     ]
     main = next(iter(experiment.arms))
-    for colour, game in zip(colours, experiment.games, strict=False):
+    for colour, game in zip(cycle(COLOURS), experiment.games, strict=False):
         returns = {name: results.final_returns(game, main, name) for name in experiment.scenarios}
         returns = {name: values for name, values in returns.items() if len(values)}
         if returns:
             groups.append((f"small, MS-GRPO on {game}", colour, returns))
     return groups
-
-
-def _colours(count: int) -> Sequence[str]:
-    return [COLOURS[index % len(COLOURS)] for index in range(count)]

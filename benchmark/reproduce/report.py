@@ -17,6 +17,8 @@ from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 from benchmark.show.columns import number
 
+_LAST_LOSSES = 5  # losses are means over 1% of the steps
+
 Facts = Mapping[str, str]
 """Where and with what the report was made: commit and versions. They are shown as they are."""
 
@@ -32,7 +34,13 @@ def report_data(
             for name, scenarios in results.agents.items()
             for scenario, played in scenarios.items()
         ],
-        "runs": _runs_data(results),
+        "runs": [
+            {
+                **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
+                "final": {name: _episodes_data(played) for name, played in run.final.items()},
+            }
+            for run in results.runs
+        ],
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
@@ -47,8 +55,7 @@ def report_data(
         "code": list(results.code),
         "settings": experiment.as_data(),
     }
-    cleaned: dict[str, Any] = _clean(data)
-    return cleaned
+    return dict(_clean(data))
 
 
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
@@ -72,15 +79,16 @@ def report_markdown(
     """The report for people.
 
     Args:
-        results: what was found.
-        experiment: what was done.
+        results, experiment: what was found, and what was done for it.
         facts: where and with what the report was made.
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know, such as what was cut short; they come first.
     """
     parts = ["# The paper's experiment in miniature", _introduction(results, experiment)]
     if results.missing:
-        parts.append(_missing(results.missing))
+        some, more = ", ".join(results.missing[:6]), len(results.missing) - 6
+        some += f" and {more} more" if more > 0 else ""
+        parts.append(f"**This reproduction is not complete.** {len(results.missing)} jobs have no result: {some}.")
     parts += [*(f"**Note.** {note}" for note in notes)]
     parts += ["## Claims", _claims_text(claims_of(results, experiment))]
     parts += [f"![{caption}]({name})" for name, caption in plots]
@@ -92,9 +100,6 @@ def report_markdown(
         parts += ["## Controls", _controls_text(results)]
     parts += ["## How it was done", _method(results, experiment, facts)]
     return "\n\n".join(parts) + "\n"
-
-
-# ---------------------------------------------------------------- parts of the Markdown
 
 
 def _introduction(results: Reproduction, experiment: Experiment) -> str:
@@ -110,11 +115,6 @@ def _introduction(results: Reproduction, experiment: Experiment) -> str:
     )
 
 
-def _missing(missing: Sequence[str]) -> str:
-    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
-    return f"**This reproduction is not complete.** {len(missing)} jobs have no result: {shown}."
-
-
 def _claims_text(claims: Sequence[Claim]) -> str:
     rows = []
     for claim in claims:
@@ -127,7 +127,7 @@ def _claims_text(claims: Sequence[Claim]) -> str:
             needed = f"> {finding.threshold:g}"
             text = claim.text if index == 0 else ""
             rows.append([text, finding.about, figure(finding.estimate), needed, finding.samples, verdict])
-    return f"{_table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
+    return f"{table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
 
 
 _LEGEND = (
@@ -151,10 +151,7 @@ def _bases_text(results: Reproduction) -> str:
         "*Loss*: cross entropy on the demonstrator's responses, in nats per token, over the last "
         f"{_LAST_LOSSES}% of the steps. A large base whose loss is above the small one's was not trained to its size."
     )
-    return f"{note}\n\n{_table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
-
-
-_LAST_LOSSES = 5  # losses are means over 1% of the steps
+    return f"{note}\n\n{table(['base', 'parameters', 'examples imitated', 'loss', 'time'], rows)}"
 
 
 def _finals_text(results: Reproduction, experiment: Experiment) -> str:
@@ -169,7 +166,7 @@ def _finals_text(results: Reproduction, experiment: Experiment) -> str:
         for name, finals in players.items()
     ]
     note = "Mean return, and success rate behind the slash where the game has one."
-    return f"{note}\n\n{_table(['agent', *experiment.scenarios], rows)}"
+    return f"{note}\n\n{table(['agent', *experiment.scenarios], rows)}"
 
 
 def _run_cell(played: Sequence[Played]) -> str:
@@ -195,7 +192,7 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
         "Mean return on the fixed evaluation episodes of the training scenario. *Fall-back* is how far a run's end "
         "lies below its own best evaluation, the largest of all runs."
     )
-    return f"{note}\n\n{_table(head, rows)}"
+    return f"{note}\n\n{table(head, rows)}"
 
 
 def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | None:
@@ -244,7 +241,7 @@ def _controls_text(results: Reproduction) -> str:
         "plays worse and chooses the same action less often than when it is merely asked again. *True statements*: "
         "the share of the parts of its `think` text that hold on the board it is playing on."
     )
-    return f"{note}\n\n{_table(['agent', 'scenario', 'models', *_CONTROL_COLUMNS], rows)}"
+    return f"{note}\n\n{table(['agent', 'scenario', 'models', *_CONTROL_COLUMNS], rows)}"
 
 
 def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
@@ -273,12 +270,10 @@ def figure(estimate: Estimate) -> str:
     return number(value) if low is None or high is None else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-# ---------------------------------------------------------------- parts of the JSON
 
 
 def _estimates(played: Sequence[Played]) -> dict[str, Any]:
@@ -303,16 +298,6 @@ def _episodes_data(played: Played) -> dict[str, Any]:
     data = _estimates([played])
     estimates = {name: data[name]._asdict() for name in ("returned", "success")}
     return {**data, **estimates, "episodes": len(played.returns)}
-
-
-def _runs_data(results: Reproduction) -> list[dict[str, Any]]:
-    return [
-        {
-            **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
-            "final": {name: _episodes_data(played) for name, played in run.final.items()},
-        }
-        for run in results.runs
-    ]
 
 
 def _curves_data(results: Reproduction, experiment: Experiment) -> list[dict[str, Any]]:

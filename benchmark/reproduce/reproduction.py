@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.reproduce.jobs import Folder, Job, jobs_of
+from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.settings import Experiment
 
 Array = NDArray[np.float64]
@@ -24,57 +24,39 @@ class Played:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[float]]) -> "Played":
-        """Make it of the columns that a job of the kind ``play`` wrote."""
         names = ("returns", "successes", "lengths", "invalid")
         return cls(*(np.array(columns[name], dtype=np.float64) for name in names))
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training run.
+    """One training run."""
 
-    Attributes:
-        game: the scenario that it was trained on.
-        arm: the name of its settings, a key of the experiment's ``arms``.
-        seed: of the training.
-        iterations: shape (evaluations,), how many iterations were done at each evaluation.
-        curves: ``{scenario: shape (evaluations,)}``, the mean return on the fixed episodes.
-        final: ``{scenario: the fresh episodes that were played with its last weights}``.
-        seconds: how long the training took, without evaluations.
-    """
-
-    game: str
-    arm: str
-    seed: int
-    iterations: Array
-    curves: Mapping[str, Array]
-    final: Mapping[str, Played]
-    seconds: float = 0.0
+    game: str  # the scenario that it was trained on
+    arm: str  # the name of its settings, a key of the experiment's ``arms``
+    seed: int  # of the training
+    iterations: Array  # shape (evaluations,), how many iterations were done at each evaluation
+    curves: Mapping[str, Array]  # ``{scenario: shape (evaluations,)}``, the mean return on the fixed episodes
+    final: Mapping[str, Played]  # ``{scenario: the fresh episodes that were played with its last weights}``
+    seconds: float = 0.0  # how long the training took, without evaluations
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """Everything that was found so far.
 
-    Attributes:
-        runs: the runs that are done; those whose fresh episodes aren't played yet have an empty ``final``.
-        agents: ``{base or reference agent: {scenario: its fresh episodes}}``.
-        parameters: ``{base: number of parameters}``.
-        controls: the controls' records, each with the ``agent`` that was tested.
-        missing: names of the jobs without a result.
-        seconds: ``{job: how long it took}`` for the jobs that are done.
-        bases: ``{base: the result of its pretraining: recipe, losses, seconds, ...}``.
-        code: the versions that made bases and runs, in the order of their first use.
+    ``agents`` are the fresh episodes, ``{base or reference agent: {scenario: episodes}}``; ``bases`` is what their
+    pretraining gave, ``{base: {recipe, losses, seconds, ...}}``.
     """
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[Run, ...] = ()  # that are done; those whose fresh episodes aren't played yet have an empty ``final``
     agents: Mapping[str, Mapping[str, Played]] = field(default_factory=dict)
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    controls: tuple[Mapping[str, Any], ...] = ()
-    missing: tuple[str, ...] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)  # ``{base: number of parameters}``
+    controls: tuple[Mapping[str, Any], ...] = ()  # records, each with the ``agent`` that was tested
+    missing: tuple[str, ...] = ()  # names of the jobs without a result
+    seconds: Mapping[str, float] = field(default_factory=dict)  # ``{job: how long it took}`` of those that are done
     bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    code: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()  # the versions that made bases and runs, in the order of their first use
 
     def runs_of(self, game: str, arm: str) -> list[Run]:
         """The runs of one arm on one game, by seed."""
@@ -124,6 +106,7 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
         if job.kind == "control" and job.name in there
         for result in there[job.name]["controls"]
     ]
+    made = [job.name for job in jobs if job.kind in ("pretrain", "train")]
     bases = {name: there[f"pretrain/{name}"] for name in experiment.bases if f"pretrain/{name}" in there}
     return Reproduction(
         runs=tuple(runs),
@@ -133,14 +116,8 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
         missing=tuple(job.name for job in jobs if job.name not in there),
         seconds={name: result["seconds"] for name, result in there.items()},
         bases=bases,
-        code=tuple(
-            dict.fromkeys(there[job.name]["facts"]["textbench"] for job in jobs if job.name in there and _trains(job))
-        ),
+        code=tuple(dict.fromkeys(there[name]["facts"]["textbench"] for name in made if name in there)),
     )
-
-
-def _trains(job: Job) -> bool:
-    return job.kind in ("pretrain", "train")
 
 
 def _curves(evaluations: Sequence[Any]) -> dict[str, Array]:

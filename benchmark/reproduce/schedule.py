@@ -73,18 +73,13 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
             finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
             display.progress({name: shares[slots[name]] for name in running.values()})
             for future in finished:
-                _check(future, running, folder)
+                _raise_if_failed(future, running, folder)
                 name = running.pop(future)
                 display.done(name)
                 order.done(name)
 
 
-def _check(future: "Future[None]", running: Mapping["Future[None]", str], folder: Folder) -> None:
-    """Turn a job's error into a sentence.
-
-    Raises:
-        JobFailedError: there was one.
-    """
+def _raise_if_failed(future: "Future[None]", running: Mapping["Future[None]", str], folder: Folder) -> None:
     error = future.exception()
     if isinstance(error, BrokenProcessPool):
         raise JobFailedError(
@@ -139,13 +134,8 @@ def submit(executor: ProcessPoolExecutor, work: Callable[..., None], *arguments:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
 
 
-# ---------------------------------------------------------------- in a worker
-
-_shares: Any = None
-"""The shares of all jobs, in memory that the main process reads."""
-
-_stop: Any = None
-"""Whether the main process wants the workers to stop."""
+_shares: Any = None  # in a worker: the shares of all jobs, in memory that the main process reads
+_stop: Any = None  # in a worker: whether the main process wants the workers to stop
 
 
 def begin(shares: Any, stop: Any) -> None:
@@ -166,12 +156,6 @@ def _end_with_parent() -> None:
 
 
 def _work(job: Job, slot: int, experiment: Experiment, folder: Folder) -> None:
-    """Do one job.
-
-    Raises:
-        KeyboardInterrupt: the main process wants the workers to stop.
-    """
-
     def report(share: float) -> None:
         _shares[slot] = share
         if _stop.value:

@@ -16,8 +16,7 @@ from benchmark.errors import UsageError, problem_of, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
 from textgames.scenarios import SCENARIOS
 
-RECIPES = ("full", "quick", "stability", "miniature")
-"""The recipes that ship with the package, by name."""
+RECIPES = ("full", "quick", "stability", "miniature")  # the recipes that ship with the package, by name
 
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -25,37 +24,15 @@ PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Base(BaseModel):
-    """How one base model is made: a table of the recipe.
-
-    Attributes:
-        source: an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made.
-    """
+    """How one base model is made: a table of the recipe."""
 
     # All other keys are fields of agents.tiny.Recipe that this base has for itself, on top of the data's.
     model_config = ConfigDict(frozen=True, extra="allow")
-    source: str = ""
+    source: str = ""  # an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made
 
 
 class Experiment(BaseModel):
     """Everything that decides the outcome of a reproduction.
-
-    Attributes:
-        games: training scenarios; every arm is trained on each, starting from the small base.
-        arms: ``{name: settings of MS-GRPO in which the arm differs}``.
-        bases: ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it.
-        data: fields of the tiny models' recipe that both bases share: what they learn from, and for how long.
-        msgrpo: fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs.
-        by_game: fields for the runs on one game, on top.
-        seeds: training runs per game and arm, with seeds ``0 .. seeds - 1``.
-        iterations: of MS-GRPO, per run.
-        scenarios: what everything is evaluated on.
-        evaluate_every: iterations between evaluations during training.
-        evaluation_episodes: fixed episodes of each of those: ``first_seed + k``.
-        final_episodes: fresh episodes at the end, for every agent: ``first_seed + final_offset + k``.
-        final_offset: keeps the fresh episodes apart from the fixed ones.
-        temperature: of all evaluations.
-        reference_agents: agents without a model that are evaluated too, for scale.
-        control_episodes: episodes per game for the controls; 0: no controls.
 
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
@@ -63,22 +40,22 @@ class Experiment(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    games: tuple[str, ...]
-    arms: Mapping[str, Table]
-    bases: Mapping[str, Base]
-    data: Table
-    msgrpo: Table
-    by_game: Mapping[str, Table] = {}
-    seeds: PositiveCount = 5
-    iterations: PositiveCount = 100
-    scenarios: tuple[str, ...] = PAPER_SCENARIOS
-    evaluate_every: PositiveCount = 10
-    evaluation_episodes: PositiveCount = 50
-    final_episodes: PositiveCount = 500
-    final_offset: Count = 1000
-    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5
-    reference_agents: tuple[str, ...] = ("random", "greedy")
-    control_episodes: Count = 50
+    games: tuple[str, ...]  # training scenarios; every arm is trained on each, starting from the small base
+    arms: Mapping[str, Table]  # ``{name: settings of MS-GRPO in which the arm differs}``
+    bases: Mapping[str, Base]  # ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it
+    data: Table  # fields of the tiny models' recipe that both bases share: what they learn from, and for how long
+    msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    by_game: Mapping[str, Table] = {}  # fields for the runs on one game, on top
+    seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
+    iterations: PositiveCount = 100  # of MS-GRPO, per run
+    scenarios: tuple[str, ...] = PAPER_SCENARIOS  # what everything is evaluated on
+    evaluate_every: PositiveCount = 10  # iterations between evaluations during training
+    evaluation_episodes: PositiveCount = 50  # fixed episodes of each of those: ``first_seed + k``
+    final_episodes: PositiveCount = 500  # fresh episodes at the end, for every agent: ``first_seed + final_offset + k``
+    final_offset: Count = 1000  # keeps the fresh episodes apart from the fixed ones
+    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of all evaluations
+    reference_agents: tuple[str, ...] = ("random", "greedy")  # without a model, evaluated too, for scale
+    control_episodes: Count = 50  # per game, for the controls; 0: no controls
 
     @model_validator(mode="after")
     def _check_together(self) -> "Experiment":
@@ -149,7 +126,6 @@ class Experiment(BaseModel):
         return settings
 
     def as_data(self) -> dict[str, Any]:
-        """All settings as plain JSON data."""
         return self.model_dump(mode="json")
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

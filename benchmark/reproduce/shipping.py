@@ -14,28 +14,20 @@ from typing import Any
 from agents.files import replacing_folder
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
-from benchmark.reproduce.report import figure, success_of
+from benchmark.reproduce.report import figure, success_of, table
 from benchmark.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import Estimate, mean_estimate
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-LARGEST = 5_000_000
-"""How many bytes a shipped model may have."""
+LARGEST = 5_000_000  # how many bytes a shipped model may have
 
 
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
     """Write ``place/tiny`` and, for every game whose run is done, ``place/tiny-msgrpo-GAME``, each with its card.
 
-    Args:
-        experiment: the folder's.
-        folder: where the runs are.
-        place: where the models go.
-        notes: sentences for the base's card.
-
-    Returns:
-        The folders.
+    The ``notes`` are sentences for the base's card. Returns the models' folders.
 
     Raises:
         UsageError: the base isn't done, or a model is too large.
@@ -88,14 +80,13 @@ def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ())
     rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
     head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
     lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-    text = (
+    about = (
         f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
-        "return, success rate behind the slash, 95% intervals.\n\n" + "\n".join(lines) + "\n\n"
+        "return, success rate behind the slash, 95% intervals."
     )
-    text += _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
-    return (
-        (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", "\n\n".join([text, *notes]))
-    )
+    controls = _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
+    text = "\n\n".join([about, "\n".join(lines), controls, *notes])
+    return (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", text)
 
 
 def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
@@ -103,12 +94,11 @@ def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or "tiny"
-    settings = folder.result(f"train/{game}/{arm}/0")["settings"]
-    shown = "\n".join(f"- {name}: {value}" for name, value in settings.items() if name not in ("out", "threads"))
-    controls = [
-        c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", f"train/{game}/{arm}/0")
-    ]
-    facts = "\n".join(f"- {name}: {value}" for name, value in folder.result(f"train/{game}/{arm}/0")["facts"].items())
+    name = f"train/{game}/{arm}/0"
+    result = folder.result(name)
+    shown = "\n".join(f"- {key}: {value}" for key, value in result["settings"].items() if key not in ("out", "threads"))
+    facts = "\n".join(f"- {key}: {value}" for key, value in result["facts"].items())
+    controls = [c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", name)]
     return f"""---
 license: mit
 library_name: transformers
@@ -153,22 +143,22 @@ def _results_text(experiment: Experiment, folder: Folder, results: Reproduction,
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]
-        lines = ["| scenario | base | this model |", "|---|---|---|"]
-        lines += [f"| {name} | {_cell(before[name])} | {_cell(run.final[name])} |" for name in experiment.scenarios]
+        rows = [[name, _cell(before[name]), _cell(run.final[name])] for name in experiment.scenarios]
         return (
             f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
-            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n" + "\n".join(lines)
+            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n"
+            + table(["scenario", "base", "this model"], rows)
         )
     evaluations = folder.result(f"train/{run.game}/{run.arm}/{run.seed}")["evaluations"]
     first, last = (
         {one["scenario"]: one for one in results_then} for _, results_then in (evaluations[0], evaluations[-1])
     )
-    lines = ["| scenario | before training | this model |", "|---|---|---|"]
-    lines += [f"| {name} | {_evaluated(first[name])} | {_evaluated(last[name])} |" for name in experiment.scenarios]
+    rows = [[name, _evaluated(first[name]), _evaluated(last[name])] for name in experiment.scenarios]
     return (
         f"The {experiment.evaluation_episodes} fixed evaluation episodes per scenario, temperature "
         f"{experiment.temperature:g}; mean return, success rate behind the slash, 95% intervals over episodes of this "
-        "one run. The fresh episodes have not been played with it.\n\n" + "\n".join(lines)
+        "one run. The fresh episodes have not been played with it.\n\n"
+        + table(["scenario", "before training", "this model"], rows)
     )
 
 

@@ -26,20 +26,11 @@ class Cost(NamedTuple):
 
 
 # From the committed reproduction and the recipe quick, on two machines whose paces differ by half.
-DEMONSTRATE_SECONDS = 1e-3
-"""Demonstrating a decision, per thousand characters."""
-
-IMITATE = Cost(2e-3, 4e-3)
-"""Learning once from a demonstrated decision."""
-
-SAMPLE = Cost(1.7e-3, 4e-3)
-"""Playing a decision, in a batch."""
-
-LEARN = Cost(0.6e-3, 1e-3)
-"""A decision in an update of MS-GRPO."""
-
-START_SECONDS = 2.0
-"""For every job: loading a model, and libraries in the first job of a process."""
+DEMONSTRATE_SECONDS = 1e-3  # demonstrating a decision, per thousand characters
+IMITATE = Cost(2e-3, 4e-3)  # learning once from a demonstrated decision
+SAMPLE = Cost(1.7e-3, 4e-3)  # playing a decision, in a batch
+LEARN = Cost(0.6e-3, 1e-3)  # a decision in an update of MS-GRPO
+START_SECONDS = 2.0  # for every job: loading a model, and libraries in the first job of a process
 
 _DECISIONS = 0.7  # of an episode, as a share of its horizon
 _PRIOR_SECONDS = 60.0  # of work for which the table counts as much as what was measured

@@ -14,16 +14,15 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.reproduce.facts import facts_of
 from benchmark.reproduce.jobs import Folder, Job
 from benchmark.reproduce.settings import Experiment, recipe_of
+from benchmark.runs.provenance import facts_of
 from textgames.scenarios import SCENARIOS
 
 Report = Callable[[float], None]
 """Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
-AT_ONCE = 256
-"""How many episodes are played at the same time in an evaluation."""
+AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
 
 KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")
 """The metrics of every iteration that a run's result keeps."""
@@ -46,13 +45,8 @@ def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None
     folder.write_result(job.name, {"facts": facts, **measured, **result})
 
 
-# ---------------------------------------------------------------- bases
-
-
 def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Make a base model, or take the one that its settings name."""
-    from agents.models.local.loading import load_model
-
     place = folder.model(job.agent)
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
     source = experiment.bases[job.agent].source
@@ -61,25 +55,19 @@ def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Repo
         recipe_file = place / "recipe.json"
         made: dict[str, Any] = json.loads(recipe_file.read_text("utf-8")) if recipe_file.exists() else {}
     else:
-        made = _pretrain(job, experiment, place, report)
-    model, _ = load_model(
-        str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False
-    )
+        from agents.tiny import pretrain, save
+
+        recipe = recipe_of(experiment.pretraining_settings(job.agent))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = pretrain(
+            recipe,
+            on_progress=lambda progress: report(progress.step / progress.steps),
+            checkpoint=place.parent / "state.pt",
+        )
+        save(draft, place, command="textbench reproduce")
+        made = {"seconds": draft.seconds, "recipe": recipe.as_data, "losses": list(draft.losses)}
+    model, _ = _load(place)
     return {"parameters": sum(p.numel() for p in model.parameters()), "source": source, **made}
-
-
-def _pretrain(job: Job, experiment: Experiment, place: Path, report: Report) -> dict[str, Any]:
-    from agents.tiny import pretrain, save
-
-    recipe = recipe_of(experiment.pretraining_settings(job.agent))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    made = pretrain(
-        recipe,
-        on_progress=lambda progress: report(progress.step / progress.steps),
-        checkpoint=place.parent / "state.pt",
-    )
-    save(made, place, command="textbench reproduce")
-    return {"seconds": made.seconds, "recipe": recipe.as_data, "losses": list(made.losses)}
 
 
 def source_folder(source: str) -> Path:
@@ -97,17 +85,12 @@ def source_folder(source: str) -> Path:
     raise UsageError(f"there is no model {source!r}: neither an embedded one nor a folder in Hugging Face format")
 
 
-# ---------------------------------------------------------------- training
-
-
 def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
     from agents.msgrpo.run.checkpoint import STATE, load_state
 
     class ReportingTrainer(MSGRPOTrainer):
-        """Tells how far it is."""
-
         def iterate(self) -> dict[str, Any]:
             metrics = super().iterate()
             report(self.iteration / self.config.iterations)
@@ -138,9 +121,6 @@ def _load(place: Path) -> tuple[Any, Any]:
     from agents.models.local.loading import load_model
 
     return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
-
-
-# ---------------------------------------------------------------- playing
 
 
 def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:

@@ -28,8 +28,7 @@ EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
 
-SYNC_SECONDS = 2.0
-"""The most that a power cut can cost."""
+SYNC_SECONDS = 2.0  # the most that a power cut can cost
 
 
 class RunFolder:
@@ -47,8 +46,6 @@ class RunFolder:
         self._lock: FolderLock | None = None
         self._file: int | None = None
         self._synced_at = time.monotonic()
-
-    # ---------------------------------------------------------------- opening
 
     @classmethod
     def create(
@@ -123,11 +120,8 @@ class RunFolder:
             raise
         return folder
 
-    # ---------------------------------------------------------------- reading
-
     @property
     def episodes_path(self) -> Path:
-        """Where the records are."""
         return self.path / EPISODES_NAME
 
     def index(self) -> dict[Key, tuple[int, bool]]:
@@ -202,8 +196,6 @@ class RunFolder:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
         return record
 
-    # ---------------------------------------------------------------- writing
-
     def append(self, record: Record) -> None:
         """Write one finished episode; when this returns it survives the process.
 
@@ -224,7 +216,6 @@ class RunFolder:
             raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
 
     def sync(self) -> None:
-        """Have the operating system put everything onto the device."""
         assert self._file is not None, "the folder is open for reading only"
         os.fsync(self._file)
         self._synced_at = time.monotonic()
@@ -235,7 +226,6 @@ class RunFolder:
         write_atomically(self.path / MANIFEST_NAME, self._redactor.scrub(text))
 
     def close(self) -> None:
-        """Sync, close and unlock."""
         if self._file is not None:
             try:
                 self.sync()

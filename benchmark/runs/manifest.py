@@ -140,20 +140,16 @@ def read_manifest(path: Path) -> Manifest:
         json.dumps(manifest, ensure_ascii=False).encode()  # fails for half a surrogate pair, which can't be written
         return manifest
     except FileNotFoundError:
-        raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{_unborn(path)}") from None
+        # A lock without a manifest is what a run leaves that was killed before it had written its manifest.
+        advice = "; if a run was killed here before its first episode, start it again: textbench run ... --out "
+        advice = f"{advice}{path}" if (path / ".lock").exists() else ""
+        raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{advice}") from None
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None
     except ValidationError as error:
         raise UsageError(f"{file} isn't a manifest that this version of textbench reads: {problem_of(error)}") from None
     except ValueError as error:
         raise UsageError(f"{file} isn't a manifest: {error}") from None
-
-
-def _unborn(path: Path) -> str:
-    """Advice for the folder of a run that was killed before it had written its manifest."""
-    if not (path / ".lock").exists():
-        return ""
-    return f"; if a run was killed here before its first episode, start it again: textbench run ... --out {path}"
 
 
 def strict_json(data: bytes) -> Any:

@@ -18,19 +18,12 @@ from benchmark.runs.record import Key, canonical_line, key_of
 
 
 class MergeReport(NamedTuple):
-    """What a merge found.
+    """What a merge found."""
 
-    Attributes:
-        episodes: written.
-        duplicates: episodes that more than one run had.
-        conflicts: duplicates that were played differently; the first run's was kept.
-        missing: planned episodes that nobody has played.
-    """
-
-    episodes: int
-    duplicates: int
-    conflicts: int
-    missing: int
+    episodes: int  # written
+    duplicates: int  # episodes that more than one run had
+    conflicts: int  # duplicates that were played differently; the first run's was kept
+    missing: int  # planned episodes that nobody has played
 
 
 def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport:
@@ -59,22 +52,17 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     prompts = next((path / PROMPTS_NAME for path in sources if (path / PROMPTS_NAME).is_file()), None)
     files = {} if prompts is None else {PROMPTS_NAME: prompts.read_bytes()}
     with RunFolder.create(out, manifest, redactor, files) as target:
-        conflicts = _copy(folders, owner, several, target)
+        digests: dict[Key, set[bytes]] = {}  # of the duplicates
+        for number, folder in enumerate(folders):
+            for record in folder.records():
+                key = key_of(record)
+                if key in several and record["error"] is None:
+                    digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
+                if owner[key] == number:
+                    target.append(record)
+    conflicts = sum(len(found) > 1 for found in digests.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)
-
-
-def _copy(folders: Sequence[RunFolder], owner: dict[Key, int], several: set[Key], target: RunFolder) -> int:
-    """Write every episode of its owner; returns how many duplicates differ."""
-    digests: dict[Key, set[bytes]] = {}
-    for number, folder in enumerate(folders):
-        for record in folder.records():
-            key = key_of(record)
-            if key in several and record["error"] is None:
-                digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
-            if owner[key] == number:
-                target.append(record)
-    return sum(len(found) > 1 for found in digests.values())
 
 
 def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
@@ -101,7 +89,10 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
     plan = Plan.from_manifest({"kind": RUN_KIND, "scenarios": scenarios, "matchups": []})
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
     sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
-    settings = {**first["settings"], "agents": _union(folders, "agents"), "scenarios": _union(folders, "scenarios")}
+    settings = dict(first["settings"])
+    for name in ("agents", "scenarios"):
+        every = (item for folder in folders for item in folder.manifest["settings"].get(name, []))
+        settings[name] = list(dict.fromkeys(every))
     prices = {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()}
     return {
         **first,
@@ -114,7 +105,3 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
         **plan.to_json(),
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
     }
-
-
-def _union(folders: Sequence[RunFolder], name: str) -> list[str]:
-    return list(dict.fromkeys(item for folder in folders for item in folder.manifest["settings"].get(name, [])))

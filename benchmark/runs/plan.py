@@ -21,8 +21,9 @@ from textgames.scenarios import SCENARIOS, Scenario
 PAPER_SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
 
-MAX_SEEDS = 10_000_000
-"""The most seeds of one matchup: a manifest from elsewhere must not fill the memory."""
+MAX_SEEDS = 10_000_000  # the most seeds of one matchup: a manifest from elsewhere must not fill the memory
+FIRST_SEED_OF_OTHERS = 100_000
+"""Episode 0 of games that aren't in the table: beyond the training seeds and every scenario's."""
 
 
 class Matchup(NamedTuple):
@@ -34,31 +35,25 @@ class Matchup(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run is to play.
+    """Everything that a run is to play."""
 
-    Attributes:
-        scenarios: by name, in the order of the tables.
-        seeds: ``{matchup: its seeds}``, in the order in which they are played.
-    """
-
-    scenarios: Mapping[str, Scenario]
-    seeds: Mapping[Matchup, Sequence[int]]
+    scenarios: Mapping[str, Scenario]  # by name, in the order of the tables
+    seeds: Mapping[Matchup, Sequence[int]]  # ``{matchup: its seeds}``, in the order in which they are played
 
     @classmethod
     def of(
         cls, agents: Sequence[str], scenarios: Mapping[str, Scenario], episodes: int, seed_offset: int = 0
     ) -> "Plan":
         """Every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on."""
-        seeds: dict[Matchup, range] = {}
-        single = {name: scenario for name, scenario in scenarios.items() if num_players(scenario) == 1}
-        for agent in agents:  # all of an agent's own scenarios together: one model in memory, one batch
-            for name, scenario in single.items():
-                seeds[Matchup(name, (agent,))] = _seeds(scenario, episodes, seed_offset)
-        for name in [name for name in scenarios if name not in single]:
-            seats = num_players(scenarios[name])
-            tables = permutations(agents, seats) if len(agents) >= seats else product(agents, repeat=seats)
-            for table in tables:
-                seeds[Matchup(name, table)] = _seeds(scenarios[name], episodes, seed_offset)
+        seats = {name: num_players(scenario) for name, scenario in scenarios.items()}
+        # all of an agent's own scenarios together: one model in memory, one batch
+        matchups = [Matchup(name, (agent,)) for agent in agents for name in scenarios if seats[name] == 1]
+        for name in [name for name in scenarios if seats[name] > 1]:
+            enough = len(agents) >= seats[name]
+            tables = permutations(agents, seats[name]) if enough else product(agents, repeat=seats[name])
+            matchups += [Matchup(name, table) for table in tables]
+        first = {name: scenario.first_seed + seed_offset for name, scenario in scenarios.items()}
+        seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in matchups}
         return cls(scenarios, seeds)
 
     @classmethod
@@ -98,7 +93,6 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """How many episodes there are."""
         return sum(len(seeds) for seeds in self.seeds.values())
 
     def episodes(self) -> Iterator[Key]:
@@ -147,12 +141,7 @@ def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARI
     return {name: scenario for name, scenario in known.items() if name in wanted} | others
 
 
-FIRST_SEED_OF_OTHERS = 100_000
-"""Episode 0 of games that aren't in the table: beyond the training seeds and every scenario's."""
-
-
 def _scenario_of_game(env_id: str) -> Scenario:
-    """Make a scenario of a registered game."""
     import_registration(env_id)
     from textgames.registry import settings_of
 
@@ -247,7 +236,3 @@ def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
     if len(ranges) == 1:
         return range(ranges[0][0], ranges[0][1] + 1)
     return [seed for first, last in ranges for seed in range(first, last + 1)]
-
-
-def _seeds(scenario: Scenario, episodes: int, offset: int) -> range:
-    return range(scenario.first_seed + offset, scenario.first_seed + offset + episodes)

@@ -1,6 +1,9 @@
 """Where a result comes from: the code's version and commit, the packages, the time, fingerprints of files and data."""
 
+import platform
 import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -24,15 +27,14 @@ def package_versions() -> dict[str, str]:
     """Versions of the installed packages among :data:`PACKAGES`."""
     found = {}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 
 @cache
-def _code_version() -> tuple[str, str | None, bool | None]:
+def code_version() -> Mapping[str, Any]:
+    """``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted changes)."""
     try:
         release = version("textbench")
     except PackageNotFoundError:
@@ -41,15 +43,22 @@ def _code_version() -> tuple[str, str | None, bool | None]:
     commit = _git(folder, "rev-parse", "HEAD")
     # Only a checkout of this project: a wheel may be installed somewhere below a stranger's repository.
     if commit is None or _git(folder, "ls-files", "--error-unmatch", __file__) is None:
-        return release, None, None
+        return {"version": release, "commit": None, "dirty": None}
     code = [folder.parent / name for name in ("textgames", "agents", "benchmark")]  # an edited README changes no result
-    return release, commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", *code))
-
-
-def code_version() -> dict[str, Any]:
-    """``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted changes)."""
-    release, commit, dirty = _code_version()
+    dirty = bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", *code))
     return {"version": release, "commit": commit, "dirty": dirty}
+
+
+def facts_of() -> dict[str, str]:
+    """What stands beside reported figures: the version and commit, and the versions of packages, Python and system."""
+    code, shown = code_version(), ("torch", "transformers", "numpy")
+    versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
+    changed = ", with uncommitted changes" if code["dirty"] else ""
+    return {
+        "textbench": f"{code['version']}, commit {(code['commit'] or 'unknown')[:12]}{changed}",
+        "versions": ", ".join(versions),
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    }
 
 
 def _git(folder: Path, *arguments: str | Path) -> str | None:

@@ -19,11 +19,8 @@ from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
 
-MEASURED = "measured"
-"""The only key whose value isn't determined by the seed and the responses."""
-
-MAX_SEED = 2**53 - 1
-"""The largest whole number that JSON readers and tables of float64 hold exactly."""
+MEASURED = "measured"  # the only key whose value isn't determined by the seed and the responses
+MAX_SEED = 2**53 - 1  # the largest whole number that JSON readers and tables of float64 hold exactly
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """No unknown keys, no ``true`` for 1, no ``"1"`` for 1, no NaN."""
@@ -88,8 +85,7 @@ class Key(NamedTuple):
     """What an episode is known by: two records with the same key are two plays of the same task."""
 
     scenario: str
-    agents: tuple[str, ...]
-    """The agents' names in the order of the game's players."""
+    agents: tuple[str, ...]  # names in the order of the game's players
     seed: int
 
     def __str__(self) -> str:
@@ -143,7 +139,6 @@ def to_record(episode: Episode) -> Record:
 
 
 def _step_record(step: Step) -> dict[str, Any]:
-    """One step; defaults are left out, since a large run has millions of steps."""
     turn = step.turn
     row: dict[str, Any] = {
         "round": step.index,

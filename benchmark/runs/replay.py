@@ -90,7 +90,10 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     returns, successes = dict.fromkeys(env.possible_agents, 0.0), dict.fromkeys(env.possible_agents, False)
     cut_off = False
     for number, responses in enumerate(_rounds(record)):
-        _check_round(number, responses, env.agents)
+        if not env.agents:
+            raise ReplayError(f"round {number}: the game was over before it")
+        if set(responses) != set(env.agents):
+            raise ReplayError(f"round {number}: {', '.join(env.agents)} had to answer, {', '.join(responses)} did")
         before, board = env.state(), _board(env) if boards else ""
         asked, legal = observations, {player: infos[player]["legal_actions"] for player in env.agents}
         observations, rewards, terminated, truncated, infos = env.step(responses)
@@ -180,13 +183,6 @@ def _rounds(record: Record) -> Iterator[dict[str, str]]:
         responses[step["player"]] = step["response"]
     if responses:
         yield responses
-
-
-def _check_round(number: int, responses: dict[str, str], asked: list[str]) -> None:
-    if not asked:
-        raise ReplayError(f"round {number}: the game was over before it")
-    if set(responses) != set(asked):
-        raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(responses)} did")
 
 
 def _board(env: "TextParallelEnv") -> str:
