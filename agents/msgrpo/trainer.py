@@ -40,13 +40,7 @@ from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedE
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import (
-    Learner,
-    TrainingRow,
-    UpdateStats,
-    learning_rate,
-    make_optimizer,
-)
+from agents.msgrpo.learner.update import Learner, TrainingRow, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
 from agents.msgrpo.run.interrupt import uninterrupted

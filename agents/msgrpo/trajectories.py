@@ -20,8 +20,7 @@ from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest
 from textgames import TRAINING_SEEDS, Scenario, game_of
 
-Game = Scenario | str
-"""What to train or evaluate on: a scenario, a scenario's name or an environment id."""
+Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
 
 class Trajectory(NamedTuple):

@@ -37,22 +37,16 @@ COLUMNS = (
 
 @dataclass
 class Cell:
-    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several).
+    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
 
-    Attributes:
-        planned: episodes that were to be played.
-        columns: ``{name: values}`` for the names in :data:`COLUMNS`.
-        errors: reasons of the unscored episodes.
-        reasons: reasons of the invalid responses.
-        paid_tokens: prompt and completion tokens that weren't answered from the cache, unscored episodes included.
-        served_by: episodes in which a server said that this model, with this fingerprint, had answered.
-    """
-
-    planned: int = 0
+    planned: int = 0  # episodes that were to be played
+    # ``{name: values}`` for the names in :data:`COLUMNS`
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
-    errors: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
+    reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
+    # prompt and completion tokens that weren't answered from the cache, unscored episodes included
     paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
+    # episodes in which a server said that this model, with this fingerprint, had answered
     served_by: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -84,30 +78,19 @@ class Cell:
 
 @dataclass
 class Results:
-    """What several sources hold together.
+    """What several sources hold together."""
 
-    Attributes:
-        sources: ``(path, manifest)`` of each.
-        source_complete: whether everything that each was to hold was played and scored.
-        names: ``{name in the source: name here}`` of each source.
-        scenarios: by name, in the order of first appearance.
-        agents: ``{name: its card in the manifest}``.
-        agent_source: ``{name: index into sources}``.
-        cells: ``{(agent, scenario): Cell}``.
-        games: ``{scenario: games}`` of the scenarios for two players.
-        played: episodes read, unscored ones included.
-        rated: the games that are in ``games``: two agents' entries both hold the games that they played together.
-    """
-
-    sources: list[tuple[Path, Manifest]] = field(default_factory=list)
+    sources: list[tuple[Path, Manifest]] = field(default_factory=list)  # ``(path, manifest)`` of each
+    # whether everything that each was to hold was played and scored
     source_complete: list[bool] = field(default_factory=list)
-    names: list[dict[str, str]] = field(default_factory=list)
-    scenarios: dict[str, Scenario] = field(default_factory=dict)
-    agents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    agent_source: dict[str, int] = field(default_factory=dict)
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
-    games: dict[str, list[Game]] = field(default_factory=dict)
-    played: int = 0
+    names: list[dict[str, str]] = field(default_factory=list)  # ``{name in the source: name here}`` of each source
+    scenarios: dict[str, Scenario] = field(default_factory=dict)  # by name, in the order of first appearance
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict)  # ``{name: its card in the manifest}``
+    agent_source: dict[str, int] = field(default_factory=dict)  # ``{name: index into sources}``
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # ``{(agent, scenario): Cell}``
+    games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of the scenarios for two players
+    played: int = 0  # episodes read, unscored ones included
+    # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
     @property

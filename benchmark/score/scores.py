@@ -23,8 +23,7 @@ SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
 
 NO_SCALE = Scale(None, "", None, "")
 
-LEVEL = 0.05
-"""Agents whose difference has at least this p-value, corrected for the whole board, can't be told apart."""
+LEVEL = 0.05  # agents whose difference has at least this p-value, corrected for the whole board, can't be told apart
 
 
 class Place(NamedTuple):

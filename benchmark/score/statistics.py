@@ -27,24 +27,13 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
-RESAMPLES = 4000
-"""Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate."""
-
-LEAST_RESAMPLES = 1000
-"""Of tables with many thousand episodes, whose intervals are narrow."""
-
+RESAMPLES = 4000  # Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate
+LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
 SEED = 20250810
-ENUMERATION_LIMIT = 14
-"""Up to this many unequal pairs all 2^n signs are tried."""
-
-EXACT_LIMIT = 1000
-"""Above this many unequal pairs the sign-flip distribution is normal to all printed digits."""
-
-GRID = 400
-"""Steps between 0 and the largest difference where differences are no multiples of a common unit."""
-
-_BLOCK = 4_000_000
-"""Resampling weights held at a time; 8 bytes each."""
+ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
+EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
+GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
+_BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
 
 
 class Estimate(NamedTuple):
@@ -60,15 +49,11 @@ class Estimate(NamedTuple):
 
 
 class Statistic(NamedTuple):
-    """A figure of an episode table.
+    """A figure of an episode table."""
 
-    Attributes:
-        of: from column means, shape (..., k), to the figure, shape (...).
-        further: from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as
-            low and as high as one episode can.
-    """
-
-    of: Callable[[Array], Array]
+    of: Callable[[Array], Array]  # from column means, shape (..., k), to the figure, shape (...)
+    # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
+    # high as one episode can
     further: Callable[[Array], tuple[Array, Array]]
 
 

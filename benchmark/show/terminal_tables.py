@@ -31,21 +31,13 @@ from benchmark.show.columns import (
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of texts.
+    """One table of texts."""
 
-    Attributes:
-        title: its heading.
-        columns: headings; the ones that start with ``<`` are flush left, the others right.
-        rows: one text per column.
-        notes: lines below it.
-        optional: columns that a narrow terminal does without.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    title: str  # its heading
+    columns: tuple[str, ...]  # headings; the ones that start with ``<`` are flush left, the others right
+    rows: tuple[tuple[str, ...], ...]  # one text per column
+    notes: tuple[str, ...] = ()  # lines below it
+    optional: tuple[str, ...] = ()  # columns that a narrow terminal does without
 
 
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
@@ -171,8 +163,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     _draw_sheets(sheets, console)
 
 
-NARROW = 110
-"""Terminals with fewer columns get intervals below their values, and fewer of them."""
+NARROW = 110  # terminals with fewer columns get intervals below their values, and fewer of them
 
 
 def narrowed(sheet: Sheet) -> Sheet:

@@ -20,9 +20,7 @@ from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_wha
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
 
-MIN_WIDTH, MIN_HEIGHT = 40, 12
-"""The smallest terminal, in characters, that an episode can be stepped through in."""
-
+MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in
 KEYS = ("n next", "p back", "g G first/last", "[ ] episode", "j k PgDn PgUp scroll", "q quit")
 
 NEXT, BACK = ("n", " ", "enter", "right", "l"), ("p", "backspace", "left", "h")

@@ -21,8 +21,7 @@ _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
 
-Caches = list[tuple[Tensor, Tensor]]
-"""Keys and values of every layer."""
+Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
 
 def common_prefix(sequences: Sequence[TokenIds]) -> int:

@@ -24,11 +24,9 @@ class TrainingRow(NamedTuple):
     """One step of a drawn episode, as the update sees it."""
 
     tokens: TokenRow
-    logprobs: tuple[float, ...] | None
-    """Of the response's tokens, as sampled; ``None`` where the engine doesn't tell."""
+    logprobs: tuple[float, ...] | None  # of the response's tokens, as sampled; ``None`` where the engine doesn't tell
     advantage: float
-    draw: int
-    """Which draw of an episode the step belongs to; an episode drawn twice is in the batch twice."""
+    draw: int  # which draw of an episode the step belongs to; an episode drawn twice is in the batch twice
     step: int
 
 
@@ -40,8 +38,7 @@ class UpdateStats:
     grad_norms: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     mismatch: dict[str, float] = field(default_factory=dict)
-    computed_tokens: int = 0
-    """Tokens that went through the model with a gradient in this process, padding included."""
+    computed_tokens: int = 0  # tokens that went through the model with a gradient in this process, padding included
 
     def metrics(self) -> dict[str, float]:
         """Per-token means and the like, for the log."""

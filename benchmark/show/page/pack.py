@@ -21,16 +21,12 @@ BLOCK_CHARS = 400_000
 
 
 class Pack(NamedTuple):
-    """The episodes of a page.
+    """The episodes of a page."""
 
-    Attributes:
-        listing: columns of equal length, one item an episode, in the order of the blocks; ``lineups`` are lists of
-            positions in the document's agents, one per player.
-        blocks: base64 of the zlib-compressed JSON of ``{"texts": [...], "episodes": [...]}``.
-    """
-
+    # columns of equal length, one item an episode, in the order of the blocks; ``lineups`` are lists of positions in
+    # the document's agents, one per player
     listing: dict[str, Any]
-    blocks: tuple[str, ...]
+    blocks: tuple[str, ...]  # base64 of the zlib-compressed JSON of ``{"texts": [...], "episodes": [...]}``
 
 
 def inert_json(value: object) -> str:

@@ -26,8 +26,7 @@ from benchmark.show.columns import (
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
-Scaling = Callable[[float], float]
-"""From a value to its place on a bar, 0 to 100."""
+Scaling = Callable[[float], float]  # from a value to its place on a bar, 0 to 100
 
 
 class Bar(NamedTuple):
