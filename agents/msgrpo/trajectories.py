@@ -36,7 +36,6 @@ class Trajectory(NamedTuple):
 
     @property
     def rewards(self) -> list[float]:
-        """Its rewards, format penalties included, in order."""
         return [step.reward for step in self.episode.steps_of(self.player)]
 
 

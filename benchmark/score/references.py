@@ -65,7 +65,6 @@ class References:
         self._exact: dict[str, ExactValues | None] = {}
 
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
-        """The references of these episodes, in the order of ``seeds``."""
         if num_players(scenario) > 1:
             return Scale(None, "", None, "")
         if scenario.name not in self._exact:
@@ -144,7 +143,6 @@ class ExactValues:
         return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
 
     def optimal(self, seed: int) -> float:
-        """The optimal expected return of an episode."""
         return self._values(seed)[1]
 
     def uniform(self, seed: int) -> float | None:
@@ -167,9 +165,6 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return {episode.seed: sum(episode.returns.values()) for episode in rollout(load_agent(agent), tasks)}
     except (NotImplementedError, ValueError, TypeError):  # the planner searches only games that it can read back
         return None
-
-
-# ---------------------------------------------------------------- the cache
 
 
 def cache_folder() -> Path:

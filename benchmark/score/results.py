@@ -22,17 +22,7 @@ from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.ratings import Game
 from textgames.scenarios import Scenario
 
-COLUMNS = (
-    "seed",
-    "score",
-    "success",
-    "invalid",
-    "responses",
-    "length",
-    "prompt_tokens",
-    "completion_tokens",
-    "seconds",
-)
+COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds")
 
 
 @dataclass
@@ -56,7 +46,6 @@ class Cell:
 
     @property
     def unscored(self) -> int:
-        """Episodes that ended in an error."""
         return self.errors.total()
 
     @property
@@ -139,8 +128,7 @@ def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     """
     results = Results()
     for path in expand_sources(paths):
-        folder = RunFolder.open(path)
-        _add_source(results, folder, frozenset(agents))
+        _add_source(results, RunFolder.open(path), frozenset(agents))
     if not results.cells:
         raise UsageError(f"no episodes to show in {', '.join(str(path) for path in paths) or 'nothing'}")
     return results
@@ -177,14 +165,8 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
                 cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
                 cell.planned += len(seeds)
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
-    scored = _add_records(results, folder.records(), renamed, wanted)
-    results.source_complete.append(scored >= plan.total)
-
-
-def _add_records(results: Results, records: Iterable[Record], renamed: Mapping[str, str], wanted: set[str]) -> int:
-    """Add a source's records, and return how many were scored."""
     scored = 0
-    for record in records:
+    for record in folder.records():
         results.played += 1
         scored += record["error"] is None
         _add_game(results, record, renamed)
@@ -192,7 +174,7 @@ def _add_records(results: Results, records: Iterable[Record], renamed: Mapping[s
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
                 add_to_cell(cell, record, player)
-    return scored
+    results.source_complete.append(scored >= plan.total)
 
 
 def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> None:
@@ -224,7 +206,6 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
         record["returns"][player],
         record["successes"][player],
         len(invalid),
-        len(steps),
         len(steps),
         *tokens,
         record[MEASURED].get("seconds", 0.0),

@@ -140,7 +140,7 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
             unknown if scale.random is None else scale.random,
             unknown if scale.optimal is None else scale.optimal,
             columns["invalid"],
-            columns["responses"],
+            columns["length"],  # a response in every round
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],

@@ -77,7 +77,6 @@ def _ranked_agent(row: OverallView) -> Figure:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """``{reason: count}`` as a line, most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
 

@@ -41,7 +41,6 @@ class Showing(NamedTuple):
 
     @classmethod
     def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
-        """Play the episode again."""
         agents = " against ".join(record["agents"].values())
         title = printable(f"{record['scenario']}, seed {record['seed']}, {agents}{title}")
         try:
@@ -82,7 +81,6 @@ class EpisodePicker:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self._offsets)
 
     def showing(self, number: int) -> Showing:
@@ -92,9 +90,6 @@ class EpisodePicker:
 
     def _read(self, offset: int) -> Record:
         return self.folder.record_at(offset)
-
-
-# ---------------------------------------------------------------- what there is to say
 
 
 def place(record: Record, index: int) -> Text:
@@ -141,9 +136,6 @@ def response_text(record: Record, index: int) -> Text:
     return Text(printable(response)) if response.strip() else Text("(empty)", style="dim")
 
 
-# ---------------------------------------------------------------- printed as a whole
-
-
 def print_episode(picker: EpisodePicker, number: int) -> None:
     """The whole episode, one step below the other."""
     console = stdout_console()
@@ -165,9 +157,6 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
     if replayed:
         console.print(spaced(replayed.end.board))
     console.print(Group(*outcome(record, replayed)))
-
-
-# ---------------------------------------------------------------- step by step
 
 
 class View(NamedTuple):

@@ -293,7 +293,6 @@ class CausalAttention:
         self.packing = packing
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend within each sequence; an :data:`Attend`."""
         groups = q.shape[1] // k.shape[1]
         pad = self.packing.pad
         # padding is on the right, so the causal mask alone hides it
@@ -306,16 +305,3 @@ class CausalAttention:
 def repeat_heads(x: Tensor, groups: int) -> Tensor:
     """``(B, K, S, D)`` to ``(B, K * groups, S, D)``: every key-value head once per query head that uses it."""
     return x if groups == 1 else x.repeat_interleave(groups, dim=1)
-
-
-def packed_hidden_states(model: nn.Module, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Packing]:
-    """Final hidden states of whole sequences, packed: ``(T, hidden)``, and where they belong. Differentiable.
-
-    Multiply the rows that matter with the head (:func:`logits`) to score them; the full ``T x vocabulary`` matrix is
-    then never held.
-    """
-    weights = read_weights(model)
-    device = weights.embedding.device
-    packing = Packing([len(sequence) for sequence in sequences], device)
-    ids = torch.tensor([token for sequence in sequences for token in sequence], device=device)
-    return hidden_states(weights, ids, packing.positions, CausalAttention(packing)), packing

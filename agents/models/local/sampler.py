@@ -26,11 +26,9 @@ class Batch(Protocol):
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""
-        ...
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows alone, in this order, so that no time is spent on those that are finished."""
-        ...
 
 
 class Decoder(Protocol):
@@ -46,11 +44,9 @@ class Decoder(Protocol):
         Returns:
             The batch, and the logits ``(rows, vocabulary)`` of every row's first token.
         """
-        ...
 
     def bytes_per_token(self) -> int:
         """Memory of one token of one row in the caches."""
-        ...
 
 
 class Sampled(NamedTuple):

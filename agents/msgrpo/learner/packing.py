@@ -112,7 +112,6 @@ def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:
 
 
 def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
-    """Merge rows, in sorted order, into trees of at most ``tree_tokens`` nodes."""
     order = sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response)
     trees: list[_TreeBuilder] = []
     for number in order:
@@ -169,7 +168,6 @@ class _TreeBuilder:
 
 
 def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
-    """Pad pieces on the right to the longest."""
     lengths = np.array([len(piece.ids) for piece in pieces])
     shape = (len(pieces), int(lengths.max()))
     ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)

@@ -41,10 +41,9 @@ class UpdateStats:
     computed_tokens: int = 0  # tokens that went through the model with a gradient in this process, padding included
 
     def metrics(self) -> dict[str, float]:
-        """Per-token means and the like, for the log."""
         tokens = max(self.sums.get("tokens", 0.0), 1.0)
-        names = {"kl": "kl", "entropy": "entropy", "ratio": "ratio", "kl_old": "kl_old", "policy_loss": "policy_loss"}
-        result = {name: self.sums.get(key, 0.0) / tokens for name, key in names.items()}
+        names = ("kl", "entropy", "ratio", "kl_old", "policy_loss")
+        result = {name: self.sums.get(name, 0.0) / tokens for name in names}
         result["clip_fraction_low"] = self.sums.get("clipped_low", 0.0) / tokens
         result["clip_fraction_high"] = self.sums.get("clipped_high", 0.0) / tokens
         result["clip_fraction"] = result["clip_fraction_low"] + result["clip_fraction_high"]
@@ -97,7 +96,6 @@ class Learner:
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Arrange rows in micro-batches of the configured size."""
         budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
         if not tree_tokens:  # where attention within a tree costs about as much as the products around it
             width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
@@ -176,7 +174,6 @@ class Learner:
         ref: Sequence[Tensor] | None,
         stats: UpdateStats,
     ) -> None:
-        """One optimiser step on the rows ``part``."""
         z = denominator(rows, part, self.config.loss_normalizer)
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum, sums = 0.0, dict[str, float]()

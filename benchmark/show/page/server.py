@@ -44,7 +44,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The page's address."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
 
@@ -56,12 +55,10 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "textbench", ""
 
     def do_GET(self) -> None:
-        """Send the page."""
         if self._accepted():
             self.wfile.write(self.server.content)
 
     def do_HEAD(self) -> None:
-        """Send the page's headers."""
         self._accepted()
 
     def _accepted(self) -> bool:
