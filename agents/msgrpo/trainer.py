@@ -210,10 +210,7 @@ class MSGRPOTrainer:
         return stats
 
     def train(self) -> list[dict[str, Any]]:
-        """Run to ``config.iterations``.
-
-        Returns:
-            :attr:`history`.
+        """Run to ``config.iterations`` and return :attr:`history`.
 
         Raises:
             TrainingDivergedError: a NaN or exploding gradient; nothing of that step was applied.

@@ -126,11 +126,7 @@ def training_rows(
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
 
-    Args:
-        trajectories: of the iteration.
-        drawn: (M,) indices into them.
-        weights: (M,) the advantage of each draw.
-        max_prompt_tokens: a longer prompt is an error.
+    ``drawn`` (M,) are indices of trajectories, ``weights`` (M,) the advantage of each draw.
 
     Raises:
         ConfigError: a prompt that is too long.

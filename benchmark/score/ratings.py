@@ -35,16 +35,16 @@ class Game(NamedTuple):
 class Rating(NamedTuple):
     """An agent's record and its rating, which has mean 0 within the group."""
 
-    agent: str  # whose
+    agent: str
     group: int  # agents with equal numbers are on one scale; ratings of different groups can't be compared
     rating: Estimate | None  # ``None`` for an agent that is alone in its group
     # whether it is one of several agents that beat each other in a circle (a beat b more often than not, b beat c, c
     # beat a), whose results no order explains
     in_cycle: bool
     games: int  # against others
-    wins: int  # of them
-    losses: int  # of them
-    draws: int  # of them
+    wins: int
+    losses: int
+    draws: int
 
 
 def bradley_terry(games: Sequence[Game]) -> list[Rating]:

@@ -50,11 +50,9 @@ class Scale(NamedTuple):
 
 
 class References:
-    """Looks references up: computed, in the results, in the cache, or by playing.
+    """Looks references up: computed, in ``results``, in the cache, or by playing.
 
-    Args:
-        results: where the reference agents may already have played; ``None`` to do without.
-        say: told once per scenario that has to be played, since that takes time.
+    Since playing takes time, ``say`` is told so, once per scenario.
     """
 
     def __init__(self, results: Results | None = None, say: Callable[[str], None] | None = None) -> None:
@@ -122,12 +120,7 @@ class References:
 
 
 class ExactValues:
-    """What the episodes of a scenario are worth in their first state, by the game's exact search player.
-
-    Args:
-        scenario: a scenario for one player.
-        player: its game's search player.
-    """
+    """What the episodes of a scenario for one player are worth in their first state, by the game's search player."""
 
     def __init__(self, scenario: Scenario, player: SearchPlayer) -> None:
         self.method = player.method

@@ -116,11 +116,8 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
 def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Results:
     """Read run folders and entries into columns.
 
-    An agent's name that a source before has taken gets the folder's name in front.
-
-    Args:
-        paths: as :func:`expand_sources` takes them.
-        agents: the names to keep; all when empty.
+    ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
+    that a source before has taken gets the folder's name in front.
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or

@@ -36,9 +36,7 @@ class Place(NamedTuple):
 def score_rows(results: Results, references: References | None = None) -> list[ScoreView]:
     """One row per agent and scenario with planned episodes; scenarios in order, best agents first.
 
-    Args:
-        results: what was played.
-        references: for the normalised scores; without it there are none.
+    Without ``references`` there are no normalised scores.
     """
     rows = []
     for name, scenario in results.scenarios.items():

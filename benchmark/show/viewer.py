@@ -54,12 +54,8 @@ class Showing(NamedTuple):
 class EpisodePicker:
     """The episodes of a folder that pass a filter, by number; only their places in the file are in memory.
 
-    They are in the order of the run's scenarios, then of its agents, then of the seeds.
-
-    Args:
-        folder: where they are.
-        agent, scenario, seed: what they must have, ``None`` for anything.
-        failed: only episodes in which nobody succeeded.
+    They are in the order of the run's scenarios, then of its agents, then of the seeds. ``None`` stands for any agent,
+    scenario or seed; ``failed`` asks for episodes in which nobody succeeded.
     """
 
     def __init__(
@@ -195,11 +191,6 @@ class Screen:
     """A view laid out for a terminal, so that everything can be read in it.
 
     The head and the board stand still. Where the terminal is too small for that, they are scrolled as well.
-
-    Args:
-        console: what measures texts.
-        seen: what to show.
-        width, height: the terminal's size in characters.
 
     Attributes:
         page: how many lines scroll.

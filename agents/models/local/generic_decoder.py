@@ -95,10 +95,7 @@ class GenericDecoder:
 class GenericBatch:
     """Rows that are being continued; a :class:`~agents.models.local.sampler.Batch`.
 
-    Args:
-        forward: :meth:`GenericDecoder.forward`.
-        mask: ``(rows, columns)``, 0 where padding stands on the left.
-        lengths: ``(rows,)`` of the prompts.
+    ``mask (rows, columns)`` is 0 where padding stands on the left, ``lengths (rows,)`` are those of the prompts.
     """
 
     def __init__(

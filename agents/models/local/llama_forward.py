@@ -216,7 +216,7 @@ def hidden_states(
     """Final hidden states ``(T, hidden)``, normalised, of packed tokens.
 
     Args:
-        weights: from :func:`read_weights`.
+        weights: the model's.
         ids: ``(T,)`` token ids of all sequences.
         positions: ``(T,)`` the position of each in its sequence.
         attend: what a token sees; :class:`CausalAttention` for whole sequences.
@@ -250,13 +250,7 @@ def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
 
 
 class Packing:
-    """Where the tokens of packed sequences go in a right-padded ``(sequences, longest)`` table.
-
-    Args:
-        lengths: of the sequences, in the order packed.
-        device: of the index tensors.
-        first_position: the position of every sequence's first token.
-    """
+    """Where the tokens of packed sequences of these lengths go in a right-padded ``(sequences, longest)`` table."""
 
     def __init__(self, lengths: Sequence[int], device: torch.device, first_position: int = 0) -> None:
         size = torch.tensor(lengths, dtype=torch.long)

@@ -125,8 +125,7 @@ class TransformersModel:
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens: see the class.
-            name: see the class.
+            max_batch_tokens, name: see the class.
 
         Raises:
             ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.

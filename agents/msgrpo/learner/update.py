@@ -75,10 +75,7 @@ def denominator(rows: Sequence[TrainingRow], part: Sequence[int], loss_normalize
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    Args:
-        scorer: the wrapped model.
-        reference: log-probabilities under the reference model of given micro-batches; ``None`` without a KL term.
-        processes: how many processes train together.
+    ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` without a KL term.
     """
 
     def __init__(
@@ -127,12 +124,7 @@ class Learner:
         return [torch.tensor(scored[number], dtype=torch.float64) for number in range(len(rows))]
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float) -> UpdateStats:
-        """All optimiser steps of one iteration.
-
-        Args:
-            rows: the steps of the drawn episodes, not empty.
-            rng: shuffles them; the same in every process.
-            learning_rate: of these optimiser steps.
+        """All optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
 
         Raises:
             DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.

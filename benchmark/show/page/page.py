@@ -24,14 +24,9 @@ SCRIPTS = ("dom.js", "data.js", "board.js", "tables.js", "compare.js", "side.js"
 
 
 def render_page(document: ViewDocument) -> str:
-    """Draw a document as one HTML page.
+    """Draw a document as one HTML page, ASCII apart from names and captions.
 
-    Args:
-        document: as :func:`benchmark.show.document_of.results_document` makes it.
-
-    Returns:
-        The page's text, ASCII apart from names and captions; the same document gives the same text (with the same
-        build of zlib).
+    The same document gives the same text (with the same build of zlib).
 
     Raises:
         ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
