@@ -29,14 +29,15 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=5000)
     args = parser.parse_args()
-    from benchmark.show.document_of import view_document
+    from benchmark.score.results import read_results
+    from benchmark.show.document_of import results_document
     from benchmark.show.page import write_page
 
     with tempfile.TemporaryDirectory() as name:
         folder, page = Path(name) / "board", Path(name) / "page.html"
         make_board(folder, args.agents)
         started = time.process_time()
-        document = view_document([folder], max_episodes=args.episodes)
+        document = results_document(read_results([folder]), max_episodes=args.episodes)
         read = time.process_time()
         size = write_page(document, page)
         written = time.process_time()

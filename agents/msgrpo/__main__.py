@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
-    """The settings: of the file, or of the run that is resumed, with overrides."""
     if options.resume:
         from agents.msgrpo.run.checkpoint import CONFIG, find_checkpoint, run_folder
 
@@ -98,14 +97,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
             "ships with the package) or tiny-quick (a smaller one, made from scratch first)"
         )
     try:
-        model, tokenizer = load_model(
-            _source(config),
-            dtype=config.param_dtype,
-            device=_device(config),
-            revision=None,
-            adapter=None,
-            trust_remote_code=False,
-        )
+        model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))
         if config.tokenizer:
             from transformers import AutoTokenizer
 

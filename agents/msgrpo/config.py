@@ -129,7 +129,6 @@ _BOUNDS = {"exclusiveMinimum": ">", "minimum": ">=", "maximum": "<="}
 
 
 def _accepted(name: str) -> str:
-    """What a setting accepts, in words."""
     about = _properties()[name]
     if "enum" in about:
         return ", ".join(about["enum"])

@@ -32,8 +32,6 @@ def setting(section: str, default: Any, **limits: Any) -> Any:
 class TrainingSettings:
     """The fields of :class:`agents.msgrpo.config.MSGRPOConfig`, checked by pydantic when one is made."""
 
-    # ---------------------------------------------------------------- model
-
     model: str = setting("model", "")
     """Path or Hugging Face name of the model; for the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
@@ -55,8 +53,6 @@ class TrainingSettings:
     """Names of the modules that get an adapter, or all-linear."""
     device: str = setting("model", "auto")
     """Torch device: cpu, cuda, cuda:1, or auto."""
-
-    # ---------------------------------------------------------------- rollout
 
     scenarios: Names = setting("rollout", ())
     """Scenario names or environment ids to train on; groups are dealt to them in turn. Empty: the one given to the
@@ -85,8 +81,6 @@ class TrainingSettings:
     rollout_batch: int = setting("rollout", 0, ge=0)
     """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
 
-    # ---------------------------------------------------------------- advantages
-
     discount: float = setting("advantages", 1.0, gt=0, le=1)
     """Discount per step in an episode's return; 1: the plain sum, as in the paper."""
     advantage_baseline: Literal["mean", "leave_one_out", "none"] = setting("advantages", "mean")
@@ -97,16 +91,12 @@ class TrainingSettings:
     advantage_eps: float = setting("advantages", 1e-6, gt=0)
     """Added to the standard deviation."""
 
-    # ---------------------------------------------------------------- sampling
-
     episode_sampling: Literal["aaw", "aaw_replacement", "unbiased", "uniform", "off"] = setting("sampling", "aaw")
     """How episodes are drawn for the update: |A|-weighted without replacement, with replacement, with replacement
     and sign(A) * mean|A| in place of A (unbiased), uniformly without replacement, or not at all."""
     episodes_drawn: int = setting("sampling", 0, ge=0)
     """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
     replacement where fewer have an advantage."""
-
-    # ---------------------------------------------------------------- loss
 
     loss_normalizer: Literal["token", "step", "episode"] = setting("loss", "token")
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
@@ -126,8 +116,6 @@ class TrainingSettings:
     old_logprobs: Literal["auto", "sampling", "recompute"] = setting("loss", "auto")
     """Where pi_old comes from: the sampler (sampling), a pass of the learner before the update (recompute), or the
     sampler exactly when the update is one full-batch step by the model that sampled (auto)."""
-
-    # ---------------------------------------------------------------- update
 
     iterations: int = setting("update", 600, ge=1)
     """Iterations of the run."""
@@ -165,8 +153,6 @@ class TrainingSettings:
     logprob_chunk_tokens: int = setting("update", 1024, ge=1)
     """Rows of the tokens x vocabulary matrix that exist at once."""
 
-    # ---------------------------------------------------------------- evaluation
-
     eval_every: int = setting("evaluation", 50, ge=0)
     """Iterations between evaluations, which also take place before the first and after the last; 0: none."""
     eval_scenarios: Names = setting("evaluation", ())
@@ -175,8 +161,6 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
-
-    # ---------------------------------------------------------------- run
 
     seed: int = setting("run", 0, ge=0)
     """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""
@@ -212,8 +196,6 @@ class TrainingSettings:
         if self.dtype == "float32" and self.param_dtype == "bfloat16":
             raise ValueError("dtype = 'float32' with param_dtype = 'bfloat16': accepted for such weights: 'bfloat16'")
         return self
-
-    # ---------------------------------------------------------------- derived
 
     @property
     def episodes(self) -> int:

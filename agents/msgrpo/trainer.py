@@ -40,13 +40,7 @@ from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedE
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import (
-    Learner,
-    TrainingRow,
-    UpdateStats,
-    learning_rate,
-    make_optimizer,
-)
+from agents.msgrpo.learner.update import Learner, TrainingRow, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
 from agents.msgrpo.run.interrupt import uninterrupted
@@ -130,7 +124,6 @@ class MSGRPOTrainer:
         self._build(autocast_dtype(config), prompts_of(config) if prompt_map is None else prompt_map)
 
     def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
-        """Make the parts that do the work around the model: scorer, learner, engine and policies."""
         config = self.config
         scorer = TokenScorer(
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
@@ -150,8 +143,6 @@ class MSGRPOTrainer:
         self.eval_policy = LanguageAgentPolicy(
             self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
         )
-
-    # ---------------------------------------------------------------- the algorithm
 
     def iterate(self) -> dict[str, Any]:
         """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
@@ -185,7 +176,6 @@ class MSGRPOTrainer:
     def _bookkeeping(
         self, rows: Sequence[TrainingRow], drawn: int, metrics: dict[str, float], times: tuple[float, float, float]
     ) -> dict[str, Any]:
-        """Counts and speeds of the iteration that is about to be counted."""
         started, rolled_out, updated = times
         trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
         self.skipped += not rows
@@ -206,7 +196,7 @@ class MSGRPOTrainer:
         """Play the tasks, shared by all processes; every process gets all trajectories, in the tasks' order."""
         episodes = self._play(self.policy, tasks)
         self._seen_layouts.update(layout_of(episode) for episode in episodes)
-        if self._shows_samples():
+        if self.config.samples_every and self.iteration % self.config.samples_every == 0:
             self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
         return trajectories_of(episodes, tasks)
 
@@ -219,13 +209,8 @@ class MSGRPOTrainer:
         self._send_weights()
         return stats
 
-    # ---------------------------------------------------------------- the run around it
-
     def train(self) -> list[dict[str, Any]]:
-        """Run to ``config.iterations``.
-
-        Returns:
-            :attr:`history`.
+        """Run to ``config.iterations`` and return :attr:`history`.
 
         Raises:
             TrainingDivergedError: a NaN or exploding gradient; nothing of that step was applied.
@@ -249,7 +234,12 @@ class MSGRPOTrainer:
             except KeyboardInterrupt:
                 with uninterrupted():
                     self.save()
-                    self._say_how_to_resume()
+                    how = (
+                        f"python -m agents.msgrpo --resume {self.out}"
+                        if self.out
+                        else "nothing was saved, as out is empty"
+                    )
+                    self.log.say(f"interrupted after iteration {self.iteration}; to go on: {how}")
                 raise
         return self.history
 
@@ -310,8 +300,6 @@ class MSGRPOTrainer:
         self._resumed = True
         self._send_weights()
 
-    # ---------------------------------------------------------------- details
-
     def _play(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """The episodes of the tasks, in the tasks' order; every process plays its part."""
         mine = tasks[self.processes.rank :: self.processes.count]
@@ -348,10 +336,6 @@ class MSGRPOTrainer:
             self._best, self._is_best = score, True
             self.save()
 
-    def _shows_samples(self) -> bool:
-        every = self.config.samples_every
-        return bool(every) and self.iteration % every == 0
-
     def _send_weights(self) -> None:
         if not isinstance(self.engine, LiveEngine) or isinstance(self.engine, CopyEngine):
             with self.processes.whole_weights():
@@ -384,10 +368,6 @@ class MSGRPOTrainer:
             raise ConfigError(
                 f"out = {str(self.out)!r} already holds a run: go on with --resume {self.out}, or choose another folder"
             )
-
-    def _say_how_to_resume(self) -> None:
-        where = f"python -m agents.msgrpo --resume {self.out}" if self.out else "nothing was saved, as out is empty"
-        self.log.say(f"interrupted after iteration {self.iteration}; to go on: {where}")
 
     def _diverged(self, reason: str, rows: Sequence[TrainingRow]) -> str:
         """Keep the batch for inspection and say what to do."""

@@ -20,8 +20,7 @@ from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest
 from textgames import TRAINING_SEEDS, Scenario, game_of
 
-Game = Scenario | str
-"""What to train or evaluate on: a scenario, a scenario's name or an environment id."""
+Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
 
 class Trajectory(NamedTuple):
@@ -37,7 +36,6 @@ class Trajectory(NamedTuple):
 
     @property
     def rewards(self) -> list[float]:
-        """Its rewards, format penalties included, in order."""
         return [step.reward for step in self.episode.steps_of(self.player)]
 
 
@@ -128,11 +126,7 @@ def training_rows(
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
 
-    Args:
-        trajectories: of the iteration.
-        drawn: (M,) indices into them.
-        weights: (M,) the advantage of each draw.
-        max_prompt_tokens: a longer prompt is an error.
+    ``drawn`` (M,) are indices of trajectories, ``weights`` (M,) the advantage of each draw.
 
     Raises:
         ConfigError: a prompt that is too long.

@@ -11,8 +11,7 @@ from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
 
-BEST = 8
-"""How many agents of a large board are compared with everyone below them."""
+BEST = 8  # how many agents of a large board are compared with everyone below them
 
 
 def compare(results: Results, agents: Sequence[str]) -> list[ComparisonView]:

@@ -34,11 +34,9 @@ class SourceView(TypedDict):
     textbench_version: str
     commit: str | None
     dirty: bool | None
-    started: str
-    """ISO 8601, UTC; from the manifest."""
+    started: str  # ISO 8601, UTC; from the manifest
     finished: str | None
-    complete: bool
-    """Every planned episode was played, without errors."""
+    complete: bool  # every planned episode was played, without errors
 
 
 class PromptPiece(TypedDict):
@@ -59,12 +57,10 @@ class AgentView(TypedDict):
     """One row of the leaderboard. ``name`` is unique in the document and is what everything else refers to."""
 
     name: str
-    spec: str
-    """As ``--agent`` takes it (``"openai:MODEL"``); no key and no credentials are ever in it."""
+    spec: str  # as ``--agent`` takes it (``"openai:MODEL"``); no key and no credentials are ever in it
     kind: str
     """``"scripted"`` for players without a model, else the spec's scheme: ``"openai"``, ``"hf"``, ``"tiny"``, ..."""
-    source: int
-    """Index into ``sources``."""
+    source: int  # index into ``sources``
     settings: dict[str, Any]
     """Model and decoding settings as in the manifest (temperature, max_tokens, mode, ...); may be empty."""
     prompts: dict[str, list[PromptMessageView]]
@@ -83,10 +79,8 @@ class ScenarioView(TypedDict):
     num_players: int
     actions: list[str]
     instructions: str
-    palette: dict[str, tuple[int, int, int]]
-    """``{board character: (r, g, b)}`` for drawing boards; may be empty."""
-    legend: dict[str, str]
-    """``{board character: what it is}``, for example ``{"P": "player"}``; may be empty."""
+    palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
+    legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
     optimal_source: str
     """What stands for "optimal" in the normalised score: ``"exact (value iteration)"`` or ``"planner (search)"``."""
 
@@ -105,38 +99,28 @@ class ScoreView(TypedDict):
 
     agent: str
     scenario: str
-    episodes: int
-    """Scored episodes."""
+    episodes: int  # scored episodes
     planned: int
     unscored: int
     """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
-    errors: dict[str, int]
-    """``{reason: episodes}`` of the unscored ones."""
+    errors: dict[str, int]  # ``{reason: episodes}`` of the unscored ones
     served_by: dict[str, int]
     """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
     of models under one name."""
     rank: int | None
     """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes). Agents share the rank of
     the best one that they can't be told apart from."""
-    tied: bool
-    """Whether it shares its rank with another agent."""
+    tied: bool  # whether it shares its rank with another agent
     mean_return: EstimateView | None
     normalized: EstimateView | None
     """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
-    success_rate: EstimateView | None
-    """Share of episodes, 0..1."""
-    invalid_rate: EstimateView | None
-    """Share of responses that named no legal action, 0..1."""
-    invalid_reasons: dict[str, int]
-    """``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``."""
-    length: EstimateView | None
-    """Rounds per episode."""
-    tokens: EstimateView | None
-    """Prompt + completion tokens per episode."""
-    cost: float | None
-    """US dollars over all episodes; ``None`` without a price for the model."""
-    seconds: float | None
-    """Mean seconds per episode. Depends on the machine and the load; doesn't count."""
+    success_rate: EstimateView | None  # share of episodes, 0..1
+    invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
+    invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
+    length: EstimateView | None  # rounds per episode
+    tokens: EstimateView | None  # prompt + completion tokens per episode
+    cost: float | None  # US dollars over all episodes; ``None`` without a price for the model
+    seconds: float | None  # mean seconds per episode. Depends on the machine and the load; doesn't count.
     reference: ReferenceView
 
 
@@ -144,16 +128,11 @@ class OverallView(TypedDict):
     """One agent over the document's ``overall_scenarios``."""
 
     agent: str
-    rank: int | None
-    """From 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios."""
-    tied: bool
-    """Whether it shares its rank with another agent, as in :class:`ScoreView`."""
-    normalized: EstimateView | None
-    """Mean of the normalised scores over scenarios, each weighing the same."""
-    scenarios: int
-    """How many of these scenarios it is ranked in."""
-    lacks: list[str]
-    """The others."""
+    rank: int | None  # from 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios
+    tied: bool  # whether it shares its rank with another agent, as in :class:`ScoreView`
+    normalized: EstimateView | None  # mean of the normalised scores over scenarios, each weighing the same
+    scenarios: int  # how many of these scenarios it is ranked in
+    lacks: list[str]  # the others
 
 
 class ComparisonView(TypedDict):
@@ -162,14 +141,10 @@ class ComparisonView(TypedDict):
     scenario: str
     a: str
     b: str
-    pairs: int
-    """Seeds that both played and scored."""
-    difference: EstimateView
-    """Mean of ``return_a - return_b`` over seeds."""
-    p_value: float
-    """Paired sign-flip permutation test, two-sided, exact up to 1,000 pairs."""
-    p_holm: float
-    """The same after Holm's correction over all comparisons of the table or the board, shown or not."""
+    pairs: int  # seeds that both played and scored
+    difference: EstimateView  # mean of ``return_a - return_b`` over seeds
+    p_value: float  # paired sign-flip permutation test, two-sided, exact up to 1,000 pairs
+    p_holm: float  # the same after Holm's correction over all comparisons of the table or the board, shown or not
     episodes_needed: int | None
     """Episodes to detect the observed difference with power 0.8 at level 0.05; ``None`` when the difference is 0."""
 
@@ -179,12 +154,10 @@ class RatingView(TypedDict):
 
     scenario: str
     agent: str
-    group: int
-    """Agents with equal numbers are on one scale with mean 0; ratings of different groups can't be compared."""
+    group: int  # agents with equal numbers are on one scale with mean 0; ratings of different groups can't be compared
     rating: EstimateView | None
     """``None`` for an agent alone in its group: it won, or lost, all games against each of the others."""
-    in_cycle: bool
-    """Whether it is one of several agents that beat each other in a circle, which no order explains."""
+    in_cycle: bool  # whether it is one of several agents that beat each other in a circle, which no order explains
     games: int
     wins: int
     losses: int
@@ -202,16 +175,13 @@ class StepColumns(TypedDict):
     player: list[str]
     board: list[int]
     """The board *before* the action: rows joined by newlines, one character a cell; -1 for games without a board."""
-    observation: list[int]
-    """What the player read before it acted."""
+    observation: list[int]  # what the player read before it acted
     prompt: list[int]
     """The whole prompt where the agent's ``prompts`` pieces don't reproduce it (history is on); else -1."""
     response: list[int]
-    action: list[str]
-    """The executed action's name."""
+    action: list[str]  # the executed action's name
     valid: list[bool]
-    unreadable: list[str | None]
-    """The reason why a response was invalid."""
+    unreadable: list[str | None]  # the reason why a response was invalid
     reward: list[float]
     happened: list[int]
     """What the round did to the player and why (``"fell into a hole"``); -1 where there is nothing to tell."""
@@ -224,8 +194,7 @@ class EpisodeView(TypedDict):
     id: int
     scenario: str
     seed: int
-    agents: dict[str, str]
-    """``{player: agent name}``; one item in the single-player scenarios."""
+    agents: dict[str, str]  # ``{player: agent name}``; one item in the single-player scenarios
     returns: dict[str, float]
     successes: dict[str, bool]
     terminated: bool
@@ -233,8 +202,7 @@ class EpisodeView(TypedDict):
     error: str | None
     ending: int
     """How it ended and why, as what follows "the episode": ``"reached the step limit"`` (index into ``texts``)."""
-    final_board: int
-    """The board after the last action (index into ``texts``, or -1)."""
+    final_board: int  # the board after the last action (index into ``texts``, or -1)
     final_observation: int
     """The last observation, that nobody answered; of the first player (index into ``texts``, or -1)."""
     steps: StepColumns
@@ -247,23 +215,18 @@ class ViewDocument(TypedDict):
     title: str
     textbench_version: str
     sources: list[SourceView]
-    agents: list[AgentView]
-    """Best first."""
+    agents: list[AgentView]  # best first
     scenarios: list[ScenarioView]
-    scores: list[ScoreView]
-    """One for every agent and scenario with at least one planned episode."""
-    overall: list[OverallView]
-    """Best first; agents without a rank last."""
+    scores: list[ScoreView]  # one for every agent and scenario with at least one planned episode
+    overall: list[OverallView]  # best first; agents without a rank last
     overall_scenarios: list[str]
     """What the overall score is over: the paper's scenarios where more than half of the agents were to play all of
     them, else every scenario for one player that more than half were to play."""
     comparisons: list[ComparisonView]
     """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
-    comparisons_family: int
-    """How many comparisons the board could make: what the correction of the p-values counts."""
+    comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
     ratings: list[RatingView]
-    texts: list[str]
-    """The string table of the episodes."""
+    texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_total: int
     """Episodes in the sources; more than ``len(episodes)`` where the page would get too large. The ones kept are the

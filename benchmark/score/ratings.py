@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from benchmark.score.statistics import LEVELS, SEED, Array, Estimate
 
-ELO = 400 / log(10)
-"""Elo points per natural-log unit of strength."""
-
+ELO = 400 / log(10)  # Elo points per natural-log unit of strength
 ALPHA = 0.1
 """choix's regularisation, the weight of a weak prior under which all agents are equal; some replicates need it."""
 
@@ -35,25 +33,15 @@ class Game(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """An agent's record and its rating, which has mean 0 within the group.
-
-    Attributes:
-        agent: whose.
-        group: agents with equal numbers are on one scale; ratings of different groups can't be compared.
-        rating: ``None`` for an agent that is alone in its group.
-        in_cycle: whether it is one of several agents that beat each other in a circle (a beat b more often than not, b
-            beat c, c beat a), whose results no order explains.
-        games: against others.
-        wins: of them.
-        losses: of them.
-        draws: of them.
-    """
+    """An agent's record and its rating, which has mean 0 within the group."""
 
     agent: str
-    group: int
-    rating: Estimate | None
+    group: int  # agents with equal numbers are on one scale; ratings of different groups can't be compared
+    rating: Estimate | None  # ``None`` for an agent that is alone in its group
+    # whether it is one of several agents that beat each other in a circle (a beat b more often than not, b beat c, c
+    # beat a), whose results no order explains
     in_cycle: bool
-    games: int
+    games: int  # against others
     wins: int
     losses: int
     draws: int

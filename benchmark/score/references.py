@@ -50,11 +50,9 @@ class Scale(NamedTuple):
 
 
 class References:
-    """Looks references up: computed, in the results, in the cache, or by playing.
+    """Looks references up: computed, in ``results``, in the cache, or by playing.
 
-    Args:
-        results: where the reference agents may already have played; ``None`` to do without.
-        say: told once per scenario that has to be played, since that takes time.
+    Since playing takes time, ``say`` is told so, once per scenario.
     """
 
     def __init__(self, results: Results | None = None, say: Callable[[str], None] | None = None) -> None:
@@ -65,7 +63,6 @@ class References:
         self._exact: dict[str, ExactValues | None] = {}
 
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
-        """The references of these episodes, in the order of ``seeds``."""
         if num_players(scenario) > 1:
             return Scale(None, "", None, "")
         if scenario.name not in self._exact:
@@ -123,12 +120,7 @@ class References:
 
 
 class ExactValues:
-    """What the episodes of a scenario are worth in their first state, by the game's exact search player.
-
-    Args:
-        scenario: a scenario for one player.
-        player: its game's search player.
-    """
+    """What the episodes of a scenario for one player are worth in their first state, by the game's search player."""
 
     def __init__(self, scenario: Scenario, player: SearchPlayer) -> None:
         self.method = player.method
@@ -144,7 +136,6 @@ class ExactValues:
         return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
 
     def optimal(self, seed: int) -> float:
-        """The optimal expected return of an episode."""
         return self._values(seed)[1]
 
     def uniform(self, seed: int) -> float | None:
@@ -167,9 +158,6 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return {episode.seed: sum(episode.returns.values()) for episode in rollout(load_agent(agent), tasks)}
     except (NotImplementedError, ValueError, TypeError):  # the planner searches only games that it can read back
         return None
-
-
-# ---------------------------------------------------------------- the cache
 
 
 def cache_folder() -> Path:

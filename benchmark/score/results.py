@@ -22,37 +22,21 @@ from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.ratings import Game
 from textgames.scenarios import Scenario
 
-COLUMNS = (
-    "seed",
-    "score",
-    "success",
-    "invalid",
-    "responses",
-    "length",
-    "prompt_tokens",
-    "completion_tokens",
-    "seconds",
-)
+COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds")
 
 
 @dataclass
 class Cell:
-    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several).
+    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
 
-    Attributes:
-        planned: episodes that were to be played.
-        columns: ``{name: values}`` for the names in :data:`COLUMNS`.
-        errors: reasons of the unscored episodes.
-        reasons: reasons of the invalid responses.
-        paid_tokens: prompt and completion tokens that weren't answered from the cache, unscored episodes included.
-        served_by: episodes in which a server said that this model, with this fingerprint, had answered.
-    """
-
-    planned: int = 0
+    planned: int = 0  # episodes that were to be played
+    # ``{name: values}`` for the names in :data:`COLUMNS`
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
-    errors: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
+    reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
+    # prompt and completion tokens that weren't answered from the cache, unscored episodes included
     paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
+    # episodes in which a server said that this model, with this fingerprint, had answered
     served_by: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -62,7 +46,6 @@ class Cell:
 
     @property
     def unscored(self) -> int:
-        """Episodes that ended in an error."""
         return self.errors.total()
 
     @property
@@ -84,30 +67,19 @@ class Cell:
 
 @dataclass
 class Results:
-    """What several sources hold together.
+    """What several sources hold together."""
 
-    Attributes:
-        sources: ``(path, manifest)`` of each.
-        source_complete: whether everything that each was to hold was played and scored.
-        names: ``{name in the source: name here}`` of each source.
-        scenarios: by name, in the order of first appearance.
-        agents: ``{name: its card in the manifest}``.
-        agent_source: ``{name: index into sources}``.
-        cells: ``{(agent, scenario): Cell}``.
-        games: ``{scenario: games}`` of the scenarios for two players.
-        played: episodes read, unscored ones included.
-        rated: the games that are in ``games``: two agents' entries both hold the games that they played together.
-    """
-
-    sources: list[tuple[Path, Manifest]] = field(default_factory=list)
+    sources: list[tuple[Path, Manifest]] = field(default_factory=list)  # ``(path, manifest)`` of each
+    # whether everything that each was to hold was played and scored
     source_complete: list[bool] = field(default_factory=list)
-    names: list[dict[str, str]] = field(default_factory=list)
-    scenarios: dict[str, Scenario] = field(default_factory=dict)
-    agents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    agent_source: dict[str, int] = field(default_factory=dict)
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
-    games: dict[str, list[Game]] = field(default_factory=dict)
-    played: int = 0
+    names: list[dict[str, str]] = field(default_factory=list)  # ``{name in the source: name here}`` of each source
+    scenarios: dict[str, Scenario] = field(default_factory=dict)  # by name, in the order of first appearance
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict)  # ``{name: its card in the manifest}``
+    agent_source: dict[str, int] = field(default_factory=dict)  # ``{name: index into sources}``
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # ``{(agent, scenario): Cell}``
+    games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of the scenarios for two players
+    played: int = 0  # episodes read, unscored ones included
+    # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
     @property
@@ -144,11 +116,8 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
 def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Results:
     """Read run folders and entries into columns.
 
-    An agent's name that a source before has taken gets the folder's name in front.
-
-    Args:
-        paths: as :func:`expand_sources` takes them.
-        agents: the names to keep; all when empty.
+    ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
+    that a source before has taken gets the folder's name in front.
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or
@@ -156,8 +125,7 @@ def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     """
     results = Results()
     for path in expand_sources(paths):
-        folder = RunFolder.open(path)
-        _add_source(results, folder, frozenset(agents))
+        _add_source(results, RunFolder.open(path), frozenset(agents))
     if not results.cells:
         raise UsageError(f"no episodes to show in {', '.join(str(path) for path in paths) or 'nothing'}")
     return results
@@ -194,14 +162,8 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
                 cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
                 cell.planned += len(seeds)
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
-    scored = _add_records(results, folder.records(), renamed, wanted)
-    results.source_complete.append(scored >= plan.total)
-
-
-def _add_records(results: Results, records: Iterable[Record], renamed: Mapping[str, str], wanted: set[str]) -> int:
-    """Add a source's records, and return how many were scored."""
     scored = 0
-    for record in records:
+    for record in folder.records():
         results.played += 1
         scored += record["error"] is None
         _add_game(results, record, renamed)
@@ -209,7 +171,7 @@ def _add_records(results: Results, records: Iterable[Record], renamed: Mapping[s
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
                 add_to_cell(cell, record, player)
-    return scored
+    results.source_complete.append(scored >= plan.total)
 
 
 def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> None:
@@ -241,7 +203,6 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
         record["returns"][player],
         record["successes"][player],
         len(invalid),
-        len(steps),
         len(steps),
         *tokens,
         record[MEASURED].get("seconds", 0.0),

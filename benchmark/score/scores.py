@@ -23,8 +23,7 @@ SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
 
 NO_SCALE = Scale(None, "", None, "")
 
-LEVEL = 0.05
-"""Agents whose difference has at least this p-value, corrected for the whole board, can't be told apart."""
+LEVEL = 0.05  # agents whose difference has at least this p-value, corrected for the whole board, can't be told apart
 
 
 class Place(NamedTuple):
@@ -37,9 +36,7 @@ class Place(NamedTuple):
 def score_rows(results: Results, references: References | None = None) -> list[ScoreView]:
     """One row per agent and scenario with planned episodes; scenarios in order, best agents first.
 
-    Args:
-        results: what was played.
-        references: for the normalised scores; without it there are none.
+    Without ``references`` there are no normalised scores.
     """
     rows = []
     for name, scenario in results.scenarios.items():
@@ -141,7 +138,7 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
             unknown if scale.random is None else scale.random,
             unknown if scale.optimal is None else scale.optimal,
             columns["invalid"],
-            columns["responses"],
+            columns["length"],  # a response in every round
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],

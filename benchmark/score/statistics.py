@@ -27,24 +27,13 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
-RESAMPLES = 4000
-"""Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate."""
-
-LEAST_RESAMPLES = 1000
-"""Of tables with many thousand episodes, whose intervals are narrow."""
-
+RESAMPLES = 4000  # Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate
+LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
 SEED = 20250810
-ENUMERATION_LIMIT = 14
-"""Up to this many unequal pairs all 2^n signs are tried."""
-
-EXACT_LIMIT = 1000
-"""Above this many unequal pairs the sign-flip distribution is normal to all printed digits."""
-
-GRID = 400
-"""Steps between 0 and the largest difference where differences are no multiples of a common unit."""
-
-_BLOCK = 4_000_000
-"""Resampling weights held at a time; 8 bytes each."""
+ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
+EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
+GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
+_BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
 
 
 class Estimate(NamedTuple):
@@ -60,15 +49,11 @@ class Estimate(NamedTuple):
 
 
 class Statistic(NamedTuple):
-    """A figure of an episode table.
+    """A figure of an episode table."""
 
-    Attributes:
-        of: from column means, shape (..., k), to the figure, shape (...).
-        further: from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as
-            low and as high as one episode can.
-    """
-
-    of: Callable[[Array], Array]
+    of: Callable[[Array], Array]  # from column means, shape (..., k), to the figure, shape (...)
+    # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
+    # high as one episode can
     further: Callable[[Array], tuple[Array, Array]]
 
 
@@ -99,9 +84,7 @@ def normalised(
     """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
 
     Args:
-        score: the column of returns.
-        random: the column of the scale's 0.
-        optimal: the column of the scale's 1.
+        score, random, optimal: the columns of the returns, of the scale's 0 and of its 1.
         possible: returns that can occur besides the ones seen.
         played: whether an agent played the ends of the scale. That agent's own score is 0 or 1 by definition.
     """
@@ -142,12 +125,7 @@ def mean_estimate(values: Array, possible: Sequence[float] = ()) -> Estimate:
 
 
 def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) -> Estimate:
-    """The plain mean of one statistic each of several independent tables (scenarios), with its interval.
-
-    Args:
-        tables: one episode table per scenario; their numbers of episodes may differ.
-        statistics: the statistic of each table.
-    """
+    """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
     value = float(np.mean([one.of(table.mean(axis=0)) for table, one in zip(tables, statistics, strict=True)]))
     ends: list[list[Array]] = [[], []]
     for stream, (table, one) in enumerate(zip(tables, statistics, strict=True)):
@@ -215,14 +193,11 @@ def _draw_weights(rng: np.random.Generator, count: int, rows: int) -> Array:
 
 
 def paired_p_value(differences: Array) -> float:
-    """Two-sided p-value of "no difference" for paired values: the sign-flip permutation test of their sum.
+    """Two-sided p-value of "no difference" for differences (pairs,): the sign-flip permutation test of their sum.
 
     The p-value is exact: by enumeration of the signs where there are few pairs, else by the distribution of the sum on
     the grid that the differences lie on (those on none are rounded to 1/400 of the largest). Above
     :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
-
-    Args:
-        differences: shape (pairs,).
     """
     sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
     observed = abs(float(differences.sum()))
@@ -262,10 +237,8 @@ def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
 def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
     """Holm's step-down correction (Holm 1979): adjusted p-values, in the given order.
 
-    Args:
-        p_values: of the comparisons that were made.
-        family: how many comparisons could have been made; the ones that were not can only have made the others'
-            adjusted p-values smaller, so leaving them out errs on the safe side. All were made when not given.
+    ``family`` says how many comparisons could have been made; by default all of them were. The ones that were not made
+    could only have made the others' adjusted p-values smaller, so leaving them out errs on the safe side.
     """
     family = max(family or 0, len(p_values))
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])

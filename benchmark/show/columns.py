@@ -13,44 +13,26 @@ Row = TypeVar("Row", ScoreView, OverallView, RatingView)
 
 
 class Figure(NamedTuple):
-    """What stands in a table at one place.
+    """What stands in a table at one place."""
 
-    Attributes:
-        text: the value as it is shown; empty where there is none.
-        sort: the value to sort by; ``None`` goes last.
-        interval: ``"[0.620, 0.860]"``, or empty.
-        note: what a reader must know about this value.
-    """
-
-    text: str = ""
-    sort: float | str | None = None
-    interval: str = ""
-    note: str = ""
+    text: str = ""  # the value as it is shown; empty where there is none
+    sort: float | str | None = None  # the value to sort by; ``None`` goes last
+    interval: str = ""  # ``"[0.620, 0.860]"``, or empty
+    note: str = ""  # what a reader must know about this value
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes:
-        key: its name in addresses and scripts; that of the estimate in the row, if it shows one.
-        title: its heading.
-        figure: what it shows of a row.
-        first: the order that puts the best on top.
-        explain: what the title leaves open.
-        bar: whether a page draws the interval of the estimate ``row[key]``.
-        optional: whether the terminal shows the value alone, and a narrow one nothing.
-        needed: whether these rows need it.
-    """
-
-    key: str
-    title: str
-    figure: Callable[[Row], Figure]
-    first: Literal["ascending", "descending"] = "descending"
-    explain: str = ""
-    bar: bool = False
-    optional: bool = False
-    needed: Callable[[Sequence[Row]], bool] = lambda rows: True
+    key: str  # its name in addresses and scripts; that of the estimate in the row, if it shows one
+    title: str  # its heading
+    figure: Callable[[Row], Figure]  # what it shows of a row
+    first: Literal["ascending", "descending"] = "descending"  # the order that puts the best on top
+    explain: str = ""  # what the title leaves open
+    bar: bool = False  # whether a page draws the interval of the estimate ``row[key]``
+    optional: bool = False  # whether the terminal shows the value alone, and a narrow one nothing
+    needed: Callable[[Sequence[Row]], bool] = lambda rows: True  # whether these rows need it
 
 
 def number(value: float, form: str = ".3f") -> str:
@@ -95,7 +77,6 @@ def _ranked_agent(row: OverallView) -> Figure:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """``{reason: count}`` as a line, most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
 
@@ -200,10 +181,7 @@ def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
     if not rows:
         return []
     known = max(rows, key=lambda row: row["episodes"])["reference"]
-    ends = (
-        ("random", known["random"], known["random_source"]),
-        ("optimal", known["optimal"], known["optimal_source"]),
-    )
+    ends = (("random", known["random"], known["random_source"]), ("optimal", known["optimal"], known["optimal_source"]))
     return [(name, value, source) for name, value, source in ends if value is not None]
 
 

@@ -1,37 +1,19 @@
-"""Everything that a leaderboard page shows, as one JSON-able document: :func:`view_document`.
+"""Everything that a leaderboard page shows, as one JSON-able document: :func:`results_document`.
 
 The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
 from benchmark.score.references import References
-from benchmark.score.results import Results, read_results
+from benchmark.score.results import Results
 from benchmark.score.scores import overall_rows, rating_rows, score_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
-
-
-def view_document(
-    sources: Sequence[str | Path], *, title: str = "textbench leaderboard", max_episodes: int = 5000
-) -> ViewDocument:
-    """Read run folders and leaderboard entries and return what a page shows of them.
-
-    Args:
-        sources: run folders (``runs/...``), entries, or folders of them (``leaderboards``); agents that several of
-            them share by name get the source's name in front.
-        title: the page's heading.
-        max_episodes: at most this many episodes are kept with their steps; scores are over all of them.
-
-    Raises:
-        benchmark.errors.UsageError: a path isn't a run folder or an entry, or holds no episode; in one sentence.
-    """
-    return results_document(read_results(sources), title=title, max_episodes=max_episodes)
 
 
 def results_document(
@@ -41,7 +23,15 @@ def results_document(
     max_episodes: int = 5000,
     references: References | None = None,
 ) -> ViewDocument:
-    """The document of results that have been read; ``max_episodes=0`` leaves all episodes out, and the comparisons."""
+    """What a page shows of results.
+
+    Args:
+        results: of :func:`benchmark.score.results.read_results`.
+        title: the page's heading.
+        max_episodes: at most this many episodes are kept with their steps; scores are over all of them. With 0 the
+            comparisons are left out, too.
+        references: for the normalised scores; by default those of the results.
+    """
     references = references or References(results)
     overall_scenarios, overall = overall_rows(results, references)
     agents = [row["agent"] for row in overall]

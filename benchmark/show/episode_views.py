@@ -27,7 +27,6 @@ class TextTable:
 
     @property
     def texts(self) -> list[str]:
-        """The table, in the order of the indices."""
         return list(self._places)
 
     def place(self, text: str | None) -> int:
@@ -54,7 +53,6 @@ def episode_views(results: Results, max_episodes: int, texts: TextTable) -> Iter
 
 
 def _shown_seeds(results: Results, max_episodes: int) -> dict[str, set[int]]:
-    """Which seeds of every scenario fit."""
     tables = dict.fromkeys(results.scenarios, 0)
     seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
     for (_, scenario), cell in results.cells.items():
@@ -112,9 +110,6 @@ def _episode_view(
             finish_reason=[step.get("finish_reason", "stop") for step in steps],
         ),
     )
-
-
-# ---------------------------------------------------------------- prompts
 
 
 def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:

@@ -15,40 +15,20 @@ from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import Results
 
+_WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str}
+_TOKENS: dict[str, type] = {"prompt_tokens": int, "completion_tokens": int}
 EPISODE_FIELDS: dict[str, type] = {
-    "source": str,
-    "scenario": str,
-    "agent": str,
-    "player": str,
-    "opponents": str,
-    "seed": int,
-    "return": float,
-    "success": bool,
-    "terminated": bool,
-    "truncated": bool,
-    "error": str,
-    "length": int,
-    "invalid": int,
-    "prompt_tokens": int,
-    "completion_tokens": int,
+    **_WHOSE,
+    **{"opponents": str, "seed": int, "return": float, "success": bool, "terminated": bool, "truncated": bool},
+    **{"error": str, "length": int, "invalid": int},
+    **_TOKENS,
     "seconds": float,
 }
 STEP_FIELDS: dict[str, type] = {
-    "source": str,
-    "scenario": str,
-    "agent": str,
-    "player": str,
-    "seed": int,
-    "round": int,
-    "response": str,
-    "action": str,
-    "valid": bool,
-    "unreadable": str,
-    "reward": float,
-    "happened": str,
-    "finish_reason": str,
-    "prompt_tokens": int,
-    "completion_tokens": int,
+    **_WHOSE,
+    **{"seed": int, "round": int, "response": str, "action": str, "valid": bool, "unreadable": str},
+    **{"reward": float, "happened": str, "finish_reason": str},
+    **_TOKENS,
 }
 PLOT_ENDINGS = (".svg", ".png", ".pdf")
 _BATCH = 10_000

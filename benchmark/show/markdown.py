@@ -1,14 +1,9 @@
 """The committed leaderboard: the Markdown page that is built from the entries, and from nothing else."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from benchmark.score.results import read_results
-from benchmark.show.document_of import results_document
 from benchmark.show.terminal_tables import leaderboard_sheets, to_markdown
-
-README_NAME = "README.md"
 
 _INTRODUCTION = """\
 Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
@@ -42,8 +37,3 @@ def _source_line(source: Mapping[str, Any]) -> str:
     if source["commit"]:
         line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")
     return line + "\n"
-
-
-def build_readme(folder: Path) -> str:
-    """The page of a folder of entries."""
-    return leaderboard_markdown(results_document(read_results([folder]), max_episodes=0))

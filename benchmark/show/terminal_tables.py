@@ -13,39 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
-from benchmark.show.columns import (
-    OVERALL,
-    RATINGS,
-    SCORES,
-    Column,
-    Figure,
-    Row,
-    above_one,
-    estimate_figure,
-    number,
-    rating_notes,
-    same_episodes,
-    scale_ends,
-)
+from benchmark.show import columns as common
+from benchmark.show.columns import Column, Figure, Row
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of texts.
+    """One table of texts."""
 
-    Attributes:
-        title: its heading.
-        columns: headings; the ones that start with ``<`` are flush left, the others right.
-        rows: one text per column.
-        notes: lines below it.
-        optional: columns that a narrow terminal does without.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    title: str  # its heading
+    columns: tuple[str, ...]  # headings; the ones that start with ``<`` are flush left, the others right
+    rows: tuple[tuple[str, ...], ...]  # one text per column
+    notes: tuple[str, ...] = ()  # lines below it
+    optional: tuple[str, ...] = ()  # columns that a narrow terminal does without
 
 
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
@@ -68,20 +48,20 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        count = same_episodes(group)
+        count = common.same_episodes(group)
         title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         normalised = [row["normalized"] for row in group]
-        ends = [f"{name} {number(value)}, {source}" for name, value, source in scale_ends(group)]
+        ends = [f"{name} {common.number(value)}, {source}" for name, value, source in common.scale_ends(group)]
         scale = "normalised: 0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
-        notes = [scale, above_one(normalised, group[0]["reference"]["optimal_source"])]
-        sheets.append(_sheet(title, SCORES, group, notes))
+        notes = [scale, common.above_one(normalised, group[0]["reference"]["optimal_source"])]
+        sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
 
 
 def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str]) -> Sheet:
     """The mean normalised scores."""
-    notes = [f"mean over {', '.join(scenarios)}", above_one([row["normalized"] for row in rows])]
-    return _sheet("overall", OVERALL, rows, notes)
+    notes = [f"mean over {', '.join(scenarios)}", common.above_one([row["normalized"] for row in rows])]
+    return _sheet("overall", common.OVERALL, rows, notes)
 
 
 def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
@@ -89,7 +69,7 @@ def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        sheets.append(_sheet(f"{scenario}, head to head", RATINGS, group, rating_notes(group)))
+        sheets.append(_sheet(f"{scenario}, head to head", common.RATINGS, group, common.rating_notes(group)))
     return sheets
 
 
@@ -131,7 +111,7 @@ def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
             (
                 row["scenario"],
                 str(row["pairs"]),
-                " ".join(estimate_figure(row["difference"], "+.3f")[::2]).strip(),
+                " ".join(common.estimate_figure(row["difference"], "+.3f")[::2]).strip(),
                 p_text(row["p_value"]),
                 p_text(row["p_holm"]),
                 str(row["episodes_needed"] or "-"),
@@ -171,8 +151,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     _draw_sheets(sheets, console)
 
 
-NARROW = 110
-"""Terminals with fewer columns get intervals below their values, and fewer of them."""
+NARROW = 110  # terminals with fewer columns get intervals below their values, and fewer of them
 
 
 def narrowed(sheet: Sheet) -> Sheet:

@@ -20,9 +20,7 @@ from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_wha
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
 
-MIN_WIDTH, MIN_HEIGHT = 40, 12
-"""The smallest terminal, in characters, that an episode can be stepped through in."""
-
+MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in
 KEYS = ("n next", "p back", "g G first/last", "[ ] episode", "j k PgDn PgUp scroll", "q quit")
 
 NEXT, BACK = ("n", " ", "enter", "right", "l"), ("p", "backspace", "left", "h")
@@ -43,7 +41,6 @@ class Showing(NamedTuple):
 
     @classmethod
     def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
-        """Play the episode again."""
         agents = " against ".join(record["agents"].values())
         title = printable(f"{record['scenario']}, seed {record['seed']}, {agents}{title}")
         try:
@@ -57,12 +54,8 @@ class Showing(NamedTuple):
 class EpisodePicker:
     """The episodes of a folder that pass a filter, by number; only their places in the file are in memory.
 
-    They are in the order of the run's scenarios, then of its agents, then of the seeds.
-
-    Args:
-        folder: where they are.
-        agent, scenario, seed: what they must have, ``None`` for anything.
-        failed: only episodes in which nobody succeeded.
+    They are in the order of the run's scenarios, then of its agents, then of the seeds. ``None`` stands for any agent,
+    scenario or seed; ``failed`` asks for episodes in which nobody succeeded.
     """
 
     def __init__(
@@ -84,7 +77,6 @@ class EpisodePicker:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self._offsets)
 
     def showing(self, number: int) -> Showing:
@@ -94,9 +86,6 @@ class EpisodePicker:
 
     def _read(self, offset: int) -> Record:
         return self.folder.record_at(offset)
-
-
-# ---------------------------------------------------------------- what there is to say
 
 
 def place(record: Record, index: int) -> Text:
@@ -143,9 +132,6 @@ def response_text(record: Record, index: int) -> Text:
     return Text(printable(response)) if response.strip() else Text("(empty)", style="dim")
 
 
-# ---------------------------------------------------------------- printed as a whole
-
-
 def print_episode(picker: EpisodePicker, number: int) -> None:
     """The whole episode, one step below the other."""
     console = stdout_console()
@@ -167,9 +153,6 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
     if replayed:
         console.print(spaced(replayed.end.board))
     console.print(Group(*outcome(record, replayed)))
-
-
-# ---------------------------------------------------------------- step by step
 
 
 class View(NamedTuple):
@@ -208,11 +191,6 @@ class Screen:
     """A view laid out for a terminal, so that everything can be read in it.
 
     The head and the board stand still. Where the terminal is too small for that, they are scrolled as well.
-
-    Args:
-        console: what measures texts.
-        seen: what to show.
-        width, height: the terminal's size in characters.
 
     Attributes:
         page: how many lines scroll.

@@ -18,12 +18,7 @@ PLAIN_TEMPLATE = (
 
 
 def write_card(folder: Path, *, mode: str) -> None:
-    """Write ``textbench.json`` into a model's folder.
-
-    Args:
-        folder: where the weights are.
-        mode: the response mode that the model was trained in, as ``PromptMap`` takes it: ``"think"`` or ``"direct"``.
-    """
+    """Write ``textbench.json`` into a model's folder; ``mode`` is the response mode that the model was trained in."""
     (folder / CARD_NAME).write_text(json.dumps({"mode": mode}, indent=1) + "\n", encoding="utf-8")
 
 

@@ -28,7 +28,6 @@ class GenericDecoder:
         self._cache_name = "past_key_values" if "past_key_values" in accepted else "cache_params"
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["GenericBatch", Tensor]:
-        """See :meth:`agents.models.local.sampler.Decoder.start`."""
         device = next(self.model.parameters()).device
         longest = max(map(len, prompts))
         # what stands in padding is masked, so any token will do: models without a pad token need none
@@ -96,10 +95,7 @@ class GenericDecoder:
 class GenericBatch:
     """Rows that are being continued; a :class:`~agents.models.local.sampler.Batch`.
 
-    Args:
-        forward: :meth:`GenericDecoder.forward`.
-        mask: ``(rows, columns)``, 0 where padding stands on the left.
-        lengths: ``(rows,)`` of the prompts.
+    ``mask (rows, columns)`` is 0 where padding stands on the left, ``lengths (rows,)`` are those of the prompts.
     """
 
     def __init__(
@@ -117,14 +113,12 @@ class GenericBatch:
         return logits
 
     def step(self, tokens: Tensor) -> Tensor:
-        """See :meth:`agents.models.local.sampler.Batch.step`."""
         self._mask = F.pad(self._mask, (0, 1), value=1)
         logits, self._cache = self._forward(tokens[:, None], self._mask, self._positions[:, None], self._cache)
         self._positions = self._positions + 1
         return logits
 
     def keep(self, rows: Tensor) -> None:
-        """See :meth:`agents.models.local.sampler.Batch.keep`."""
         self._cache.reorder_cache(rows)  # of all ways to pick rows, the one that recurrent layers have as well
         self._mask = self._mask.index_select(0, rows)
         self._positions = self._positions.index_select(0, rows)

@@ -21,8 +21,7 @@ _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
 
-Caches = list[tuple[Tensor, Tensor]]
-"""Keys and values of every layer."""
+Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
 
 def common_prefix(sequences: Sequence[TokenIds]) -> int:
@@ -52,7 +51,6 @@ class LeanDecoder:
         self._prefix: _Prefix | None = None
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
-        """See :meth:`agents.models.local.sampler.Decoder.start`."""
         weights = llama_forward.read_weights(self.model)
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         prefix = self._read_prefix(weights, prompts[0][:shared])
@@ -67,14 +65,12 @@ class LeanDecoder:
         return batch, llama_forward.logits(weights, hidden)
 
     def bytes_per_token(self) -> int:
-        """See :meth:`agents.models.local.sampler.Decoder.bytes_per_token`."""
         inner = unwrap(self.model)
         attention = inner.model.layers[0].self_attn
         size = attention.q_proj.weight.element_size()
         return int(2 * inner.config.num_hidden_layers * inner.config.num_key_value_heads * attention.head_dim * size)
 
     def forget(self) -> None:
-        """Drop what is kept between calls."""
         self._prefix = None
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
@@ -154,16 +150,19 @@ class LeanBatch:
         return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
 
     def step(self, tokens: Tensor) -> Tensor:
-        """See :meth:`agents.models.local.sampler.Batch.step`."""
-        if self.filled == self.caches[0][0].shape[2]:
-            self._grow()
+        if self.filled == self.caches[0][0].shape[2]:  # full: make room
+            self.caches = [
+                (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
+                for keys, values in self.caches
+            ]
+            if self.bias is not None:
+                self.bias = F.pad(self.bias, (0, self.block))
         hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
         self.filled += 1
         self.positions = self.positions + 1
         return llama_forward.logits(self.weights, hidden)
 
     def keep(self, rows: Tensor) -> None:
-        """See :meth:`agents.models.local.sampler.Batch.keep`."""
         for index, (keys, values) in enumerate(self.caches):
             kept = []
             for cache in (keys, values):
@@ -182,13 +181,6 @@ class LeanBatch:
         cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
         cache[:, :, : self.filled] = 0
         return cache
-
-    def _grow(self) -> None:
-        self.caches = [
-            (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block))) for keys, values in self.caches
-        ]
-        if self.bias is not None:
-            self.bias = F.pad(self.bias, (0, self.block))
 
     def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds]) -> Tensor:
         device = self.weights.embedding.device

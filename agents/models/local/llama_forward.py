@@ -216,7 +216,7 @@ def hidden_states(
     """Final hidden states ``(T, hidden)``, normalised, of packed tokens.
 
     Args:
-        weights: from :func:`read_weights`.
+        weights: the model's.
         ids: ``(T,)`` token ids of all sequences.
         positions: ``(T,)`` the position of each in its sequence.
         attend: what a token sees; :class:`CausalAttention` for whole sequences.
@@ -250,13 +250,7 @@ def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
 
 
 class Packing:
-    """Where the tokens of packed sequences go in a right-padded ``(sequences, longest)`` table.
-
-    Args:
-        lengths: of the sequences, in the order packed.
-        device: of the index tensors.
-        first_position: the position of every sequence's first token.
-    """
+    """Where the tokens of packed sequences of these lengths go in a right-padded ``(sequences, longest)`` table."""
 
     def __init__(self, lengths: Sequence[int], device: torch.device, first_position: int = 0) -> None:
         size = torch.tensor(lengths, dtype=torch.long)
@@ -293,7 +287,6 @@ class CausalAttention:
         self.packing = packing
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend within each sequence; an :data:`Attend`."""
         groups = q.shape[1] // k.shape[1]
         pad = self.packing.pad
         # padding is on the right, so the causal mask alone hides it
@@ -306,16 +299,3 @@ class CausalAttention:
 def repeat_heads(x: Tensor, groups: int) -> Tensor:
     """``(B, K, S, D)`` to ``(B, K * groups, S, D)``: every key-value head once per query head that uses it."""
     return x if groups == 1 else x.repeat_interleave(groups, dim=1)
-
-
-def packed_hidden_states(model: nn.Module, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Packing]:
-    """Final hidden states of whole sequences, packed: ``(T, hidden)``, and where they belong. Differentiable.
-
-    Multiply the rows that matter with the head (:func:`logits`) to score them; the full ``T x vocabulary`` matrix is
-    then never held.
-    """
-    weights = read_weights(model)
-    device = weights.embedding.device
-    packing = Packing([len(sequence) for sequence in sequences], device)
-    ids = torch.tensor([token for sequence in sequences for token in sequence], device=device)
-    return hidden_states(weights, ids, packing.positions, CausalAttention(packing)), packing

@@ -12,7 +12,13 @@ _INSTALL = install_command("local")
 
 
 def load_model(
-    source: str, *, dtype: str, device: str, revision: str | None, adapter: str | None, trust_remote_code: bool
+    source: str,
+    *,
+    dtype: str,
+    device: str,
+    revision: str | None = None,
+    adapter: str | None = None,
+    trust_remote_code: bool = False,
 ) -> tuple[Any, Any]:
     """The model, in evaluation mode on its device, and its tokenizer; see ``TransformersModel.from_pretrained``."""
     try:
@@ -57,7 +63,13 @@ def load_model(
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     if adapter is not None:
-        model = _with_adapter(model, adapter)
+        try:
+            import peft
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
+            ) from error
+        model = peft.PeftModel.from_pretrained(model, adapter)  # type: ignore[assignment]
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
 
@@ -88,16 +100,6 @@ def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str
         f"{source} has no tokenizer that transformers can load; "
         f"save it there with tokenizer.save_pretrained({source!r})"
     ) from error
-
-
-def _with_adapter(model: Any, adapter: str) -> Any:
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
-        ) from error
-    return peft.PeftModel.from_pretrained(model, adapter)
 
 
 def _looks_like_a_path(source: str) -> bool:

@@ -32,11 +32,6 @@ _USUAL = {
 class LlamaForCausalLM(nn.Module):
     """A Llama's weights where transformers has them; named as there, because what reads it goes by the name.
 
-    Args:
-        config: the content of ``config.json``.
-        weights: ``{name: tensor}`` of ``model.safetensors``.
-        eos_token_id: of ``generation_config.json``.
-
     Raises:
         RuntimeError: other tensors, or tensors of other shapes, than the configuration asks for.
     """

@@ -26,31 +26,22 @@ class Batch(Protocol):
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""
-        ...
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows alone, in this order, so that no time is spent on those that are finished."""
-        ...
 
 
 class Decoder(Protocol):
     """Next-token logits for batches of growing sequences: the part of generation that knows about caches."""
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple[Batch, Tensor]:
-        """Read the prompts.
+        """Read distinct prompts, none empty; ``rows`` holds, for every row of the batch, the index of its prompt.
 
-        Args:
-            prompts: distinct, none empty.
-            rows: for every row of the batch, the index of its prompt.
-
-        Returns:
-            The batch, and the logits ``(rows, vocabulary)`` of every row's first token.
+        Returns the batch, and the logits ``(rows, vocabulary)`` of every row's first token.
         """
-        ...
 
     def bytes_per_token(self) -> int:
         """Memory of one token of one row in the caches."""
-        ...
 
 
 class Sampled(NamedTuple):
@@ -173,15 +164,9 @@ def sample(
     check: StopCheck,
     limits: Sequence[int],
 ) -> list[Sampled]:
-    """One response per prompt.
+    """One response per prompt, each with its own seed; equal prompts are computed once.
 
-    Args:
-        decoder: where logits come from.
-        prompts: token ids, one per row; equal ones are computed once.
-        decoding: temperature, top-p and max_tokens.
-        seeds: one per row.
-        check: when a response ends.
-        limits: the most tokens for each row (``max_tokens``, or less where the context ends before).
+    ``limits`` are the most tokens for each row: ``max_tokens``, or less where the context ends before.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]

@@ -125,8 +125,7 @@ class TransformersModel:
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens: see the class.
-            name: see the class.
+            max_batch_tokens, name: see the class.
 
         Raises:
             ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.
@@ -176,7 +175,6 @@ class TransformersModel:
 
     @property
     def device(self) -> torch.device:
-        """The device that the weights are on."""
         device: torch.device = next(self._model.parameters()).device
         return device
 
@@ -194,7 +192,6 @@ class TransformersModel:
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        """See :meth:`agents.models.base.LanguageModel.generate`."""
         if len(prompts) != len(seeds):
             raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
         if not prompts:
@@ -307,7 +304,6 @@ class TransformersModel:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        """The most tokens of this prompt's response."""
         if self.context_length is None:
             return max_tokens
         room = self.context_length - len(prompt)
@@ -387,7 +383,6 @@ def _backend(tokenizer: Any) -> Any:
 
 
 def _eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
-    """Every token that the model, its generation settings or the tokenizer call the end of a sequence."""
     found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
     found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
     ids: set[int] = set()

@@ -34,7 +34,6 @@ class RolloutEngine(Protocol):
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
         """One completion per prompt, in order; see :meth:`agents.models.base.LanguageModel.generate`."""
-        ...
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
         """Take over new weights before the next :meth:`generate`.
@@ -43,7 +42,6 @@ class RolloutEngine(Protocol):
             weights: every parameter once, under the names of the Hugging Face model without adapter (adapters arrive
                 merged), whole tensors, to be consumed one at a time.
         """
-        ...
 
 
 class LiveEngine:
@@ -64,7 +62,6 @@ class LiveEngine:
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        """Sample from the weights as they are now; see :meth:`RolloutEngine.generate`."""
         return self._model.generate(prompts, decoding, seeds)
 
     def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:

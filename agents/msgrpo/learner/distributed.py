@@ -40,7 +40,6 @@ class Processes:
         return optimizer
 
     def forward(self, *inputs: Any) -> Any:
-        """The module's forward, through its wrapper if it has one."""
         return self._module(*inputs)
 
     def gather(self, value: T) -> list[T]:
@@ -68,7 +67,6 @@ class Processes:
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Put a whole state back; a collective call."""
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
@@ -76,7 +74,7 @@ class Processes:
         return nullcontext()
 
     def wait(self) -> None:
-        """Wait until every process has come here."""
+        pass
 
 
 class AccelerateProcesses(Processes):
@@ -111,20 +109,21 @@ class AccelerateProcesses(Processes):
             ) from error
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.sharded = self.accelerator.distributed_type == DistributedType.FSDP
+        if self.sharded:
+            from torch.distributed import fsdp
+
+            self._fsdp: Any = fsdp
 
     def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-        """Wrap the module in DDP or FSDP."""
         self._module, optimizer = self.accelerator.prepare(scorer, optimizer)
         return getattr(optimizer, "optimizer", optimizer)  # the wrapper skips steps by its own count of micro-batches
 
     def gather(self, value: T) -> list[T]:
-        """Gather the values as pickles."""
         values: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(values, value)
         return values
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
-        """Exchange gradients in the last backward pass alone."""
         return nullcontext() if last else self.accelerator.no_sync(self._module)
 
     def backward(self, loss: Tensor) -> None:
@@ -132,58 +131,40 @@ class AccelerateProcesses(Processes):
         torch.autograd.backward(loss * self.count)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
-        """Scale the whole gradient, also where it is sharded."""
         return float(self.accelerator.clip_grad_norm_(self._module.parameters(), limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """Gather the weights from all shards, on the main process's CPU."""
-        prefix = "model."
         whole = self.accelerator.get_state_dict(self._module)
-        return {name.removeprefix(prefix): tensor for name, tensor in whole.items()}
+        return {name.removeprefix("model."): tensor for name, tensor in whole.items()}
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Gather the state where it is sharded; the other processes then get an empty one."""
         if not self.sharded:
             return optimizer.state_dict()
-        from torch.distributed.fsdp import FullyShardedDataParallel
-
         with self._whole_state():
-            return FullyShardedDataParallel.optim_state_dict(self._module, optimizer)
+            return self._fsdp.FullyShardedDataParallel.optim_state_dict(self._module, optimizer)  # type: ignore[no-any-return]
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Give each process its part of a whole state."""
         if self.sharded:
-            from torch.distributed.fsdp import FullyShardedDataParallel
-
             with self._whole_state():
-                state = FullyShardedDataParallel.optim_state_dict_to_load(self._module, optimizer, state)
+                state = self._fsdp.FullyShardedDataParallel.optim_state_dict_to_load(self._module, optimizer, state)
         optimizer.load_state_dict(state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
-        """Collect the parameters from all shards for the time of the block."""
         if not self.sharded:
             return nullcontext()
-        from torch.distributed.fsdp import FullyShardedDataParallel
-
-        return FullyShardedDataParallel.summon_full_params(self._module, writeback=write)
+        summon = self._fsdp.FullyShardedDataParallel.summon_full_params
+        return summon(self._module, writeback=write)  # type: ignore[no-any-return]
 
     def _whole_state(self) -> AbstractContextManager[Any]:
-        from torch.distributed.fsdp import (
-            FullOptimStateDictConfig,
-            FullStateDictConfig,
-            FullyShardedDataParallel,
-            StateDictType,
-        )
-
-        return FullyShardedDataParallel.state_dict_type(
+        fsdp = self._fsdp
+        return fsdp.FullyShardedDataParallel.state_dict_type(  # type: ignore[no-any-return]
             self._module,
-            StateDictType.FULL_STATE_DICT,
-            FullStateDictConfig(offload_to_cpu=True, rank0_only=True),
-            FullOptimStateDictConfig(offload_to_cpu=True, rank0_only=False),
+            fsdp.StateDictType.FULL_STATE_DICT,
+            fsdp.FullStateDictConfig(offload_to_cpu=True, rank0_only=True),
+            fsdp.FullOptimStateDictConfig(offload_to_cpu=True, rank0_only=False),
         )
 
     def wait(self) -> None:
-        """Wait for every process."""
         self.accelerator.wait_for_everyone()
 
 

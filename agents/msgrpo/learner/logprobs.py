@@ -13,13 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 def linear_logprobs(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    *,
-    temperature: float = 1.0,
-    chunk: int = 1024,
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, temperature: float = 1.0, chunk: int = 1024
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities of ``targets`` and entropies under ``softmax((hidden @ weight.T + bias) / temperature)``.
 
@@ -42,12 +36,7 @@ def linear_logprobs(
 
 
 def head_logprobs(
-    hidden: Tensor,
-    head: Callable[[Tensor], Tensor],
-    targets: Tensor,
-    *,
-    temperature: float = 1.0,
-    chunk: int = 1024,
+    hidden: Tensor, head: Callable[[Tensor], Tensor], targets: Tensor, *, temperature: float = 1.0, chunk: int = 1024
 ) -> tuple[Tensor, Tensor]:
     """The same for any output head ``(n, D) -> (n, V)`` (an adapter on it, capped logits), by checkpointed chunks."""
 

@@ -20,8 +20,7 @@ NORMALIZERS = ("token", "step", "episode")
 class PolicyLoss(NamedTuple):
     """The loss, and sums over response tokens for the log (divide by ``tokens``)."""
 
-    loss: Tensor
-    """Scalar, with a gradient."""
+    loss: Tensor  # scalar, with a gradient
     sums: dict[str, float]
     """``tokens``, ``policy_loss``, ``kl``, ``entropy``, ``clipped_low``, ``clipped_high``, ``ratio``, ``kl_old``."""
 

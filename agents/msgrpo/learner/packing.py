@@ -27,29 +27,20 @@ class TokenRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Rows in the shape that goes through the model once.
+    """Rows in the shape that goes through the model once."""
 
-    Attributes:
-        input_ids: (B, L).
-        position_ids: (B, L).
-        subtree_end: (B, L) for trees: node ``j`` is an ancestor of ``i`` when ``j <= i < subtree_end[j]``; ``None``
-            for plain rows, which are padded on the right.
-        lengths: (B,) used part of each row.
-        index: (n,) places in the flattened (B * L) hidden states that are scored: each response token is predicted at
-            its parent.
-        targets: (n,) the token to score there.
-        rows: which of the given rows are in here.
-        places: for each of these rows, its response tokens' places among the ``n`` scores, concatenated.
-    """
-
-    input_ids: Tensor
-    position_ids: Tensor
+    input_ids: Tensor  # (B, L)
+    position_ids: Tensor  # (B, L)
+    # (B, L) for trees: node ``j`` is an ancestor of ``i`` when ``j <= i < subtree_end[j]``; ``None`` for plain rows,
+    # which are padded on the right
     subtree_end: Tensor | None
-    lengths: Tensor
+    lengths: Tensor  # (B,) used part of each row
+    # (n,) places in the flattened (B * L) hidden states that are scored: each response token is predicted at its
+    # parent
     index: Tensor
-    targets: Tensor
-    rows: Ints
-    places: Tensor
+    targets: Tensor  # (n,) the token to score there
+    rows: Ints  # which of the given rows are in here
+    places: Tensor  # for each of these rows, its response tokens' places among the ``n`` scores, concatenated
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
         """(B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B, L)."""
@@ -121,7 +112,6 @@ def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:
 
 
 def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
-    """Merge rows, in sorted order, into trees of at most ``tree_tokens`` nodes."""
     order = sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response)
     trees: list[_TreeBuilder] = []
     for number in order:
@@ -178,7 +168,6 @@ class _TreeBuilder:
 
 
 def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
-    """Pad pieces on the right to the longest."""
     lengths = np.array([len(piece.ids) for piece in pieces])
     shape = (len(pieces), int(lengths.max()))
     ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)

@@ -66,7 +66,7 @@ def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
         raise UnusableModelError(f"{name} is an encoder-decoder; accepted: causal (decoder-only) language models")
     if tokenizer is None:
         raise UnusableModelError("the model came without a tokenizer: pass the one it was trained with")
-    rows = _embedding_rows(model)
+    rows = int(model.get_input_embeddings().weight.shape[0])  # type: ignore[operator]
     if len(tokenizer) > rows:
         raise UnusableModelError(
             f"the tokenizer knows {len(tokenizer)} tokens, the model's embedding has {rows} rows: they don't belong "
@@ -78,10 +78,6 @@ def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
             f"the model's context is {context} tokens and max_response_tokens is {config.max_response_tokens}, which "
             "leaves no room for a prompt: lower max_response_tokens"
         )
-
-
-def _embedding_rows(model: Any) -> int:
-    return int(model.get_input_embeddings().weight.shape[0])
 
 
 def _with_lora(model: Any, config: MSGRPOConfig) -> Any:

@@ -55,7 +55,6 @@ class TokenScorer(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device that inputs have to be on."""
         return next(self.model.parameters()).device
 
     def forward(
@@ -115,12 +114,7 @@ def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[
     return [scored[number] for number in range(len(rows))]
 
 
-def _shapes_logits(config: Any) -> bool:
-    return any(getattr(config, name, None) is not None for name in LOGIT_SETTINGS)
-
-
 def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
-    """What a model does to its head's output, by its settings."""
     multiply, divide, cap = (getattr(config, name, None) for name in LOGIT_SETTINGS)
 
     def shape(logits: Tensor) -> Tensor:
@@ -131,9 +125,6 @@ def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
         return cap * torch.tanh(logits / cap) if cap is not None else logits
 
     return shape
-
-
-# ---------------------------------------------------------------- which ways fit this model
 
 
 @torch.no_grad()
@@ -193,13 +184,9 @@ def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor,
     kinds = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
     if kinds or getattr(scorer.causal_lm, "_is_stateful", False):
         return f"not all of its layers are attention ({', '.join(sorted(kinds)) or 'it keeps a state'})"
-    if not _agrees(scorer, rows, _tree_batches(rows), wanted):
+    if not _agrees(scorer, rows, pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000), wanted):
         return "it ignores 4-dimensional masks or positions"
     return ""
-
-
-def _tree_batches(rows: Sequence[TokenRow]) -> list[MicroBatch]:
-    return pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
 
 
 def _agreeing_heads(
@@ -209,7 +196,8 @@ def _agreeing_heads(
         scorer.head = head
         model = scorer.causal_lm
         # a capped or scaled head may look linear on a few small logits, so these models are known by their settings
-        is_linear = isinstance(model.get_output_embeddings(), nn.Linear) and not _shapes_logits(model.config)
+        shaped = any(getattr(model.config, name, None) is not None for name in LOGIT_SETTINGS)
+        is_linear = isinstance(model.get_output_embeddings(), nn.Linear) and not shaped
         if (head == "module" or is_linear) and _agrees(scorer, rows, batches, wanted):
             yield head
 
@@ -219,12 +207,9 @@ def _agrees(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[Mic
         got = torch.cat(score_rows(scorer, rows, batches))
     except (TypeError, ValueError, RuntimeError, AttributeError, IndexError):
         return False  # the model doesn't take such a mask, such positions, or has no such part
-    low_precision = scorer.autocast is not None or wanted.dtype != torch.float32 or _is_low_precision(scorer)
+    half = next(scorer.model.parameters()).dtype in (torch.bfloat16, torch.float16)
+    low_precision = half or scorer.autocast is not None or wanted.dtype != torch.float32
     return bool((got - wanted).abs().max() < (50 * TOLERANCE if low_precision else TOLERANCE))
-
-
-def _is_low_precision(scorer: TokenScorer) -> bool:
-    return next(scorer.model.parameters()).dtype in (torch.bfloat16, torch.float16)
 
 
 def _vocabulary(scorer: TokenScorer) -> int:

@@ -24,11 +24,9 @@ class TrainingRow(NamedTuple):
     """One step of a drawn episode, as the update sees it."""
 
     tokens: TokenRow
-    logprobs: tuple[float, ...] | None
-    """Of the response's tokens, as sampled; ``None`` where the engine doesn't tell."""
+    logprobs: tuple[float, ...] | None  # of the response's tokens, as sampled; ``None`` where the engine doesn't tell
     advantage: float
-    draw: int
-    """Which draw of an episode the step belongs to; an episode drawn twice is in the batch twice."""
+    draw: int  # which draw of an episode the step belongs to; an episode drawn twice is in the batch twice
     step: int
 
 
@@ -40,14 +38,12 @@ class UpdateStats:
     grad_norms: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     mismatch: dict[str, float] = field(default_factory=dict)
-    computed_tokens: int = 0
-    """Tokens that went through the model with a gradient in this process, padding included."""
+    computed_tokens: int = 0  # tokens that went through the model with a gradient in this process, padding included
 
     def metrics(self) -> dict[str, float]:
-        """Per-token means and the like, for the log."""
         tokens = max(self.sums.get("tokens", 0.0), 1.0)
-        names = {"kl": "kl", "entropy": "entropy", "ratio": "ratio", "kl_old": "kl_old", "policy_loss": "policy_loss"}
-        result = {name: self.sums.get(key, 0.0) / tokens for name, key in names.items()}
+        names = ("kl", "entropy", "ratio", "kl_old", "policy_loss")
+        result = {name: self.sums.get(name, 0.0) / tokens for name in names}
         result["clip_fraction_low"] = self.sums.get("clipped_low", 0.0) / tokens
         result["clip_fraction_high"] = self.sums.get("clipped_high", 0.0) / tokens
         result["clip_fraction"] = result["clip_fraction_low"] + result["clip_fraction_high"]
@@ -79,10 +75,7 @@ def denominator(rows: Sequence[TrainingRow], part: Sequence[int], loss_normalize
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    Args:
-        scorer: the wrapped model.
-        reference: log-probabilities under the reference model of given micro-batches; ``None`` without a KL term.
-        processes: how many processes train together.
+    ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` without a KL term.
     """
 
     def __init__(
@@ -100,7 +93,6 @@ class Learner:
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Arrange rows in micro-batches of the configured size."""
         budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
         if not tree_tokens:  # where attention within a tree costs about as much as the products around it
             width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
@@ -132,12 +124,7 @@ class Learner:
         return [torch.tensor(scored[number], dtype=torch.float64) for number in range(len(rows))]
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float) -> UpdateStats:
-        """All optimiser steps of one iteration.
-
-        Args:
-            rows: the steps of the drawn episodes, not empty.
-            rng: shuffles them; the same in every process.
-            learning_rate: of these optimiser steps.
+        """All optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
 
         Raises:
             DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.
@@ -179,7 +166,6 @@ class Learner:
         ref: Sequence[Tensor] | None,
         stats: UpdateStats,
     ) -> None:
-        """One optimiser step on the rows ``part``."""
         z = denominator(rows, part, self.config.loss_normalizer)
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum, sums = 0.0, dict[str, float]()

@@ -27,12 +27,7 @@ def save_checkpoint(
 ) -> Path:
     """Write ``out/checkpoints/iteration-NNNNNN``; an existing one is kept, as the same iteration has the same state.
 
-    Args:
-        out: the run's folder.
-        iteration: iterations done.
-        config: saved with it.
-        state: tensors and plain values only, so that it can be loaded without running code.
-        save_model: writes weights and tokenizer into a folder.
+    ``state`` holds tensors and plain values only, so that it can be loaded without running code.
     """
     folder = out / "checkpoints" / f"iteration-{iteration:06d}"
     if (folder / STATE).exists():

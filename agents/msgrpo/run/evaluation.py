@@ -33,13 +33,7 @@ def evaluation_tasks(game: Game, episodes: int) -> list[EpisodeTask]:
 
 
 def evaluate(name: str, episodes: Sequence[Episode], seen: frozenset[str] | set[str] = frozenset()) -> EvaluationResult:
-    """Scores of finished episodes, over all their players.
-
-    Args:
-        name: the scenario's.
-        episodes: complete ones.
-        seen: layouts (see :func:`layout_of`) of training episodes; those of evaluation that are among them are counted.
-    """
+    """Scores of complete episodes, over all their players; those whose :func:`layout_of` was ``seen`` are counted."""
     returns = np.array([value for episode in episodes for value in episode.returns.values()])
     steps = [step for episode in episodes for step in episode.steps]
     half = 1.96 * returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")

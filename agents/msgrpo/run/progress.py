@@ -86,7 +86,6 @@ class RunLog:
             self.console.print(self._line(metrics), highlight=False)
 
     def evaluation(self, iteration: int, results: Sequence[EvaluationResult]) -> None:
-        """Record an evaluation after ``iteration`` iterations."""
         self.evaluations = list(results)
         for result in results:
             self._write({"iteration": iteration, "evaluation": result._asdict()})
@@ -100,7 +99,6 @@ class RunLog:
             )
 
     def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
-        """Write whole episodes to ``samples.txt``, to be read."""
         if self.out is None:
             return
         with (self.out / "samples.txt").open("a", encoding="utf-8") as file:
@@ -108,15 +106,7 @@ class RunLog:
                 file.write(as_text(iteration, episode))
 
     def say(self, message: str) -> None:
-        """One line for the person who waits."""
         self.console.print(message, highlight=False, markup=False)
-
-    def seconds_left(self) -> float:
-        """At the pace of this session so far."""
-        done = self._latest.get("iteration", self.first) - self.first
-        return (
-            (perf_counter() - self._started) / done * (self.config.iterations - self.first - done) if done else math.nan
-        )
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
@@ -142,9 +132,10 @@ class RunLog:
         return ", ".join([*parts, f"{metrics['seconds']:.1f} s"])
 
     def _table(self) -> Table:
-        done = self._latest.get("iteration", self.first)
-        left = self.seconds_left()
-        time_left = "" if math.isnan(left) else f", {duration(left)} left"
+        done, time_left = self._latest.get("iteration", self.first), ""
+        if done > self.first:
+            pace = (perf_counter() - self._started) / (done - self.first)
+            time_left = f", {duration(pace * (self.config.iterations - done))} left"
         table = Table(title=f"MS-GRPO iteration {done} of {self.config.iterations}{time_left}", title_justify="left")
         table.add_column("")
         table.add_column("", justify="right")

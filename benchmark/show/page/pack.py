@@ -21,16 +21,12 @@ BLOCK_CHARS = 400_000
 
 
 class Pack(NamedTuple):
-    """The episodes of a page.
+    """The episodes of a page."""
 
-    Attributes:
-        listing: columns of equal length, one item an episode, in the order of the blocks; ``lineups`` are lists of
-            positions in the document's agents, one per player.
-        blocks: base64 of the zlib-compressed JSON of ``{"texts": [...], "episodes": [...]}``.
-    """
-
+    # columns of equal length, one item an episode, in the order of the blocks; ``lineups`` are lists of positions in
+    # the document's agents, one per player
     listing: dict[str, Any]
-    blocks: tuple[str, ...]
+    blocks: tuple[str, ...]  # base64 of the zlib-compressed JSON of ``{"texts": [...], "episodes": [...]}``
 
 
 def inert_json(value: object) -> str:
@@ -41,8 +37,7 @@ def inert_json(value: object) -> str:
     Raises:
         ValueError: a number is NaN or infinite; JSON has neither.
     """
-    text = _json(value)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return _json(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _json(value: object) -> str:
@@ -68,32 +63,22 @@ def pack_episodes(document: ViewDocument) -> Pack:
         rows.append((scenarios[episode["scenario"]], episode["seed"], place, episode))
     rows.sort(key=lambda row: row[:3])
 
-    blocks: list[str] = []
-    sizes: list[int] = []
-    for block, size in _blocks([row[3] for row in rows], document["texts"]):
-        blocks.append(block)
-        sizes.append(size)
     episodes = [row[3] for row in rows]
+    blocks = list(_blocks(episodes, document["texts"]))
     listing = {
         "lineups": [list(lineup) for lineup in lineups],
-        "block_sizes": sizes,
+        "block_sizes": [size for _, size in blocks],
         "scenario": [row[0] for row in rows],
         "seed": [row[1] for row in rows],
         "lineup": [row[2] for row in rows],
         "returns": [list(episode["returns"].values()) for episode in episodes],
         "successes": [[int(success) for success in episode["successes"].values()] for episode in episodes],
-        "ending": [_ending(episode) for episode in episodes],
+        # e: an error, so it is unscored; t: terminated; l: the step limit
+        "ending": ["e" if one["error"] is not None else "t" if one["terminated"] else "l" for one in episodes],
         "rounds": [1 + max(episode["steps"]["round"], default=-1) for episode in episodes],
         "invalid": [sum(not valid for valid in episode["steps"]["valid"]) for episode in episodes],
     }
-    return Pack(listing, tuple(blocks))
-
-
-def _ending(episode: EpisodeView) -> str:
-    """How an episode ended, as one letter: terminated, truncated, or unscored because of an error."""
-    if episode["error"] is not None:
-        return "e"
-    return "t" if episode["terminated"] else "l"
+    return Pack(listing, tuple(block for block, _ in blocks))
 
 
 def _blocks(episodes: Sequence[EpisodeView], texts: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -141,6 +126,5 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
 
 
 def _compress(table: dict[int, int], texts: Sequence[str], episodes: list[dict[str, Any]]) -> str:
-    """One block as base64 text."""
     data = {"texts": [texts[place] for place in table if place >= 0], "episodes": episodes}
     return base64.b64encode(zlib.compress(_json(data).encode("ascii"), 9)).decode("ascii")

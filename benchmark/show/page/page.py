@@ -24,14 +24,9 @@ SCRIPTS = ("dom.js", "data.js", "board.js", "tables.js", "compare.js", "side.js"
 
 
 def render_page(document: ViewDocument) -> str:
-    """Draw a document as one HTML page.
+    """Draw a document as one HTML page, ASCII apart from names and captions.
 
-    Args:
-        document: as :func:`benchmark.show.document_of.view_document` makes it.
-
-    Returns:
-        The page's text, ASCII apart from names and captions; the same document gives the same text (with the same
-        build of zlib).
+    The same document gives the same text (with the same build of zlib).
 
     Raises:
         ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
@@ -41,7 +36,9 @@ def render_page(document: ViewDocument) -> str:
     if version != SCHEMA_VERSION:
         raise ValueError(f"the page draws documents of schema version {SCHEMA_VERSION}, this one has {version}")
     pack = pack_episodes(document)
-    style, script = _asset("style.css"), _script()
+    # one strict function of all scripts: no global names, and one hash for the policy
+    script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
+    style = _asset("style.css")
     prompts, agents = _shared_prompts(document)
     data = {
         "scenarios": document["scenarios"],
@@ -51,22 +48,24 @@ def render_page(document: ViewDocument) -> str:
         "comparisons_family": document["comparisons_family"],
         "index": pack.listing,
     }
-    text = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            document=document,
-            overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
-            sections=[scenario_section(document, scenario) for scenario in document["scenarios"]],
-            policy=_policy(style, script),
-            style=style,
-            script=script,
-            data=inert_json(data),
-            blocks=pack.blocks,
-            episodes_shown=len(document["episodes"]),
-        )
+    # everything is escaped, whatever a template's name ends with, and an unknown name is an error
+    jinja = Environment(
+        autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return _encodable(text)
+    text = jinja.get_template("page.html.j2").render(
+        document=document,
+        overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
+        sections=[scenario_section(document, scenario) for scenario in document["scenarios"]],
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        data=inert_json(data),
+        blocks=pack.blocks,
+        episodes_shown=len(document["episodes"]),
+    )
+    # lone surrogates and null characters in names can't be written to HTML
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def write_page(document: ViewDocument, path: str | Path) -> int:
@@ -104,28 +103,17 @@ def _short(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _environment() -> Environment:
-    """Jinja that escapes everything, whatever a template's name ends with, and stops at an unknown name."""
-    return Environment(
-        autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-
-
 def _asset(name: str) -> str:
     return files("benchmark.show.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _script() -> str:
-    """All scripts as one strict function: no global names, and one hash for the policy."""
-    return '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
-
-
 def _policy(style: str, script: str) -> str:
     """The content security policy: this style, this script, nothing else; no HTML from strings, no network."""
-    directives: dict[str, Any] = {
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    directives = {
         "default-src": "'none'",
-        "script-src": _hash(script),
-        "style-src": _hash(style),
+        "script-src": f"'sha256-{digests[0]}'",
+        "style-src": f"'sha256-{digests[1]}'",
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -133,14 +121,3 @@ def _policy(style: str, script: str) -> str:
         "trusted-types": "'none'",
     }
     return "; ".join(f"{name} {value}" for name, value in directives.items())
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _encodable(text: str) -> str:
-    """Lone surrogates and null characters in names can't be written to HTML: they become U+FFFD."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -21,11 +21,7 @@ HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """A server of one page on 127.0.0.1.
-
-    Args:
-        page: the page's text.
-        port: where to listen; 0 takes a free port.
+    """A server of one page's text on 127.0.0.1; port 0 takes a free port.
 
     Raises:
         OSError: the port is taken or may not be used; the message names it.
@@ -44,7 +40,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The page's address."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
 
@@ -56,12 +51,10 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "textbench", ""
 
     def do_GET(self) -> None:
-        """Send the page."""
         if self._accepted():
             self.wfile.write(self.server.content)
 
     def do_HEAD(self) -> None:
-        """Send the page's headers."""
         self._accepted()
 
     def _accepted(self) -> bool:
@@ -85,16 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve_page(page: str, *, port: int = 0, open_browser: bool = True, announce: Callable[[str], None] = print) -> None:
-    """Serve ``page`` until Ctrl-C.
+    """Serve a page's text until Ctrl-C, as :class:`PageServer` does, and announce its address once the server answers.
 
-    Args:
-        page: the page's text, as :func:`benchmark.show.page.page.render_page` makes it.
-        port: where to listen; 0 takes a free port.
-        open_browser: ask the desktop to show it; where there is none, nothing happens.
-        announce: gets the page's address, once the server answers.
-
-    Raises:
-        OSError: as :class:`PageServer`.
+    ``open_browser`` asks the desktop to show it; where there is none, nothing happens.
     """
     with PageServer(page, port) as server:
         announce(server.url)

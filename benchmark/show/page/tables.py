@@ -9,25 +9,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
-from benchmark.show.columns import (
-    OVERALL,
-    RATINGS,
-    SCORES,
-    Column,
-    Figure,
-    Row,
-    above_one,
-    estimate_figure,
-    number,
-    rating_notes,
-    same_episodes,
-    scale_ends,
-)
+from benchmark.show import columns as common
+from benchmark.show.columns import Column, Figure, Row
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
-Scaling = Callable[[float], float]
-"""From a value to its place on a bar, 0 to 100."""
+Scaling = Callable[[float], float]  # from a value to its place on a bar, 0 to 100
 
 
 class Bar(NamedTuple):
@@ -51,7 +38,6 @@ class Drawn(NamedTuple):
 
     @property
     def sort_text(self) -> str:
-        """What it sorts by, as an attribute's text."""
         return f"{self.sort:.7g}" if isinstance(self.sort, float) else str(self.sort)
 
 
@@ -79,9 +65,9 @@ def overall_table(document: ViewDocument) -> Table:
     names = document["overall_scenarios"]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    columns = [*_capitalised(OVERALL), *(_scenario_column(name, scores) for name in names)]
+    columns = [*_capitalised(common.OVERALL), *(_scenario_column(name, scores) for name in names)]
     table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
-    note = above_one([row["normalized"] for row in document["overall"]])
+    note = common.above_one([row["normalized"] for row in document["overall"]])
     return table._replace(notes=(note,) if note else ())
 
 
@@ -94,8 +80,8 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
     ratings: list[RatingView] = [rating for rating in document["ratings"] if rating["scenario"] == name]
     if ratings:
         scale = _scale(rating["rating"] for rating in ratings)
-        table = _table(f"{name}-ratings", f"{name}: head-to-head ratings", _capitalised(RATINGS), ratings, scale)
-        tables.append(table._replace(sorted_by="rating", notes=tuple(rating_notes(ratings))))
+        table = _table(f"{name}-ratings", f"{name}: head-to-head ratings", _capitalised(common.RATINGS), ratings, scale)
+        tables.append(table._replace(sorted_by="rating", notes=tuple(common.rating_notes(ratings))))
     return Section(name, _facts(scenario, scores), tuple(tables))
 
 
@@ -105,16 +91,16 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     shown = {
         agent for episode in document["episodes"] if episode["scenario"] == name for agent in episode["agents"].values()
     }
-    marks = [value for _, value, _ in scale_ends(scores)]
+    marks = [value for _, value, _ in common.scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
-    table = _table(name, f"{name}: scores", _capitalised(SCORES), scores, scale, marks)
+    table = _table(name, f"{name}: scores", _capitalised(common.SCORES), scores, scale, marks)
     rows = tuple(
         (rank, agent._replace(href="#replay?" + urlencode({"scenario": name, "a": agent.text})), *others)
         if agent.text in shown
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
-    note = above_one([score["normalized"] for score in scores], scenario["optimal_source"])
+    note = common.above_one([score["normalized"] for score in scores], scenario["optimal_source"])
     return table._replace(rows=rows, notes=(note,) if note else ())
 
 
@@ -147,7 +133,6 @@ def _drawn(column: Column[Row], row: Row, scale: Scaling, marks: tuple[float, ..
 
 
 def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[str, str], ...]:
-    """What a reader must know of a scenario to read its table."""
     settings = ", ".join(f"{key}={value}" for key, value in scenario["kwargs"].items() if key != "max_steps")
     facts = [
         ("environment", scenario["env_id"]),
@@ -155,10 +140,10 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
         ("horizon", f"{scenario['horizon']} rounds"),
         ("seeds", f"from {scenario['first_seed']}"),
     ]
-    if (count := same_episodes(scores)) is not None:
+    if (count := common.same_episodes(scores)) is not None:
         facts.append(("episodes", f"{count} for each agent"))
-    for end, value, source in scale_ends(scores):
-        text = number(value).replace("-", MINUS)
+    for end, value, source in common.scale_ends(scores):
+        text = common.number(value).replace("-", MINUS)
         facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
     return tuple(facts)
 
@@ -188,6 +173,8 @@ def _scenario_column(name: str, scores: Mapping[tuple[str, str], ScoreView]) -> 
         score = scores.get((row["agent"], name))
         if score is None:
             return Figure()
-        return estimate_figure(score["normalized"], ".2f")._replace(note="not ranked" if score["rank"] is None else "")
+        return common.estimate_figure(score["normalized"], ".2f")._replace(
+            note="not ranked" if score["rank"] is None else ""
+        )
 
     return Column(name, name, figure)

@@ -9,7 +9,9 @@ from agents.models.embedded import EMBEDDED
 from agents.models.fingerprint import weights_fingerprint
 from benchmark.entries.validation import validate
 from benchmark.runs.folder import RunFolder
-from benchmark.show.markdown import README_NAME, build_readme
+from benchmark.score.results import read_results
+from benchmark.show.document_of import results_document
+from benchmark.show.markdown import leaderboard_markdown
 
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
 ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json"))
@@ -21,7 +23,8 @@ def test_the_players_of_the_project_have_entries():
 
 def test_the_page_is_what_the_entries_give(workplace):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
-    assert (LEADERBOARDS / README_NAME).read_text() == build_readme(LEADERBOARDS)
+    document = results_document(read_results([LEADERBOARDS]), max_episodes=0)
+    assert (LEADERBOARDS / "README.md").read_text() == leaderboard_markdown(document)
 
 
 def test_entries_come_from_clean_code():

@@ -100,7 +100,7 @@ function differences(found, a, b) {
 }
 
 function verdict(comparison) {
-  if (comparison.p_holm === null || comparison.p_holm >= LEVEL) return "not told apart";
+  if (comparison.p_holm >= LEVEL) return "not told apart";
   return comparison.difference.value > 0 ? "A is higher" : "B is higher";
 }
 

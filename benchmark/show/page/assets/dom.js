@@ -47,7 +47,6 @@ function visible(text) {
 const foreign = (text, attributes) => el("bdi", attributes, visible(text));
 
 function number(value, digits = 2) {
-  if (value === null || value === undefined) return DASH;
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", MINUS);
 }
@@ -62,7 +61,6 @@ const signed = (value, form) => (value > 0 ? "+" : "") + form(value);
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 function pValue(p) {
-  if (p === null || p === undefined) return DASH;
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 

@@ -120,8 +120,10 @@ def test_packed_forward_and_its_gradient_equal_the_models_own(kind: str, tokeniz
     generator = torch.Generator().manual_seed(3)
     weigh = [torch.randn(len(ids), len(tokenizer), generator=generator) for ids in sequences]
 
-    hidden, packing = llama_forward.packed_hidden_states(model, sequences)
-    ours = llama_forward.logits(llama_forward.read_weights(model), hidden)
+    weights, ids = llama_forward.read_weights(model), torch.tensor([token for one in sequences for token in one])
+    packing = llama_forward.Packing([len(sequence) for sequence in sequences], ids.device)
+    attend = llama_forward.CausalAttention(packing)
+    ours = llama_forward.logits(weights, llama_forward.hidden_states(weights, ids, packing.positions, attend))
     (ours * torch.cat(weigh)).sum().backward()
     our_gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
