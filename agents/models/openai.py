@@ -1,7 +1,7 @@
 """Models behind OpenAI-compatible servers: OpenAI itself, vLLM, llama.cpp, Ollama, SGLang, gateways.
 
-A request is one POST (:mod:`agents.models.http`). Which answers count as a response of the model, and which as a
-failure of the provider, is in :mod:`agents.models.chat_answers`; how many requests are in flight, in
+The ``openai`` package sends the requests (:mod:`agents.models.http`). Which answers count as a response of the model,
+and which as a failure of the provider, is in :mod:`agents.models.chat_answers`; how many requests are in flight, in
 :mod:`agents.models.pacing`.
 """
 
@@ -70,7 +70,7 @@ class OpenAIModel:
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        from agents.models.http import Server  # lists of agents read this module, and shall not wait for aiohttp
+        from agents.models.http import Server, proxy_for  # lists of agents read this module, and shan't wait for openai
 
         if not model:
             raise ValueError("a model needs a name, as in openai:gpt-4o-mini")
@@ -96,11 +96,10 @@ class OpenAIModel:
         self._choose_limit = max_tokens_field == "auto"
         self._limit_field = "max_tokens" if self._choose_limit else max_tokens_field
         self._extra_body = dict(extra_body or {})
-        sent_headers = account_headers(address, key) | dict(headers or {})
-        self._server = Server(address, sent_headers, timeout=float(timeout), patience=float(patience))
+        self._server = Server(address, key, headers or {}, timeout=float(timeout), patience=float(patience))
         self.base_url = self._server.url
         """The server's URL, without anything secret."""
-        secrets = [*url_secrets(address), *url_secrets(self._server.proxy or ""), *(headers or {}).values()]
+        secrets = [*url_secrets(address), *url_secrets(proxy_for(address) or ""), *(headers or {}).values()]
         self._redactor = Redactor([key, *secrets])
 
     @property
@@ -164,12 +163,12 @@ class OpenAIModel:
         Raises:
             ProviderError: there is no response.
         """
-        answer = await self._server.post("/chat/completions", fields)
+        answer = await self._server.complete(fields)
         # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
         text = self._redactor.scrub(answer.body.decode("utf-8-sig", "replace"))
         if 200 <= answer.status < 300:
             try:
-                if not answer.whole:
+                if len(answer.body) > MAX_ANSWER_BYTES:
                     raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
                 completion = read_completion(text, decoding)
             except ProviderError as error:
@@ -231,15 +230,6 @@ def check_url(url: str) -> None:
             f"the base URL has the form http://HOST:PORT/v1 or https://HOST/v1, got {shown!r}"
             + (f"; write http://{shown}" if not parts.scheme or "://" not in url else "")
         )
-
-
-def account_headers(url: str, key: str) -> dict[str, str]:
-    """Who asks: the key, unless the URL has user information instead, and OpenAI's organisation and project."""
-    variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    headers = {header: os.environ[name] for header, name in variables.items() if os.environ.get(name)}
-    if key and "@" not in urlsplit(url).netloc:
-        headers["Authorization"] = f"Bearer {key}"
-    return headers
 
 
 def _missing() -> str | None:
