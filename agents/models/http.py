@@ -1,13 +1,17 @@
-"""One server over HTTP: bodies are posted to it, and its answers come back within a time and up to a size."""
+"""One server, asked with the ``openai`` package, which takes as long, reads as much and repeats as often as it likes.
+
+Here a whole request has a time, an answer has a size, and a :class:`~agents.models.pacing.Pacer` says when it goes.
+"""
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-import aiohttp
+import openai
 
 from agents.models.chat_answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.pacing import Pacer
@@ -15,24 +19,14 @@ from agents.redaction import public_url
 
 T = TypeVar("T")
 
-KEEPALIVE_SECONDS = 4.0  # under the 5 s after which uvicorn, and so most local servers, drops an idle connection
 CONNECT_SECONDS = 10.0
-
-
-class Answer(NamedTuple):
-    """What a server said.
-
-    Attributes:
-        status: the HTTP status.
-        headers: by name, in any case.
-        body: at most :data:`~agents.models.chat_answers.MAX_ANSWER_BYTES` of it.
-        whole: whether that is all of it.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    whole: bool
+Limits = type(openai.DEFAULT_CONNECTION_LIMITS)
+# the idle time is under the 5 s after which uvicorn, and so most local servers, drops a connection
+LIMITS = Limits(max_connections=4096, max_keepalive_connections=4096, keepalive_expiry=4.0)
+httpx = import_module(Limits.__module__.partition(".")[0])  # the package's transport: httpx2 since openai 3
+ERRORS: tuple[type[Exception], ...] = (openai.APIError, httpx.HTTPError, OSError)
+with suppress(ImportError):  # over aiohttp, where it is installed, a request costs half the processor time
+    ERRORS += (import_module("aiohttp").ClientError,)
 
 
 class Server:
@@ -40,73 +34,73 @@ class Server:
 
     Args:
         base_url: the address, with user information and query where it has any.
+        key: sent as the bearer's token, unless the address has user information.
         headers: of every request.
         timeout: seconds for one request, from connecting to the last byte of the answer.
         patience: as of :class:`~agents.models.pacing.Pacer`.
-
-    Raises:
-        ValueError: the environment names a proxy of a kind that isn't supported, such as SOCKS.
     """
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], timeout: float, patience: float) -> None:
+    def __init__(self, base_url: str, key: str, headers: Mapping[str, str], timeout: float, patience: float) -> None:
         parts = urlsplit(base_url)
         self.url = public_url(base_url)
-        self.proxy = proxy_for(self.url)
-        self._query = f"?{parts.query}" if parts.query else ""
-        self._headers = {"Content-Type": "application/json"}
+        self._key, self._query = key, dict(parse_qsl(parts.query, keep_blank_values=True))
+        self._headers = dict(headers)
         if userinfo := unquote(parts.netloc.rpartition("@")[0]):
-            self._headers["Authorization"] = f"Basic {base64.b64encode(userinfo.encode()).decode()}"
-        self._headers |= headers
+            self._headers = {"Authorization": f"Basic {base64.b64encode(userinfo.encode()).decode()}"} | self._headers
         self._timeout, self._patience = timeout, patience
-        self._connections: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Pacer]] = {}
+        self._connections: dict[asyncio.AbstractEventLoop, tuple[openai.AsyncOpenAI, Pacer]] = {}
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
         """What ``request()`` returns, called when the server has room for it; see :meth:`Pacer.send`."""
         return await self._connection()[1].send(request)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """Post a JSON body.
+    async def complete(self, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, the headers and the body of the answer to one request; little of it beyond the most that is read.
 
         Raises:
             ProviderError: there is no whole answer in time.
         """
-        session, _ = self._connection()
-        target = f"{self.url.rstrip('/')}{path}{self._query}"
+        ask = self._connection()[0].chat.completions.with_streaming_response.create
         try:
-            # A redirect isn't followed: it would carry the key to another host.
-            async with session.post(target, json=body, allow_redirects=False) as response:
-                content = bytearray()
-                async for chunk in response.content.iter_any():
-                    content += chunk
-                    if len(content) > MAX_ANSWER_BYTES:  # the rest never gets into memory
-                        break
-                whole = len(content) <= MAX_ANSWER_BYTES
-                return Answer(response.status, response.headers, bytes(content[:MAX_ANSWER_BYTES]), whole)
-        except aiohttp.ConnectionTimeoutError:
-            seconds = min(self._timeout, CONNECT_SECONDS)
-            raise ProviderError(f"no connection to {self.url} within {seconds:g} s") from None
+            # What is in the extra body replaces the other fields, and isn't walked through before it is sent.
+            async with asyncio.timeout(self._timeout), ask(model="", messages=[], extra_body=fields) as response:
+                return response.status_code, response.headers, await _beginning(response.iter_bytes())
         except TimeoutError:
             raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s") from None
-        except aiohttp.ClientConnectorError as error:
-            cause = error.os_error
-            raise ProviderError(f"no connection to {self.url}: {type(cause).__name__}: {cause}") from None
-        except (aiohttp.ClientError, OSError) as error:
-            broken = isinstance(error, aiohttp.ClientPayloadError)
-            why = "the connection was lost in its middle" if broken else f"{type(error).__name__}: {error}"
-            raise ProviderError(f"no whole answer from {self.url}: {why}") from None
+        except ERRORS as error:
+            cause: BaseException = error
+            while cause.__cause__ is not None:  # the package calls even a refused connection a time-out
+                cause = cause.__cause__
+            if isinstance(cause, openai.APIStatusError):
+                return cause.status_code, cause.response.headers, cast(bytes, cause.body)
+            if isinstance(cause, TimeoutError):
+                seconds = min(self._timeout, CONNECT_SECONDS)
+                raise ProviderError(f"no connection to {self.url} within {seconds:g} s") from None
+            connected = isinstance(cause, ConnectionResetError | BrokenPipeError) or not isinstance(cause, OSError)
+            what = "whole answer from" if connected else "connection to"
+            raise ProviderError(f"no {what} {self.url}: {type(cause).__name__}: {cause}") from None
 
-    def _connection(self) -> tuple[aiohttp.ClientSession, Pacer]:
+    def _connection(self) -> tuple[openai.AsyncOpenAI, Pacer]:
         loop = asyncio.get_running_loop()
         if loop not in self._connections:
             self._connections = {known: kept for known, kept in self._connections.items() if not known.is_closed()}
-            session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
-                proxy=self.proxy,
-                timeout=aiohttp.ClientTimeout(self._timeout, sock_connect=min(self._timeout, CONNECT_SECONDS)),
+            # A redirect isn't followed: it would carry the key to another host.
+            options: Any = {"limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]}}
+            try:
+                transport = openai.DefaultAioHttpClient(**options)
+            except RuntimeError:  # the package's extra isn't installed
+                transport = openai.DefaultAsyncHttpxClient(**options)
+            timeout = openai.Timeout(None, connect=min(self._timeout, CONNECT_SECONDS))
+            client = openai.AsyncOpenAI(
+                api_key=self._key or "none",
+                base_url=self.url,
+                timeout=timeout,
+                max_retries=0,
+                default_headers=self._headers,
+                default_query=self._query,
+                http_client=transport,
             )
-            self._connections[loop] = session, Pacer(self._patience)
+            self._connections[loop] = client, Pacer(self._patience)
         return self._connections[loop]
 
     async def aclose(self) -> None:
@@ -116,18 +110,17 @@ class Server:
             await connection[0].close()
 
 
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment (``HTTPS_PROXY``, ``NO_PROXY``, ...) names for a URL.
+async def _refuse(response: Any) -> None:
+    """Raise the error of a status before the package does, which would read the body to its end."""
+    if not response.is_success:
+        body = await _beginning(response.aiter_bytes())
+        raise openai.APIStatusError(str(response.status_code), response=response, body=body)
 
-    Raises:
-        ValueError: it is of a kind that isn't supported.
-    """
-    parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.hostname or ""):
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if not proxy.startswith(("http://", "https://")):
-        variable = f"{parts.scheme}_proxy".upper()
-        raise ValueError(f"{variable} has the form http://HOST:PORT, got {public_url(proxy)!r}; set another one")
-    return proxy
+
+async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+    content = bytearray()
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:  # the rest never gets into memory
+            break
+    return bytes(content)

@@ -1,7 +1,7 @@
 """Models behind OpenAI-compatible servers: OpenAI itself, vLLM, llama.cpp, Ollama, SGLang, gateways.
 
-A request is one POST (:mod:`agents.models.http`). Which answers count as a response of the model, and which as a
-failure of the provider, is in :mod:`agents.models.chat_answers`; how many requests are in flight, in
+The ``openai`` package sends the requests (:mod:`agents.models.http`). Which answers count as a response of the model,
+and which as a failure of the provider, is in :mod:`agents.models.chat_answers`; how many requests are in flight, in
 :mod:`agents.models.pacing`.
 """
 
@@ -13,12 +13,13 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from agents.models import pacing
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.chat_answers import MAX_ANSWER_BYTES, ProviderError, error_message, read_completion
 from agents.models.provider import Provider
-from agents.redaction import Redactor, url_secrets
+from agents.redaction import Redactor, public_url, url_secrets
 from agents.turn import Prompt
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -70,7 +71,7 @@ class OpenAIModel:
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        from agents.models.http import Server  # lists of agents read this module, and shall not wait for aiohttp
+        from agents.models.http import Server  # lists of agents read this module, and shan't wait for openai
 
         if not model:
             raise ValueError("a model needs a name, as in openai:gpt-4o-mini")
@@ -96,11 +97,10 @@ class OpenAIModel:
         self._choose_limit = max_tokens_field == "auto"
         self._limit_field = "max_tokens" if self._choose_limit else max_tokens_field
         self._extra_body = dict(extra_body or {})
-        sent_headers = account_headers(address, key) | dict(headers or {})
-        self._server = Server(address, sent_headers, timeout=float(timeout), patience=float(patience))
+        self._server = Server(address, key, headers or {}, timeout=float(timeout), patience=float(patience))
         self.base_url = self._server.url
         """The server's URL, without anything secret."""
-        secrets = [*url_secrets(address), *url_secrets(self._server.proxy or ""), *(headers or {}).values()]
+        secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *(headers or {}).values()]
         self._redactor = Redactor([key, *secrets])
 
     @property
@@ -164,12 +164,12 @@ class OpenAIModel:
         Raises:
             ProviderError: there is no response.
         """
-        answer = await self._server.post("/chat/completions", fields)
+        status, headers, body = await self._server.complete(fields)
         # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
-        text = self._redactor.scrub(answer.body.decode("utf-8-sig", "replace"))
-        if 200 <= answer.status < 300:
+        text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
+        if 200 <= status < 300:
             try:
-                if not answer.whole:
+                if len(body) > MAX_ANSWER_BYTES:
                     raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
                 completion = read_completion(text, decoding)
             except ProviderError as error:
@@ -177,12 +177,12 @@ class OpenAIModel:
             # once more, as JSON can spell any letter as an escape
             served_by = completion.served_by and self._redactor.scrub(completion.served_by)
             return replace(completion, text=self._redactor.scrub(completion.text), served_by=served_by)
-        if answer.status == 400 and self._choose_limit and "max_tokens" in fields and "max_completion_tokens" in text:
+        if status == 400 and self._choose_limit and "max_tokens" in fields and "max_completion_tokens" in text:
             # newer models of OpenAI's have another name for the same limit, and say so
             self._limit_field = "max_completion_tokens"
             fields["max_completion_tokens"] = fields.pop("max_tokens")
             return await self._ask(fields, decoding)
-        raise self._status_error(answer.status, answer.headers, text)
+        raise self._status_error(status, headers, text)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
@@ -233,13 +233,17 @@ def check_url(url: str) -> None:
         )
 
 
-def account_headers(url: str, key: str) -> dict[str, str]:
-    """Who asks: the key, unless the URL has user information instead, and OpenAI's organisation and project."""
-    variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    headers = {header: os.environ[name] for header, name in variables.items() if os.environ.get(name)}
-    if key and "@" not in urlsplit(url).netloc:
-        headers["Authorization"] = f"Bearer {key}"
-    return headers
+def proxy_for(url: str) -> str:
+    """The proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
+    parts, proxies = urlsplit(url), getproxies()
+    name = parts.scheme if parts.scheme in proxies else "all"
+    proxy = proxies.get(name, "")
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    if "://" in proxy and not proxy.startswith(("http://", "https://")):
+        shown = f"{name.upper()}_PROXY has the form http://HOST:PORT, got {public_url(proxy)!r}"
+        raise ValueError(f"{shown}; set another one")
+    return proxy
 
 
 def _missing() -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmark.errors import UsageError
 
-PACKAGES = ("gymnasium", "pettingzoo", "numpy", "scipy", "aiohttp", "torch", "transformers", "vllm")
+PACKAGES = ("gymnasium", "pettingzoo", "numpy", "scipy", "openai", "torch", "transformers", "vllm")
 """Whose versions may matter to a result."""
 
 

@@ -189,6 +189,7 @@ def test_no_server_at_all(quick):
     assert completion.error.startswith(f"no connection to {server.base_url}: ConnectionRefusedError: ")
 
 
+@pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth).* deprecated:DeprecationWarning")  # the package uses them
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

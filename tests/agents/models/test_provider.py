@@ -114,7 +114,7 @@ def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
     code = (
         "import sys; from benchmark.play.catalogue import agent_kinds; from agents.load import known_options\n"
         "agent_kinds(), known_options()\n"
-        "print([m for m in ('torch', 'transformers', 'aiohttp', 'vllm', 'rich') if m in sys.modules])"
+        "print([m for m in ('torch', 'transformers', 'openai', 'aiohttp', 'vllm', 'rich') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert out == "[]\n"
