@@ -140,9 +140,6 @@ def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None
             raise TypeError(f"no agent has an option {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
 
 
-# ---------------------------------------------------------------- players that aren't language models
-
-
 def registered_agents() -> dict[str, EntryPoint]:
     """The agents that installed packages add, by name."""
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}

@@ -21,11 +21,7 @@ DEFAULT_REQUESTS_IN_FLIGHT = 64
 
 
 def as_request(request: TurnRequest | str) -> TurnRequest:
-    """A bare observation as a request about which nothing else is known.
-
-    Raises:
-        TypeError: neither a request nor a string.
-    """
+    """A bare observation as a request about which nothing else is known; a TypeError for what is neither."""
     if isinstance(request, TurnRequest):
         return request
     if isinstance(request, str):

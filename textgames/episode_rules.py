@@ -137,11 +137,7 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:
-    """The options of a reset; ``{}`` for none.
-
-    Raises:
-        ValueError: an option that is not among the accepted ones; the message names the nearest.
-    """
+    """The options of a reset, ``{}`` for none; a ValueError for one that is not accepted names the nearest that is."""
     for name in options or ():
         if name not in accepted:
             near = did_you_mean(str(name), accepted)
@@ -150,11 +146,7 @@ def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mappin
 
 
 def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.random.Generator:
-    """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``.
-
-    Raises:
-        ValueError: a layout seed that is not a whole number of at least 0.
-    """
+    """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``."""
     if layout_seed is None:
         return generator
     if isinstance(layout_seed, bool) or not isinstance(layout_seed, int | np.integer) or layout_seed < 0:

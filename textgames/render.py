@@ -18,11 +18,7 @@ RENDER_MODES = ["ansi", "human", "rgb_array"]
 
 
 def check_render_mode(game: TSMG[Any], mode: str | None) -> None:
-    """Refuse a render mode at construction rather than at the first picture.
-
-    Raises:
-        ValueError: an unknown mode, or pictures of a game without a board.
-    """
+    """Refuse an unknown mode, or pictures of a game without a board, before the first picture, with a ValueError."""
     if mode is not None and mode not in RENDER_MODES:
         near = did_you_mean(str(mode), RENDER_MODES)
         raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {mode!r}{near}")

@@ -202,8 +202,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             for i, state in enumerate(self._states)
         )
 
-    # ---------------------------------------------------------------- resets
-
     def _reset_game(self, i: int, layout_seed: Any = None) -> None:
         state = self._states[i] = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
         self._observations[i] = self.game.observe(state, self._player)
@@ -247,8 +245,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             final[f"_{name}"] = mask
         rest |= dict.fromkeys(("_valid", "_action", "_unreadable"), ~mask)
         return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
-
-    # ---------------------------------------------------------------- infos
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
         if mask is None and self._constant_legal is not None:

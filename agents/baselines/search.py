@@ -109,11 +109,7 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
 
 
 def game_of_observation(observation: str) -> TSMG[Any]:
-    """A game, with the settings that its text shows and else the default ones, whose observation this is.
-
-    Raises:
-        ValueError: it is no known game's.
-    """
+    """The game that an observation is of, with the settings that it shows; a ValueError where it is no known game's."""
     for factory in _FACTORIES.values():
         recognise = getattr(_load(factory), "recognise", None)
         game: TSMG[Any] | None = recognise(observation) if recognise is not None else None

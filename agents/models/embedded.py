@@ -29,11 +29,7 @@ def load(
     adapter: str | None = None,
     max_batch_tokens: int | None = None,
 ) -> "TransformersModel":
-    """Load an embedded model; the options are those of ``TransformersModel.from_pretrained``.
-
-    Raises:
-        ValueError: this version doesn't ship it.
-    """
+    """Load a model that this version ships; the options are those of ``TransformersModel.from_pretrained``."""
     if name not in embedded_agents():
         raise ValueError(
             f"the embedded model {name!r} isn't in this version of textbench (it ships: "

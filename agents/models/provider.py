@@ -94,11 +94,7 @@ def _of_package(entry: EntryPoint) -> Provider:
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:
-    """The provider that a spec names and its model's name; ``None`` for a spec that isn't a model's.
-
-    Raises:
-        ValueError: the provider's name alone.
-    """
+    """The provider that a spec names and its model's name, which must not be empty; ``None`` where it names none."""
     name, separator, model = spec.partition(":")
     known = providers()
     for provider in known.values():
@@ -121,8 +117,7 @@ def options_of(make: Callable[..., Any], *, arguments: int = 0) -> tuple[str, ..
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
     """Call a class or function with those of the options that are its own: with all, where it has ``**options``.
 
-    Raises:
-        TypeError: it needs something that isn't among them.
+    A TypeError says what else it needs.
     """
     signature = inspect.signature(make)
     if not any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):

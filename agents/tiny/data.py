@@ -26,14 +26,10 @@ class Example(NamedTuple):
 
 
 def scenarios_of(games: Sequence[str]) -> dict[str, float]:
-    """The scenarios to demonstrate and their shares of the examples.
+    """The scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
-    Args:
-        games: ``"frozen-lake"`` or ``"snake"``: the game's training scenario for one half, its variants for the other;
-            with ``-training`` after it the training scenario alone; or the name of a variant.
-
-    Raises:
-        ValueError: another name.
+    ``"frozen-lake"`` or ``"snake"`` is the game's training scenario for one half, its variants for the other; with
+    ``-training`` after it, it is the training scenario alone. The name of a variant is that variant.
     """
     shares: dict[str, float] = {}
     for game in games:

@@ -31,13 +31,9 @@ _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't w
 
 
 def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
-    """The texts that prompts always repeat.
+    """The texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
 
-    Args:
-        prompts: what stands before an observation, the observation, what stands after it.
-
-    Returns:
-        What stands before and after observations, their header lines, and their labels, in order of first appearance.
+    These are what stands before and after observations, their header lines, and their labels.
     """
     frames: dict[str, None] = {}
     labels: Counter[str] = Counter()
@@ -54,16 +50,10 @@ def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabulary: int = 400) -> Any:
-    """Build the tokenizer.
+    """Build the tokenizer from :func:`constant_blocks` and the words of responses.
 
-    Args:
-        blocks: from :func:`constant_blocks`.
-        responses: texts whose words become tokens.
-        vocabulary: the most BPE tokens, the 256 bytes among them.
-
-    Returns:
-        A ``PreTrainedTokenizerFast`` without a chat template, as prompts are plain text; saving the model writes the
-        template that says so to chat servers.
+    ``vocabulary`` is the most BPE tokens, the 256 bytes among them. The ``PreTrainedTokenizerFast`` has no chat
+    template, as prompts are plain text; saving the model writes the template that says so to chat servers.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -28,7 +28,8 @@ def lakes(count: int, *, sizes: tuple[int, ...] = (2, 3, 4, 5, 8)) -> list[Lake]
 @pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
 def test_transition_table_is_gymnasiums(is_slippery: bool, success_rate: float) -> None:
     for lake in lakes(60):
-        table = FrozenLakeEnv(desc=list(lake.desc), is_slippery=is_slippery, success_rate=success_rate).P
+        desc = [lake.tiles[start : start + lake.ncol] for start in range(0, len(lake.tiles), lake.ncol)]
+        table = FrozenLakeEnv(desc=desc, is_slippery=is_slippery, success_rate=success_rate).P
         for cell in range(len(lake.tiles)):
             for action in range(4):
                 assert outcomes(lake, cell, action, is_slippery, success_rate) == table[cell][action]

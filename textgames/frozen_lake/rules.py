@@ -63,11 +63,6 @@ class Lake:
             raise ValueError(f"desc needs a start tile S, got {rows!r}")
         return cls(len(rows), len(rows[0]), tiles)
 
-    @property
-    def desc(self) -> tuple[str, ...]:
-        """The rows, top row first: what ``gym.make("FrozenLake-v1", desc=...)`` takes."""
-        return tuple(self.tiles[start : start + self.ncol] for start in range(0, len(self.tiles), self.ncol))
-
     # A copied or pickled environment need not take along what can be derived again.
     def __reduce__(self) -> tuple[Any, ...]:
         return Lake, (self.nrow, self.ncol, self.tiles)
