@@ -8,7 +8,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_max_episodes, given_or_newest
+from benchmark.cli.sources import add_page_options, given_or_newest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,8 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
     output.add_argument("--html", metavar="FILE", help="write the page with tables, comparison and replays")
-    parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
-    add_max_episodes(parser)
+    add_page_options(parser)
     parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
 
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from benchmark.play.session import Output
 
 
-def add_max_episodes(parser: ArgumentParser) -> None:
-    """The option ``--max-episodes`` of the commands that make a page."""
+def add_page_options(parser: ArgumentParser) -> None:
+    """The options of the commands that make a page: its heading, and how many replays are on it."""
+    parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
     parser.add_argument(
         "--max-episodes", type=_episodes, default=5000, metavar="N", help="replays on the page (default 5000)"
     )

@@ -7,7 +7,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_max_episodes, given_or_newest
+from benchmark.cli.sources import add_page_options, given_or_newest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -15,8 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument("--title", default="textbench leaderboard", help="the page's heading")
-    add_max_episodes(parser)
+    add_page_options(parser)
 
 
 def run(args: Namespace) -> int:

@@ -27,12 +27,8 @@ from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_PLAYERS = ("random", "greedy", "planner")  # scripted players whose every response follows from the seed
-
-OWN_MODELS = ("openai", "hf", "vllm")
-"""Kinds of agents that the project makes, so that every decoding setting is known to reach the model."""
-
-LONGEST_NAME, LONGEST_TEXT = 100, 1000
-"""Characters of an agent's name, and of any other text of a manifest but the prompts."""
+OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding setting is known to reach the model
+LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
 
 
 def validate(path: Path) -> list[str]:

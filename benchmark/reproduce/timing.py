@@ -40,9 +40,8 @@ class Timetable:
     """Says how long what is left will take.
 
     Args:
-        experiment: what the jobs belong to.
+        experiment, jobs: all jobs, done or not, and what they belong to.
         folder: where the results are; those that are there have the seconds that they took.
-        jobs: all jobs, done or not.
         processes: jobs at a time.
     """
 
@@ -120,9 +119,8 @@ def _typical_seconds(job: Job, experiment: Experiment) -> float:
 
         config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
         drawn = config.episodes if config.episode_sampling == "off" else config.draws
-        learnt = (
-            drawn * config.update_passes * _seconds(LEARN, base, experiment) / sample
-        )  # in episodes that are played
+        # how many played episodes cost as much as the update
+        learnt = drawn * config.update_passes * _seconds(LEARN, base, experiment) / sample
         evaluations = 1 + config.iterations // config.eval_every
         seconds = config.iterations * (config.episodes + learnt) * episode[job.game]
         seconds += evaluations * config.eval_episodes * sum(episode.values())

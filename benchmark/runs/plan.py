@@ -22,8 +22,7 @@ PAPER_SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
 
 MAX_SEEDS = 10_000_000  # the most seeds of one matchup: a manifest from elsewhere must not fill the memory
-FIRST_SEED_OF_OTHERS = 100_000
-"""Episode 0 of games that aren't in the table: beyond the training seeds and every scenario's."""
+FIRST_SEED_OF_OTHERS = 100_000  # of games that aren't in the table: beyond the training seeds and every scenario's
 
 
 class Matchup(NamedTuple):

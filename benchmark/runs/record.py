@@ -18,7 +18,6 @@ from agents.episode import Episode, Step
 from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
-
 MEASURED = "measured"  # the only key whose value isn't determined by the seed and the responses
 MAX_SEED = 2**53 - 1  # the largest whole number that JSON readers and tables of float64 hold exactly
 
