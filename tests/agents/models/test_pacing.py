@@ -7,6 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
+import agents.models.http  # noqa: F401  (importing the client takes a second, which isn't to be timed)
 from agents import Decoding
 from agents.models import pacing
 from agents.models.openai import OpenAIModel
