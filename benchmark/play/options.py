@@ -7,7 +7,6 @@ and its default. Options that *count* decide what is played and can't change whe
 
 import argparse
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from benchmark.errors import UsageError, shown, unknown_name
+from benchmark.toml_files import read_toml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -183,12 +183,7 @@ def _accepted(name: str) -> str:
 
 
 def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
-    try:
-        data = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"can't read the configuration file {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the configuration file {file} isn't TOML: {error}") from None
+    data = read_toml(Path(file), f"the configuration file {file}")
     spelt = {name.replace("-", "_"): value for name, value in data.items()}
     for name in spelt:
         if name not in names:

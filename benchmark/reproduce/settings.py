@@ -3,7 +3,6 @@
 ``recipe file + options of the command line -> Experiment``.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.resources import files
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from benchmark.errors import UsageError, problem_of, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
+from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "miniature")  # the recipes that ship with the package, by name
@@ -174,16 +174,9 @@ def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None
 
 
 def _read_toml(source: str | Path) -> dict[str, Any]:
-    try:
-        if str(source) in RECIPES:
-            return tomllib.loads(files("benchmark.reproduce").joinpath(f"recipes/{source}.toml").read_text("utf-8"))
-        return tomllib.loads(Path(source).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(
-            f"can't read the recipe {str(source)!r}: {error.strerror or error}; there are {', '.join(RECIPES)}"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the recipe {str(source)!r} isn't TOML: {error}") from None
+    shipped = files("benchmark.reproduce").joinpath(f"recipes/{source}.toml")
+    file = shipped if str(source) in RECIPES else Path(source)
+    return read_toml(file, f"the recipe {str(source)!r}", f"; there are {', '.join(RECIPES)}")
 
 
 def _experiment(data: Mapping[str, Any], source: str | Path) -> Experiment:

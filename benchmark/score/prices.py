@@ -7,7 +7,6 @@ The file (TOML), US dollars per million tokens::
     output = 0.60
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from benchmark.errors import UsageError, problem_of
 from benchmark.runs.manifest import Price, PriceShape
+from benchmark.toml_files import read_toml
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
@@ -24,12 +24,7 @@ def read_prices(file: str | Path) -> dict[str, Price]:
     Raises:
         UsageError: it can't be read, or an entry isn't two numbers of at least 0; names the entry.
     """
-    try:
-        data = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"can't read the price file {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the price file {file} isn't TOML: {error}") from None
+    data = read_toml(Path(file), f"the price file {file}")
     try:
         accepted: TypeAdapter[Any] = TypeAdapter(dict[str, PriceShape])
         return dict(accepted.validate_python(data.get("prices")))
