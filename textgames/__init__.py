@@ -12,23 +12,25 @@ Start reading at :mod:`textgames.tsmg`.
 
 from textgames.action_text import Unreadable, UnreadableReason, parse_action
 from textgames.registry import game_of, parallel_env, register, registered_ids, settings_of
-from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG
+from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
 __all__ = [
     "SCENARIOS",
+    "SUITES",
     "TRAINING_SEEDS",
     "TSMG",
     "Scenario",
     "Unreadable",
     "UnreadableReason",
+    "Yardstick",
+    "find_yardstick",
     "game_of",
     "parallel_env",
     "parse_action",
     "register",
+    "register_yardstick",
     "registered_ids",
     "settings_of",
 ]
-
-register("TextFrozenLake-v0", "textgames.frozen_lake:FrozenLake", max_steps=8)
-register("TextSnake-v0", "textgames.snake:Snake", max_steps=8)

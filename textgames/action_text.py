@@ -5,7 +5,8 @@ What counts (and nothing else does, no move is ever guessed):
 * exactly one ``<action>NAME</action>`` in the response, whatever stands around it; or
 * a response that is nothing but a name.
 
-``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``, ``upset`` is not.
+``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``, ``upset`` is not. Games whose actions
+can't be listed read what is inside the tag themselves; finding the tag is the same for all.
 """
 
 from enum import StrEnum
@@ -47,8 +48,8 @@ class ActionNames(dict[str, str]):
 
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__((name, name) for name in names)
-        if not names or len(self) != len(names):
-            raise ValueError(f"a game needs at least one action and no name twice, got actions={names!r}")
+        if len(self) != len(names):
+            raise ValueError(f"a game has no action's name twice, got actions={names!r}")
         for name in names:
             if not name.isprintable() or name != name.strip().casefold() or not name or set("<>") & set(name):
                 raise ValueError(f"action names are lower case, without surrounding space, '<' or '>', got {name!r}")
@@ -62,19 +63,43 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     name = names.get(text)
     if name is not None:
         return name
+    found = action_content(text)
+    if isinstance(found, Unreadable):
+        return found
+    name = names.get(found.inside) or names.get(found.inside.strip().casefold())
+    if name is not None:
+        return name
+    if found.bare:  # the whole response is a name, or it lacks its tag
+        return Unreadable(UnreadableReason.NO_TAG)
+    return Unreadable(UnreadableReason.UNKNOWN_NAME if found.inside.strip() else UnreadableReason.EMPTY, found.inside)
+
+
+class ActionContent(NamedTuple):
+    """Where a response may have its action: the text, and whether that is the whole response, without a tag."""
+
+    inside: str
+    bare: bool
+
+
+def action_content(text: str) -> ActionContent | Unreadable:
+    """Find the content of the one action tag of a response, or the response itself where it is one line without tags.
+
+    ``text`` is a model's whole response; no string raises an error.
+    """
     before, opened, rest = text.partition(OPEN_TAG)
-    inside, closed, after = rest.partition(CLOSE_TAG)
-    if not opened:  # the whole response is a name, or it is unreadable
+    if not opened:
         stripped = text.strip()
         if not stripped:
             return Unreadable(UnreadableReason.EMPTY)
-        unreadable = UnreadableReason.UNCLOSED_TAG if CLOSE_TAG in text else UnreadableReason.NO_TAG
-        return names.get(stripped.casefold()) or Unreadable(unreadable)
+        if CLOSE_TAG in text:
+            return Unreadable(UnreadableReason.UNCLOSED_TAG)
+        # several lines or other tags are reasoning, whatever they say
+        if "<" in stripped or ">" in stripped or "\n" in stripped:
+            return Unreadable(UnreadableReason.NO_TAG)
+        return ActionContent(stripped, True)
+    inside, closed, after = rest.partition(CLOSE_TAG)
     if not closed:
         return Unreadable(UnreadableReason.SEVERAL_TAGS if OPEN_TAG in rest else UnreadableReason.UNCLOSED_TAG)
     if OPEN_TAG in inside or OPEN_TAG in after or CLOSE_TAG in before or CLOSE_TAG in after:
         return Unreadable(UnreadableReason.SEVERAL_TAGS)
-    name = names.get(inside) or names.get(inside.strip().casefold())
-    if name is not None:
-        return name
-    return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+    return ActionContent(inside, False)

@@ -2,17 +2,23 @@
 
 Episode ``k`` of a scenario is ``seed = first_seed + k``, the same for every agent. Training draws its seeds from 0 to
 9,999 only, so no evaluation layout is ever a training layout by seed.
+
+The games, scenarios and suites that ship are data: one file a suite in ``shelf/``, read here once. A game of theirs is
+registered under its id, with its yardstick where ``yardstick`` names one.
 """
 
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
 from textgames.episode_rules import game_settings, load_game
-from textgames.registry import game_of, parallel_env, settings_of
+from textgames.registry import game_of, parallel_env, register, settings_of
 from textgames.tsmg import TSMG
+from textgames.yardsticks import register_yardstick
 
 if TYPE_CHECKING:
     from textgames.parallel import TextParallelEnv
@@ -59,30 +65,45 @@ class Scenario(NamedTuple):
         return self.first_seed + episode
 
 
-def _scenario(
-    name: str, env_id: str, horizon: int, first_seed: int, *, training: bool = False, **kwargs: Any
-) -> Scenario:
-    return Scenario(name, env_id, MappingProxyType(kwargs), horizon, first_seed, training)
+_FILES = ("paper", "planning", "exploration", "strategy", "social")
+"""The suites in the order of the tables; ``shelf/NAME.toml`` has the games, the scenarios and the names of each."""
 
 
-_LAKE, _SNAKE = "TextFrozenLake-v0", "TextSnake-v0"
+def _shelf(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("textgames").joinpath(f"shelf/{name}.toml").read_text(encoding="utf-8"))
+
+
+_SHELVES = {name: _shelf(name) for name in _FILES}
+
+for _data in _SHELVES.values():
+    for _id, _settings in _data["games"].items():
+        _settings = dict(_settings)
+        if (_yardstick := _settings.pop("yardstick", None)) is not None:
+            register_yardstick(_settings["game"], _yardstick)
+        register(_id, **_settings)
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
-        scenario.name: scenario
-        for scenario in (
-            _scenario(
-                "frozen-lake", _LAKE, 8, 10_000, training=True, size=4, frozen_probability=0.8, is_slippery=False
-            ),
-            _scenario("frozen-lake-slippery", _LAKE, 15, 20_000, size=4, frozen_probability=0.9, is_slippery=True),
-            _scenario("frozen-lake-big", _LAKE, 20, 30_000, size=8, frozen_probability=0.8, is_slippery=False),
-            _scenario("snake", _SNAKE, 8, 40_000, training=True, num_apples=5, num_opponents=1),
-            _scenario("snake-long", _SNAKE, 20, 50_000, num_apples=5, num_opponents=1),
-            _scenario(
-                "snake-poison", _SNAKE, 20, 60_000, num_apples=3, apple_reward=-1.0, num_bananas=3, num_opponents=1
-            ),
-            _scenario("snake-duel", _SNAKE, 30, 70_000, num_apples=5, num_players=2, num_opponents=0),
+        name: Scenario(
+            name,
+            row["env_id"],
+            MappingProxyType(row.get("settings", {})),
+            row["horizon"],
+            row["first_seed"],
+            row.get("training", False),
         )
+        for data in _SHELVES.values()
+        for name, row in data["scenarios"].items()
     }
 )
 """The scenarios by name, in the order of the tables."""
+
+SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {**{name: tuple(data["suite"]) for name, data in _SHELVES.items()}, "all": tuple(SCENARIOS)}
+)
+"""The names of the scenarios of every suite. ``paper`` is what a run plays by default, ``all`` is every scenario."""
+
+ABOUT_SUITES: Mapping[str, str] = MappingProxyType(
+    {**{name: data["about"] for name, data in _SHELVES.items()}, "all": "every scenario"}
+)
+"""What every suite tests, in a few words."""

@@ -16,14 +16,23 @@ environments (``solo_env``, ``parallel``, ``vector_env``) own them, the same way
 
 To add a game: subclass :class:`TSMG`, name its actions, implement the four abstract methods, and call
 :func:`textgames.register`. :func:`textgames.conformance.check` tells whether it keeps to the contract.
+
+What a game may add, each with a default under which it is a game of simultaneous moves from a list of names:
+
+* players who take turns: :meth:`TSMG.to_move`;
+* actions that can't be listed, such as words and messages: :meth:`TSMG.read_action`, :meth:`TSMG.default_action`,
+  :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.commands` helps to write them);
+* exact chances, for solvers and for scores without luck: :meth:`TSMG.outcomes`, :meth:`TSMG.initial_outcomes`;
+* the way back from an observation to its state, for players that search: :meth:`TSMG.read_observation`;
+* what counts besides the return: :meth:`TSMG.metrics`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from textgames.action_text import ActionNames, Unreadable, UnreadableReason, parse_action
+from textgames.action_text import ActionNames, Unreadable, UnreadableReason, action_content, parse_action
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +43,10 @@ Player = str
 """A player's name: ``"player_0"``, ``"player_1"``, ... The PettingZoo agent names."""
 
 Action = str
-"""An action's name, as a player writes it: ``"left"``. Lower case."""
+"""An action as the rules take it: a name such as ``"left"``, in lower case, or what ``read_action`` made of a text."""
+
+Outcome = tuple[float, StateT, dict[Player, float], bool]
+"""What may come of a round: its probability, the next state, everybody's reward, and whether the game is over."""
 
 
 class TSMG(ABC, Generic[StateT]):
@@ -42,9 +54,11 @@ class TSMG(ABC, Generic[StateT]):
 
     Attributes:
         players: the players that are controlled from outside, in order. Opponents inside the game are not players.
-        actions: the names a player may write, in order; lower case. The first one is the default action that an
-            environment executes in place of an unreadable response.
+        actions: the names a player may write, in order; lower case. Empty in a game that lists none and reads all of
+            its actions itself. The first legal one is what an environment executes in place of an unreadable response.
         noop: the action that does nothing, where the game has one.
+        bare_responses: whether a response without an action tag counts where it is nothing but an action. A game in
+            which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
         return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
@@ -54,6 +68,7 @@ class TSMG(ABC, Generic[StateT]):
     players: tuple[Player, ...] = ("player_0",)
     actions: tuple[Action, ...] = ()
     noop: Action | None = None
+    bare_responses: bool = True
     return_range: tuple[float, float] | None = None
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}
@@ -72,28 +87,85 @@ class TSMG(ABC, Generic[StateT]):
 
         Args:
             state: the state before the round; it is not changed.
-            joint_action: one legal action name for every player that is still playing; others are ignored.
+            joint_action: one legal action for every player in ``to_move(state)``; others are ignored.
             rng: the source of the transition's randomness.
 
         Returns:
-            The next state; ``{player: reward}`` for every player, 0.0 for one that was out before the round; and
-            whether the whole game is over, which it is at the latest when nobody plays any more.
+            The next state; ``{player: reward}`` for every player, which is what this round pays, also to those who
+            did not act in it or are out already; and whether the whole game is over, which it is at the latest when
+            nobody plays any more.
 
         Raises:
-            ValueError: a player that still plays has no action, or one that is not legal in this state.
+            ValueError: a player who is to move has no action, or one that is not legal in this state.
         """
 
+    def to_move(self, state: StateT) -> tuple[Player, ...]:
+        """Who acts in this state, in the order of :attr:`players`: everybody who is playing, unless the game says so.
+
+        Only they are asked for an action. While the game is not over, it is at least one player; nobody who is out.
+        What a player is paid between two of its decisions belongs to the earlier one, and what it is paid before its
+        first decision to the first.
+        """
+        return tuple([player for player in self.players if self.is_playing(state, player)])
+
     def legal_actions(self, state: StateT, player: Player) -> tuple[Action, ...]:
-        """``A_i`` in this state: the names that ``player`` may choose from, in order; at least one, none twice."""
+        """``A_i`` in this state: what ``player``, who is to move, may choose from, in order; none twice.
+
+        Empty where the actions can't be listed; then :meth:`read_action`, :meth:`default_action`,
+        :meth:`sample_action` and :meth:`action_help` have to be the game's own.
+        """
         return self.actions
 
+    def default_action(self, state: StateT, player: Player) -> Action:
+        """What an environment executes in place of an unreadable response: the first of the legal actions."""
+        return self.legal_actions(state, player)[0]
+
+    def sample_action(self, state: StateT, player: Player, rng: "np.random.Generator") -> Action:
+        """A random legal action, for random play and for checks: by default each one with equal chances."""
+        legal = self.legal_actions(state, player)
+        return legal[int(rng.integers(len(legal)))]
+
     def is_playing(self, state: StateT, player: Player) -> bool:
-        """Whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out."""
+        """Whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out.
+
+        A player who is out is never to move again. It is still paid what :meth:`transition` gives it.
+        """
         return True
 
     def succeeded(self, state: StateT, player: Player) -> bool:
         """Whether an episode that ends in ``state`` counts as a success of ``player``."""
         return False
+
+    def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
+        """What tells how ``player`` did besides the return, at an episode's end: ``{"regret": 3.2}``. Optional."""
+        return {}
+
+    # ---------------------------------------------------------------- exact chances
+
+    def outcomes(self, state: StateT, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[StateT]]:
+        """Everything that may come of a round, with its probability: the exact distribution of :meth:`transition`.
+
+        Optional. With it a game can be solved exactly, and scores can be freed from luck. Probabilities are above 0
+        and sum to 1. Equal outcomes may be listed more than once.
+
+        Raises:
+            ValueError: as :meth:`transition`.
+            NotImplementedError: the game doesn't tell; see :attr:`has_outcomes`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no outcomes(state, joint_action), so its chances aren't known"
+        )
+
+    def initial_outcomes(self) -> Sequence[tuple[float, StateT]]:
+        """``[(probability, state), ...]``: the exact distribution of :meth:`initial_state`. Optional."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no initial_outcomes(), so the chances of its start aren't known"
+        )
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether :meth:`outcomes` is there to be asked."""
+        return type(self).outcomes is not TSMG.outcomes
 
     # ---------------------------------------------------------------- text
 
@@ -105,20 +177,68 @@ class TSMG(ABC, Generic[StateT]):
     def instructions(self, player: Player) -> str:
         """What the game is and its rules, for the prompt; always the same text, which names every action."""
 
+    def action_help(self, state: StateT, player: Player) -> str:
+        """The prompt's words on what ``player`` may write inside the action tag now: the legal actions' names."""
+        return ", ".join(self.legal_actions(state, player))
+
+    def read_action(self, inside: str, state: StateT, player: Player) -> "Action | Unreadable":
+        """Read an action from the content of the action tag alone, or say why it is none.
+
+        By default it is the name of a legal action, in any case and with white space around it. The action that is
+        returned is what the rules are given, so it should have one form: ``"reveal 3 4"`` for ``" Reveal  3 4"``.
+        Nothing is guessed. Never raises for a string.
+        """
+        name = self.action_names.get(inside) or self.action_names.get(inside.strip().casefold())
+        if name is None:
+            return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+        return name if name in self.legal_actions(state, player) else Unreadable(UnreadableReason.ILLEGAL, name)
+
+    def read(self, text: str, state: StateT, player: Player) -> "Action | Unreadable":
+        """The action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
+
+        Finding the one action tag is the same for every game (:mod:`textgames.action_text`); what is inside it is read
+        by :meth:`read_action`, which sees nothing else of the response.
+        """
+        if type(self).read_action is TSMG.read_action and self.bare_responses:  # names alone: one lookup is enough
+            action = parse_action(text, self.action_names)
+        else:
+            found = action_content(text)
+            if isinstance(found, Unreadable):
+                return found
+            if found.bare and not self.bare_responses:
+                return Unreadable(UnreadableReason.NO_TAG)
+            action = self.read_action(found.inside, state, player)
+            if found.bare and isinstance(action, Unreadable):
+                return Unreadable(UnreadableReason.NO_TAG)
+        if isinstance(action, Unreadable):
+            return action
+        legal = self.legal_actions(state, player)
+        return Unreadable(UnreadableReason.ILLEGAL, action) if legal and action not in legal else action
+
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
         """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.
 
-        Nothing is guessed: see :func:`textgames.action_text.parse_action`. Never raises for a string.
+        Nothing is guessed: see :mod:`textgames.action_text`. Never raises for a string.
         """
-        action = parse_action(text, self.action_names)
-        if isinstance(action, Unreadable) or action not in self.legal_actions(state, player):
-            return None
-        return action
+        action = self.read(text, state, player)
+        return None if isinstance(action, Unreadable) else action
 
     def why_invalid(self, text: str, state: StateT, player: Player) -> Unreadable:
         """Why :meth:`interpret` returned ``None``: unreadable text and an illegal action are different outcomes."""
-        action = parse_action(text, self.action_names)
+        action = self.read(text, state, player)
         return action if isinstance(action, Unreadable) else Unreadable(UnreadableReason.ILLEGAL, action)
+
+    def read_observation(self, observation: str, player: Player) -> StateT:
+        """The state that an observation shows: the inverse of :meth:`observe`, where that shows all that matters.
+
+        Optional. With it and an exact or searching :mod:`yardstick <textgames.yardsticks>`, the players ``greedy`` and
+        ``planner`` can play the game: they read, as every player does, nothing but text.
+
+        Raises:
+            ValueError: the text is not an observation of this game.
+            NotImplementedError: the game hides something, or has no such method.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no read_observation(observation, player)")
 
     @cached_property
     def action_names(self) -> ActionNames:

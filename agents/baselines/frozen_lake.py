@@ -4,25 +4,20 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.frozen_lake.game import FrozenLake
-from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table, outcomes
-from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+from textgames.frozen_lake.solver import FrozenLakeSolver, horizon
 from textgames.frozen_lake.text import GRID_KEY, read_observation
-
-UNLIMITED_STEPS_PER_CELL = 8
-"""Where there is no step limit the planner looks this many steps per cell ahead: far beyond what a crossing takes."""
 
 
 class FrozenLakePlayer(SearchPlayer):
     """Frozen Lake's search: exact finite-horizon value iteration."""
 
     exact = True
-    method = "value iteration"
+    method = FrozenLakeSolver.method
 
     def __init__(self, game: FrozenLake) -> None:
         self._game = game
@@ -60,27 +55,12 @@ class FrozenLakePlayer(SearchPlayer):
         )
 
     def uniform_value(self, request: TurnRequest) -> float:
-        """``V_h(s) = 1/4 sum_a sum_s' P(s'|s,a) (r + V_{h-1}(s'))`` from the map's own transition kernel."""
-        (lake, position), steps = _read_with_steps(request)
-        cells = len(lake.tiles)
-        kernel, reward = np.zeros((cells, cells)), np.zeros(cells)
-        for cell in range(cells):
-            for action in range(len(ACTIONS)):
-                for chance, target, pay, _ in outcomes(
-                    lake, cell, action, self._game.is_slippery, self._game.success_rate
-                ):
-                    kernel[cell, target] += chance / len(ACTIONS)
-                    reward[cell] += chance * pay / len(ACTIONS)
-        values = np.zeros(cells)
-        for _ in range(steps):
-            values = reward + kernel @ values
-        return float(values[position])
+        return self._solver.uniform_value(*_read_with_steps(request), request.player)
 
 
 def _read_with_steps(request: TurnRequest) -> tuple[FrozenLakeState, int]:
     state = _read(request.observation)
-    steps = request.steps_left
-    return state, UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps is None else steps
+    return state, horizon(state, request.steps_left)
 
 
 def _read(observation: str) -> FrozenLakeState:

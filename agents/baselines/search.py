@@ -5,20 +5,23 @@ A game takes part with one line::
     register_search_player(MyGame, MySearch)
 
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
-imported before it plays. What the search knows of the game serves others too: :mod:`agents.inspection` measures players
-against its action values, and where these are exact they are the scale of the game's normalised scores.
+imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
+needs no such line: :class:`YardstickPlayer` plays it. What the search knows of the game serves others too:
+:mod:`agents.inspection` measures players against its action values, and where these are exact they are the scale of the
+game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.turn import TurnRequest
 from textgames.tsmg import TSMG
+from textgames.yardsticks import Yardstick, find_yardstick
 
 
 class SearchPlayer(ABC):
@@ -29,8 +32,8 @@ class SearchPlayer(ABC):
         method: how they are computed, in a few words, for tables of results.
     """
 
-    exact: ClassVar[bool] = False
-    method: ClassVar[str] = "search"
+    exact: bool = False
+    method: str = "search"
 
     @abstractmethod
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -62,6 +65,22 @@ def _best(values: dict[str, float]) -> tuple[str, float]:
     return max(values.items(), key=lambda item: item[1])
 
 
+class YardstickPlayer(SearchPlayer):
+    """Plays by a game's yardstick, on the state that the game itself reads from the observation."""
+
+    def __init__(self, game: TSMG[Any], yardstick: Yardstick) -> None:
+        self._game, self._yardstick = game, yardstick
+        self.exact, self.method = yardstick.exact, yardstick.method
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        state = self._game.read_observation(request.observation, request.player)
+        return dict(self._yardstick.values(state, request.steps_left, request.player))
+
+    def uniform_value(self, request: TurnRequest) -> float | None:
+        state = self._game.read_observation(request.observation, request.player)
+        return self._yardstick.uniform_value(state, request.steps_left, request.player)
+
+
 Factory = Callable[[Any], SearchPlayer]
 """``game -> its search player``. It may have an attribute ``recognise: text -> game | None`` that makes a game from an
 observation alone, for requests that are bare strings."""
@@ -91,7 +110,7 @@ def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
 
 
 def search_player_of(game: TSMG[Any]) -> SearchPlayer:
-    """The search player of a game: that of its class or of the nearest registered base class.
+    """The search player of a game: that of its class or of the nearest registered base class, or of its yardstick.
 
     Raises:
         ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
@@ -100,6 +119,9 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
         factory = _FACTORIES.get(f"{cls.__module__}:{cls.__qualname__}")
         if factory is not None:
             return _load(factory)(game)
+    yardstick = find_yardstick(game)
+    if yardstick is not None and type(game).read_observation is not TSMG.read_observation:
+        return YardstickPlayer(game, yardstick)
     name = type(game).__name__
     raise ValueError(
         f"greedy and planner can't play {name}: they (and inspect) need a player that reads {name}'s observations and "

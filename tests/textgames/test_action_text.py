@@ -97,7 +97,7 @@ def test_every_name_comes_through_any_text_around_it(
     assert parse_action(pad + written + pad, NAMES) == name
 
 
-@pytest.mark.parametrize("names", [(), ("up", "up"), ("Up",), (" up",), ("",), ("<action>",)])
+@pytest.mark.parametrize("names", [("up", "up"), ("Up",), (" up",), ("",), ("<action>",)])
 def test_names_that_could_never_be_read_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="name"):
         ActionNames(names)

@@ -118,7 +118,10 @@ def test_the_solver_agrees_with_plain_recursion(is_slippery: bool, success_rate:
         if steps == 0 or not game.is_playing(state, "player_0"):
             return 0.0
         return max(
-            sum(p * (reward + value(after, steps - 1)) for p, after, reward, _ in game.outcomes(state, action))
+            sum(
+                p * (rewards["player_0"] + value(after, steps - 1))
+                for p, after, rewards, _ in game.outcomes(state, {"player_0": action})
+            )
             for action in ACTIONS
         )
 

@@ -117,13 +117,17 @@ class FrozenLake(TSMG[FrozenLakeState]):
         tile = tiles[position]
         return FrozenLakeState(lake, position), {"player_0": 1.0 if tile == GOAL else 0.0}, tile in "HG"
 
-    def outcomes(self, state: FrozenLakeState, action: str) -> list[tuple[float, FrozenLakeState, float, bool]]:
-        """The exact transition kernel: ``[(probability, next state, reward, terminated), ...]``."""
+    def outcomes(
+        self, state: FrozenLakeState, joint_action: Mapping[str, str]
+    ) -> list[tuple[float, FrozenLakeState, dict[str, float], bool]]:
+        if not self.is_playing(state, "player_0"):  # absorbing
+            return [(1.0, state, {"player_0": 0.0}, True)]
         return [
-            (probability, FrozenLakeState(state.lake, cell), reward, terminated)
+            (probability, FrozenLakeState(state.lake, cell), {"player_0": reward}, terminated)
             for probability, cell, reward, terminated in outcomes(
-                state.lake, state.position, _ACTION_INDEX[action], self.is_slippery, self.success_rate
+                state.lake, state.position, _ACTION_INDEX[joint_action["player_0"]], self.is_slippery, self.success_rate
             )
+            if probability
         ]
 
     def is_playing(self, state: FrozenLakeState, player: str) -> bool:

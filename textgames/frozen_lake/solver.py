@@ -9,13 +9,37 @@ from numpy.typing import NDArray
 
 from textgames.frozen_lake.game import FrozenLake
 from textgames.frozen_lake.rules import ACTIONS, FrozenLakeState, Lake, outcomes
+from textgames.yardsticks import Yardstick
+
+UNLIMITED_STEPS_PER_CELL = 8
+"""Where there is no step limit, this many steps per cell are looked ahead: far beyond what a crossing takes."""
 
 
-class FrozenLakeSolver:
+class FrozenLakeSolver(Yardstick):
     """The optimal values and actions on the ice of one game of Frozen Lake; maps come with the states."""
+
+    method = "value iteration"
 
     def __init__(self, game: FrozenLake) -> None:
         self._kernel_key = (game.is_slippery, game.success_rate)
+
+    def values(self, state: FrozenLakeState, steps_left: int | None, player: str) -> dict[str, float]:
+        return self.action_values(state, horizon(state, steps_left))
+
+    def uniform_value(self, state: FrozenLakeState, steps_left: int | None, player: str) -> float:
+        """``V_h(s) = 1/4 sum_a sum_s' P(s'|s,a) (r + V_{h-1}(s'))`` from the map's own transition kernel."""
+        lake, position = state
+        cells = len(lake.tiles)
+        kernel, reward = np.zeros((cells, cells)), np.zeros(cells)
+        for cell in range(cells):
+            for action in range(len(ACTIONS)):
+                for chance, target, pay, _ in outcomes(lake, cell, action, *self._kernel_key):
+                    kernel[cell, target] += chance / len(ACTIONS)
+                    reward[cell] += chance * pay / len(ACTIONS)
+        values = np.zeros(cells)
+        for _ in range(horizon(state, steps_left)):
+            values = reward + kernel @ values
+        return float(values[position])
 
     def action_values(self, state: FrozenLakeState, steps_left: int) -> dict[str, float]:
         """``Q_h(s, a)`` of every action: expected return of ``a`` now and optimal play after it."""
@@ -53,6 +77,11 @@ class FrozenLakeSolver:
             action_values.append(q)
             values.append(q.max(axis=1))
         return values, action_values
+
+
+def horizon(state: FrozenLakeState, steps_left: int | None) -> int:
+    """The steps that are looked ahead."""
+    return UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps_left is None else steps_left
 
 
 def _kernel(

@@ -1,0 +1,81 @@
+"""What play is worth, state by state: the exact or searched values that players are measured against.
+
+A yardstick sees the whole state, as a referee does. Players see text; for those that search there is
+:meth:`textgames.tsmg.TSMG.read_observation`. A game gets its yardstick with one line::
+
+    register_yardstick(MyGame, MyYardstick)
+
+Both may also be given as ``"module:Class"``, so that nothing is imported before it is used.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
+from typing import Any
+
+from textgames.tsmg import TSMG, Action, Player
+
+
+class Yardstick(ABC):
+    """The values of one game with its settings.
+
+    A value is the expected return, undiscounted, that a player collects in the rounds that are left. In a game for one
+    player it is that of optimal play; in a zero-sum game of two who take turns, that of optimal play by both.
+
+    Attributes:
+        exact: whether the values are the true ones, and not estimates.
+        method: how they are computed, in a few words, for tables of results: ``"value iteration"``.
+    """
+
+    exact: bool = True
+    method: str = "exact"
+
+    @abstractmethod
+    def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
+        """``{action: value}`` of every legal action of ``player``, who is to move, in their order.
+
+        Args:
+            state: the state of the game; nothing is hidden.
+            steps_left: rounds until the episode is truncated, this one included; ``None`` for no limit.
+            player: whose returns are meant.
+        """
+
+    def value(self, state: Any, steps_left: int | None, player: Player) -> float:
+        """The value of the state itself for ``player``: that of its best action. 0 where no round is left."""
+        return max(self.values(state, steps_left, player).values()) if steps_left != 0 else 0.0
+
+    def uniform_value(self, state: Any, steps_left: int | None, player: Player) -> float | None:
+        """The exact expected return of a player that picks every legal action with equal chances.
+
+        ``None`` where it isn't computed.
+        """
+        return None
+
+
+Factory = Callable[[Any], Yardstick]
+"""``game -> its yardstick``; a ValueError where the game's settings are beyond it."""
+
+_FACTORIES: dict[str, Factory | str] = {}
+
+
+def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
+    """Give a game its yardstick; the game is given by its class or as ``"module:Class"``."""
+    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
+
+
+def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
+    """The yardstick of a game, registered for its class or a base class of it.
+
+    ``None`` where there is none, or it refuses the game's settings.
+    """
+    for cls in type(game).__mro__:
+        # by the module that defines the class, or by the package that it is imported from
+        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
+            factory = _FACTORIES.get(f"{module}:{cls.__qualname__}")
+            if factory is not None:
+                made: Factory = resolve_name(factory) if isinstance(factory, str) else factory
+                try:
+                    return made(game)
+                except ValueError:
+                    return None
+    return None
