@@ -1,6 +1,6 @@
 """One episode as data: what is to be played (`EpisodeTask`), and what the loop yields of it (`Step`, `Episode`)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,9 @@ class Step:
         action: the name of the action that was executed (for an invalid response, the one put in its place).
         valid: whether the response named a legal action.
         unreadable: the reason why it didn't (a value of ``textgames.UnreadableReason``), or ``None``.
-        reward: this round's reward, the format penalty included.
+        reward: what the player was paid from this decision to its next one, the format penalty included; for its first
+            decision also what it was paid before. The rewards of a player's steps sum to its return. (While an episode
+            is being played, a step knows only of its own round.)
     """
 
     index: int
@@ -87,6 +89,36 @@ class Step:
     reward: float
 
 
+class RewardLedger:
+    """Which decision every reward belongs to, and what each player's return is.
+
+    A reward belongs to the player's latest decision; what it is paid before its first one belongs to the first one.
+
+    Attributes:
+        rewards: of every decision, in the order in which they were entered.
+        returns: ``{player: sum of all that it was paid}``.
+    """
+
+    def __init__(self, players: Iterable[str]) -> None:
+        self.returns = dict.fromkeys(players, 0.0)
+        self.rewards: list[float] = []
+        self._early = dict.fromkeys(self.returns, 0.0)
+        self._latest: dict[str, int] = {}
+
+    def enter(self, deciding: Iterable[str], paid: Mapping[str, float]) -> None:
+        """Enter a round: who decided in it, in order, and what everybody was paid."""
+        for player in deciding:
+            self._latest[player] = len(self.rewards)
+            self.rewards.append(self._early[player])
+            self._early[player] = 0.0
+        for player, reward in paid.items():
+            self.returns[player] += reward
+            if player in self._latest:
+                self.rewards[self._latest[player]] += reward
+            else:
+                self._early[player] += reward
+
+
 @dataclass(frozen=True, slots=True)
 class Episode:
     """One episode of one scenario, of all its players.
@@ -97,8 +129,9 @@ class Episode:
         layout_seed: the seed of the initial state where it isn't ``seed`` (groups that share an initial state).
         agents: ``{player: agent name}``.
         steps: in the order played; with several players, players in order within a round.
-        returns: ``{player: undiscounted sum of its rewards}``.
+        returns: ``{player: undiscounted sum of its rewards}``, also of a player who never had a decision.
         successes: ``{player: whether the game counts the end as a success}``.
+        metrics: ``{player: {name: value}}`` of games that tell more than the return; else empty.
         terminated: the game ended by its own rules.
         truncated: the game ended by its step limit; never together with ``terminated``.
         error: why the episode isn't complete (a provider's error), or ``None``. Then it is unscored.
@@ -116,6 +149,7 @@ class Episode:
     truncated: bool
     error: str | None = None
     seconds: float = 0.0
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

@@ -17,6 +17,7 @@ from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
+_TABLES = ("response", "open_response")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class PromptTexts:
         opening: stands before the first observation.
         observation: wraps one observation.
         response: ``{mode: response template}``.
+        open_response: ``{mode: response template}`` for decisions whose actions can't be listed; where a mode has none,
+            its template in ``response`` is used.
         no_actions: what ``$actions`` says where the legal actions aren't known.
         no_limit: what ``$steps_left`` says where there is no limit.
 
@@ -41,12 +44,14 @@ class PromptTexts:
     response: Mapping[str, str]
     no_actions: str
     no_limit: str
+    open_response: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        response = {mode: text.strip("\n") for mode, text in self.response.items()}
-        object.__setattr__(self, "response", response)
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation}
-        parts |= {f"response.{mode}": text for mode, text in self.response.items()}
+        for table in _TABLES:
+            texts = {mode: text.strip("\n") for mode, text in getattr(self, table).items()}
+            object.__setattr__(self, table, texts)
+            parts |= {f"{table}.{mode}": text for mode, text in texts.items()}
         used = {part: _placeholders(part, text) for part, text in parts.items()}
         if "observation" not in used["observation"]:
             raise ValueError(f"observation must contain $observation, got {self.observation!r}")
@@ -70,7 +75,7 @@ class PromptTexts:
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in _TEXTS}
-        return plain | {"response": dict(self.response)}
+        return plain | {table: dict(getattr(self, table)) for table in _TABLES}
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
@@ -86,22 +91,23 @@ class PromptTexts:
         try:
             _check_data(data)
             texts = cls.default().as_data()
-            return cls(**(texts | data | {"response": texts["response"] | data.get("response", {})}))
+            return cls(**(texts | data | {table: texts[table] | data.get(table, {}) for table in _TABLES}))
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, "response")
+    known = (*_TEXTS, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
-        if key != "response" and not isinstance(value, str):
+        if key in _TEXTS and not isinstance(value, str):
             raise ValueError(f"{key} must be a text, got {value!r}")
-    modes = data.get("response", {})
-    if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
-        raise ValueError(f"response must be a table of texts, one per mode, got {modes!r}")
+    for table in _TABLES:
+        modes = data.get(table, {})
+        if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
+            raise ValueError(f"{table} must be a table of texts, one per mode, got {modes!r}")
 
 
 @cache
@@ -173,7 +179,10 @@ class PromptMap:
             parts.append(_fill(texts.observation, then))
             messages += [Message("user", _join(parts)), Message("assistant", response)]
             parts = []
-        parts += [_fill(texts.observation, values), _fill(texts.response[self.mode], values)]
+        template = texts.response[self.mode]
+        if request.action_help and not request.legal_actions:
+            template = texts.open_response.get(self.mode, template)
+        parts += [_fill(texts.observation, values), _fill(template, values)]
         messages.append(Message("user", _join(parts)))
         return tuple(messages)
 
@@ -187,7 +196,7 @@ class PromptMap:
         return {
             "instructions": request.instructions,
             "observation": request.observation,
-            "actions": ", ".join(request.legal_actions) or self.texts.no_actions,
+            "actions": request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions,
             "player": request.player,
             "steps_left": self._steps_left(request),
         }

@@ -4,11 +4,13 @@
 these two types, and they are all that a policy and the loop that plays it know of each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from textgames.tsmg import TSMG
 
 Role = Literal["system", "user", "assistant"]
@@ -32,7 +34,7 @@ class TurnRequest:
     Attributes:
         observation: the text observation ``phi(s)``.
         instructions: the game's rules and actions, constant over an episode.
-        legal_actions: the names that count as an action now.
+        legal_actions: the names that count as an action now; empty where they can't be listed.
         history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
         player: who is asked, as in ``game.players``.
         steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
@@ -40,6 +42,8 @@ class TurnRequest:
             own copy. Language models never see it.
         seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
             the batch, in whatever order, after a resume too.
+        action_help: the game's words on what may be written as an action; empty where ``legal_actions`` says it all.
+        sample_action: draws a random legal action from a generator, where they can't be listed; for random play.
     """
 
     observation: str
@@ -50,6 +54,8 @@ class TurnRequest:
     steps_left: int | None = None
     game: "TSMG[Any] | None" = None
     seed: tuple[int, ...] = ()
+    action_help: str = ""
+    sample_action: "Callable[[np.random.Generator], str] | None" = None
 
 
 class Usage(NamedTuple):

@@ -11,7 +11,7 @@ Start reading at :mod:`textgames.tsmg`.
 """
 
 from textgames.action_text import Unreadable, UnreadableReason, parse_action
-from textgames.registry import game_of, parallel_env, register, registered_ids, settings_of
+from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
@@ -25,6 +25,7 @@ __all__ = [
     "Unreadable",
     "UnreadableReason",
     "Yardstick",
+    "aec_env",
     "find_yardstick",
     "game_of",
     "parallel_env",

@@ -16,8 +16,11 @@ import numpy as np
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
-ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode")
+ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents")
 """The settings of environments that are not their game's."""
+
+ONE_SEAT_SETTINGS = ("seat", "opponents")
+"""Those of them that only environments for one player have."""
 
 InvalidAction = Literal["default", "random", "noop", "terminate"]
 """What an unreadable response does: the first action, a random one, the game's no-op, or the end of the episode."""
@@ -67,7 +70,7 @@ class EpisodeRules(NamedTuple):
         """The action that a response executes, and why it is invalid (``None`` for a valid one).
 
         The action is ``None`` when the response ends the player's episode (``invalid_action="terminate"``). A random
-        stand-in takes one uniform number of ``rng``; nothing else here is random.
+        stand-in takes one uniform number of ``rng`` where actions are listed; nothing else here is random.
 
         Raises:
             TypeError: the response is not a string.
@@ -80,28 +83,35 @@ class EpisodeRules(NamedTuple):
         reason = str(game.why_invalid(response, state, player).reason)
         if self.invalid_action == "terminate":
             return None, reason
-        legal = game.legal_actions(state, player)
         if self.invalid_action == "random":
-            return legal[int(rng.random() * len(legal))], reason
+            legal = game.legal_actions(state, player)
+            return legal[int(rng.random() * len(legal))] if legal else game.sample_action(state, player, rng), reason
         if self.invalid_action == "noop":
             return game.noop, reason
-        return legal[0], reason
+        return game.default_action(state, player), reason
 
     def play(
-        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator
-    ) -> tuple[Any, float, bool, str, str | None]:
-        """One round of a game with one player.
+        self,
+        game: TSMG[Any],
+        state: Any,
+        player: str,
+        response: str,
+        rng: np.random.Generator,
+        rounds_left: float,
+    ) -> tuple[Any, float, bool, str, str | None, int]:
+        """One round of a game with one player. (:class:`textgames.table.OneSeat` has the same for one of several.)
 
         Returns:
             The next state, the reward with the format penalty taken off, whether the episode is terminated, the name
-            of the executed action (``""`` where none was), and why the response was invalid (``None`` for a valid one).
+            of the executed action (``""`` where none was), why the response was invalid (``None`` for a valid one),
+            and how many rounds were played: one.
         """
         action, unreadable = self.choose(game, state, player, response, rng)
         if action is None:
-            return state, 0.0 - self.format_penalty, True, "", unreadable
+            return state, 0.0 - self.format_penalty, True, "", unreadable, 1
         state, rewards, terminated = game.transition(state, {player: action}, rng)
         reward = rewards[player] if unreadable is None else rewards[player] - self.format_penalty
-        return state, reward, terminated, action, unreadable
+        return state, reward, terminated, action, unreadable, 1
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
@@ -162,9 +172,13 @@ class Snapshot(NamedTuple):
         elapsed_steps: rounds played.
         agents: the players whose own episode goes on.
         rng_state: the state of the generator that the transitions draw from, as numpy describes it.
+        sent_away: the players whose own episode was ended by an invalid response.
+        pending: what the player of a Gymnasium environment was paid before its next step.
     """
 
     state: Any
     elapsed_steps: int
     agents: tuple[str, ...]
     rng_state: dict[str, Any]
+    sent_away: tuple[str, ...] = ()
+    pending: float = 0.0

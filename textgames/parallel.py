@@ -6,12 +6,12 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
-from pettingzoo import AECEnv, ParallelEnv
-from pettingzoo.utils.conversions import parallel_to_aec
+from pettingzoo import ParallelEnv
 
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.render import RENDER_MODES, check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
+from textgames.table import Table, response_space
 from textgames.tsmg import TSMG
 
 
@@ -22,9 +22,11 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         game: as for :class:`textgames.solo_env.TextGameEnv`, like the other settings.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
 
-    A player whose own episode is over (a dead snake) leaves ``agents``; the others play on. ``infos[agent]`` is the
-    ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable response ends the player's
-    own episode; the game plays on without it, its default action being played for it where the rules need one.
+    A player whose own episode is over (a dead snake) leaves ``agents``; the others play on. In a game in which players
+    take turns only those in :attr:`to_move` are asked, and who is out stays until the game is over, as it may be paid
+    late. ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an
+    unreadable response ends the player's own episode; the game plays on without it, its default action being played for
+    it where the rules need one.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -51,13 +53,22 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.possible_agents = list(self.game.players)
-        self.agents: list[str] = []
         self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
-        self.action_spaces = {agent: ResponseText(self.game.actions) for agent in self.possible_agents}
-        self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
+        space = response_space(self.game)
+        self.action_spaces = {agent: ResponseText(space.commands) for agent in self.possible_agents}
+        pays_late = self.game.pays_late
+        takes_turns = type(self.game).to_move is not TSMG.to_move
+        self._table = Table(self.game, self.rules, waits_out=takes_turns if pays_late is None else pays_late)
         self._rng: np.random.Generator | None = None
-        self._state: Any = None
-        self._elapsed = 0
+
+    @property
+    def agents(self) -> list[str]:
+        """The players whose own episodes go on."""
+        return self._table.agents
+
+    @agents.setter
+    def agents(self, agents: list[str]) -> None:
+        self._table.agents = agents
 
     def observation_space(self, agent: str) -> ObservationText:
         return self.observation_spaces[agent]
@@ -69,7 +80,17 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         return self.game.instructions(agent)
 
     def state(self) -> Any:
-        return self._state
+        return self._table.state
+
+    @property
+    def to_move(self) -> tuple[str, ...]:
+        """The agents that are asked now; in a game of simultaneous moves all of ``agents``."""
+        return self._table.to_move()
+
+    @property
+    def elapsed_steps(self) -> int:
+        """Rounds played in this episode."""
+        return self._table.elapsed
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -79,92 +100,61 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
             self._rng = seeding.np_random(seed)[0]
         # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
         layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
-        self._state = self.game.initial_state(layout_generator(layout_seed, self._rng))
-        self._elapsed = 0
-        self.agents = list(self.possible_agents)
+        self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
         if self.render_mode == "human":
             self.render()
-        infos = {
-            agent: {"success": False, "legal_actions": self.game.legal_actions(self._state, agent)}
-            for agent in self.agents
-        }
-        return {agent: self.game.observe(self._state, agent) for agent in self.agents}, infos
+        infos = {agent: self._table.info(agent, None) for agent in self.agents}
+        return self._observations(self.agents), infos
 
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one round with the response of every agent in ``agents``.
+        """Play one round with the response of every agent in :attr:`to_move`; responses of others are ignored.
 
         Returns:
-            Observations, rewards, terminations, truncations and infos of the agents that played the round.
+            Observations, rewards, terminations, truncations and infos of all agents that were there before the round.
+            Who was not asked has ``info["action"] == ""``. A player who has left and is paid late is in the rewards
+            alone.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
             ValueError: an agent's response is missing.
         """
-        if not self.agents:
+        agents = list(self.agents)
+        if not agents:
             raise ResetNeeded(
                 "no agent is left: the episode is over, or was not started; call reset() before the next step()"
             )
-        if missing := [agent for agent in self.agents if agent not in actions]:
-            raise ValueError(f"no response of {', '.join(missing)}; step() needs one of every agent in {self.agents}")
+        asked = self.to_move
+        if missing := [agent for agent in asked if agent not in actions]:
+            raise ValueError(f"no response of {', '.join(missing)}; step() needs one of every agent in {[*asked]}")
         assert self._rng is not None
-        game, before = self.game, self._state
-        choices = {agent: self.rules.choose(game, before, agent, actions[agent], self._rng) for agent in self.agents}
-        joint = {agent: action or game.legal_actions(before, agent)[0] for agent, (action, _) in choices.items()}
-        for agent in self.possible_agents:  # the rules want an action of everyone that is still in the game
-            if agent not in joint and game.is_playing(before, agent):
-                joint[agent] = game.legal_actions(before, agent)[0]
-        self._state, all_rewards, game_over = game.transition(before, joint, self._rng)
-        self._elapsed += 1
-        return self._outcome(choices, all_rewards, game_over)
-
-    def _outcome(
-        self, choices: dict[str, tuple[str | None, str | None]], all_rewards: dict[str, float], game_over: bool
-    ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        game, state = self.game, self._state
-        observations, rewards, terminations, truncations, infos = {}, {}, {}, {}, {}
-        for agent, (action, unreadable) in choices.items():
-            thrown_out = action is None
-            terminated = game_over or thrown_out or not game.is_playing(state, agent)
-            truncated = not terminated and self._elapsed >= self._limit
-            reward = 0.0 if thrown_out else all_rewards[agent]
-            observations[agent] = game.observe(state, agent)
-            rewards[agent] = reward - self.rules.format_penalty if unreadable else reward
-            terminations[agent], truncations[agent] = terminated, truncated
-            infos[agent] = {
-                "valid": unreadable is None,
-                "action": action or "",
-                "unreadable": unreadable,
-                "success": (terminated or truncated) and not thrown_out and game.succeeded(state, agent),
-                "legal_actions": game.legal_actions(state, agent),
-            }
-        self.agents = [agent for agent in self.agents if not (terminations[agent] or truncations[agent])]
+        round_ = self._table.play({agent: actions[agent] for agent in asked}, self._rng)
         if self.render_mode == "human":
             self.render()
-        return observations, rewards, terminations, truncations, infos
+        terminations = {agent: agent in round_.terminated for agent in agents}
+        truncations = {agent: agent in round_.truncated for agent in agents}
+        infos = {agent: self._table.info(agent, round_) for agent in agents}
+        return self._observations(agents), round_.rewards, terminations, truncations, infos
+
+    def _observations(self, agents: list[str]) -> dict[str, str]:
+        return {agent: self.game.observe(self._table.state, agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
         """As :meth:`textgames.solo_env.TextGameEnv.save_state`."""
         if self._rng is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
-        # the generator's state is a fresh dictionary at every call
-        return Snapshot(self._state, self._elapsed, tuple(self.agents), dict(self._rng.bit_generator.state))
+        return self._table.snapshot(self._rng)
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
         """Go back to a snapshot; returns the observations of the agents that still play in its state."""
-        self._state, self._elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
+        self._table.restore(snapshot)
         if self._rng is None:
             self._rng = seeding.np_random()[0]
         self._rng.bit_generator.state = snapshot.rng_state
-        return {agent: self.game.observe(self._state, agent) for agent in self.agents}
+        return self._observations(self.agents)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        if self._state is None:
+        if self._table.state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
-        return render_state(self.game, self._state, self.render_mode, f"round {self._elapsed}")
-
-
-def aec_env(**kwargs: Any) -> AECEnv[str, str, str]:
-    """The same as a PettingZoo AEC environment (agents take turns, the round is played after the last one's)."""
-    return parallel_to_aec(TextParallelEnv(**kwargs))
+        return render_state(self.game, self._table.state, self.render_mode, f"round {self._table.elapsed}")

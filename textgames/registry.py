@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import pettingzoo
 
-from textgames.episode_rules import ENVIRONMENT_SETTINGS, game_settings, load_game, make_game
+from textgames.episode_rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
+    from textgames.aec import TextAECEnv
     from textgames.parallel import TextParallelEnv
 
 _IDS: list[str] = []
@@ -23,7 +24,8 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         id: the environment's id, ``"MyGame-v0"``.
         game: the game's class, or ``"module:Class"`` so that its module is only imported when it is first made.
         **settings: settings that differ from the game's own defaults, and the environment's: ``max_steps``,
-            ``format_penalty``, ``invalid_action``.
+            ``format_penalty``, ``invalid_action``; for a game of several players ``opponents``, who play inside the
+            Gymnasium environment (``"random"``).
 
     Raises:
         ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts.
@@ -42,8 +44,9 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         order_enforce=False,
         disable_env_checker=True,
     )
-    pettingzoo.register("parallel", id, entry_point="textgames.parallel:TextParallelEnv", kwargs=kwargs)
-    pettingzoo.register("aec", id, entry_point="textgames.parallel:aec_env", kwargs=kwargs)
+    everybody = _without_seat(kwargs)
+    pettingzoo.register("parallel", id, entry_point="textgames.parallel:TextParallelEnv", kwargs=everybody)
+    pettingzoo.register("aec", id, entry_point="textgames.aec:TextAECEnv", kwargs=everybody)
     _IDS.append(id)
 
 
@@ -78,7 +81,19 @@ def parallel_env(id: str, **kwargs: Any) -> "TextParallelEnv":
     """Make the PettingZoo ParallelEnv of an id: ``parallel_env("TextSnake-v0", num_players=2)``."""
     from textgames.parallel import TextParallelEnv
 
-    return TextParallelEnv(**{**settings_of(id), **kwargs})
+    return TextParallelEnv(**{**_without_seat(settings_of(id)), **kwargs})
+
+
+def aec_env(id: str, **kwargs: Any) -> "TextAECEnv":
+    """Make the PettingZoo AECEnv of an id, in which the players are asked one after the other."""
+    from textgames.aec import TextAECEnv
+
+    return TextAECEnv(**{**_without_seat(settings_of(id)), **kwargs})
+
+
+def _without_seat(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an environment in which nobody plays inside."""
+    return {name: value for name, value in settings.items() if name not in ONE_SEAT_SETTINGS}
 
 
 def game_of(id: str, **kwargs: Any) -> TSMG[Any]:

@@ -1,4 +1,4 @@
-"""A game with one player as a Gymnasium environment: text observation in, free text out."""
+"""A game as a Gymnasium environment, for one player: text observation in, free text out. Others play inside it."""
 
 from typing import Any, ClassVar
 
@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.render import RENDER_MODES, check_render_mode, render_state
-from textgames.spaces import ObservationText, ResponseText
+from textgames.spaces import ObservationText
+from textgames.table import metrics_info, response_space, seat_of
 from textgames.tsmg import TSMG
 
 
 class TextGameEnv(gym.Env[str, str]):
-    """A text-mediated stochastic game for one player.
+    """A text-mediated stochastic game for one player, or for one of several.
 
     Args:
         game: the game's class, ``"module:Class"``, or a built game.
@@ -24,11 +25,18 @@ class TextGameEnv(gym.Env[str, str]):
             where the game has one, or ``"terminate"``: the episode ends.
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
+        seat: in a game of several players, which of them plays outside; the first one when not given.
+        opponents: who plays inside then: ``"random"``, a function of a :class:`textgames.table.OpponentTurn` that
+            returns a response, or ``{player: either of them}``.
         **settings: the game's own settings.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
     the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
-    (tuple of names).
+    (tuple of names); at the end of an episode of a game that has metrics also ``metrics``.
+
+    In a game of several players a step goes on to the player's next turn, and ``max_steps`` counts the rounds of all.
+    What the player is paid meanwhile belongs to the step, and what it is paid before its first turn to the first step.
+    Where the game is over before the first turn, the first step executes nothing and ends the episode.
 
     The environment enforces reset-before-step itself, so it needs none of Gymnasium's checking wrappers.
     """
@@ -46,28 +54,33 @@ class TextGameEnv(gym.Env[str, str]):
         format_penalty: float = 0.0,
         invalid_action: str = "default",
         render_mode: str | None = None,
+        seat: str | None = None,
+        opponents: Any = None,
         **settings: Any,
     ) -> None:
         self.game = make_game(game, settings)
-        if len(self.game.players) != 1:
-            raise ValueError(
-                f"a Gymnasium environment has one player and this game has {len(self.game.players)}; "
-                "use textgames.parallel_env(...) with the same arguments"
-            )
         self.rules = EpisodeRules.checked(self.game, max_steps, format_penalty, invalid_action)
         check_render_mode(self.game, render_mode)
         self.render_mode = render_mode
         self.observation_space = ObservationText()
-        self.action_space = ResponseText(self.game.actions)
-        self._player = self.game.players[0]
+        self.action_space = response_space(self.game)
+        self._player = self.game.players[0] if seat is None else seat
+        self._seat = seat_of(self.game, self.rules, self._player, opponents)
+        self._play = self.rules.play if self._seat is None else self._seat.play
         self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
         self._state: Any = None
         self._elapsed = 0
+        self._pending = 0.0  # paid before the player's first turn
         self._over = True
 
     @property
     def instructions(self) -> str:
         return self.game.instructions(self._player)
+
+    @property
+    def action_help(self) -> str:
+        """What may be written inside the action tag now."""
+        return self.game.action_help(self._state, self._player)
 
     @property
     def state(self) -> Any:
@@ -93,11 +106,14 @@ class TextGameEnv(gym.Env[str, str]):
         rng = self.np_random
         if options:
             rng = layout_generator(checked_options(options, "layout_seed").get("layout_seed"), rng)
-        state = self._state = game.initial_state(rng)
-        self._elapsed, self._over = 0, False
+        state = game.initial_state(rng)
+        self._elapsed, self._over, self._pending = 0, False, 0.0
+        if self._seat is not None:
+            state, self._pending, _, self._elapsed = self._seat.start(state, self.np_random)
+        self._state = state
         if self.render_mode == "human":
             self.render()
-        return game.observe(state, player), {"success": False, "legal_actions": game.legal_actions(state, player)}
+        return game.observe(state, player), {"success": False, "legal_actions": self._legal_actions()}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Give the game a response.
@@ -117,22 +133,34 @@ class TextGameEnv(gym.Env[str, str]):
                 raise ResetNeeded("step() was called before reset(); call reset() first")
             raise ResetNeeded(f"the episode ended after {self._elapsed} steps; call reset() before the next step()")
         game, player = self.game, self._player
-        play = self.rules.play
-        state, reward, terminated, chosen, unreadable = play(game, self._state, player, action, self.np_random)
+        state, reward, terminated, chosen, unreadable, rounds = self._play(
+            game, self._state, player, action, self.np_random, self._limit - self._elapsed
+        )
         self._state = state
-        self._elapsed += 1
+        self._elapsed += rounds
+        if self._pending:
+            reward, self._pending = reward + self._pending, 0.0
         truncated = not terminated and self._elapsed >= self._limit
         over = self._over = terminated or truncated
         if self.render_mode == "human":
             self.render()
+        sent_away = chosen == "" and unreadable is not None
         info = {
             "valid": unreadable is None,
             "action": chosen,
             "unreadable": unreadable,
-            "success": over and chosen != "" and game.succeeded(state, player),
-            "legal_actions": game.legal_actions(state, player),
+            "success": over and not sent_away and game.succeeded(state, player),
+            "legal_actions": self._legal_actions(),
         }
+        if over:
+            info |= metrics_info(game, state, player)
         return game.observe(state, player), reward, terminated, truncated, info
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        """What the player may choose from; nothing where it isn't its turn, which only is so when the game is over."""
+        if self._seat is not None and self._player not in self.game.to_move(self._state):
+            return ()
+        return self.game.legal_actions(self._state, self._player)
 
     def save_state(self) -> Snapshot:
         """Everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first reset."""
@@ -140,11 +168,14 @@ class TextGameEnv(gym.Env[str, str]):
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         agents = () if self._over else (self._player,)
         # the generator's state is a fresh dictionary at every call
-        return Snapshot(self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state))
+        return Snapshot(
+            self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state), pending=self._pending
+        )
 
     def restore_state(self, snapshot: Snapshot) -> str:
         """Go back to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
+        self._pending = snapshot.pending
         self.np_random.bit_generator.state = snapshot.rng_state
         return self.game.observe(self._state, self._player)
 

@@ -61,6 +61,10 @@ class TSMG(ABC, Generic[StateT]):
             which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
+        hidden_information: whether a state holds what some player must not know, such as cards, roles or a code. Then
+            nobody who plays is told of the moves of others but by its own observation.
+        pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
+            nothing, is right for every game; ``False`` lets environments send such a player away at once.
         return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
     """
@@ -69,6 +73,8 @@ class TSMG(ABC, Generic[StateT]):
     actions: tuple[Action, ...] = ()
     noop: Action | None = None
     bare_responses: bool = True
+    hidden_information: bool = False
+    pays_late: bool | None = None
     return_range: tuple[float, float] | None = None
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}

@@ -1,4 +1,4 @@
-"""A batch of games with one player as a Gymnasium vector environment, in one process.
+"""A batch of games as a Gymnasium vector environment, in one process; one player of each plays outside.
 
 The rules are those of the single environment, called in a loop: with text to write and to read, a Python loop over pure
 rules costs less than a round trip to a worker process. Every sub-environment has its own generator and behaves step by
@@ -20,7 +20,8 @@ from textgames.episode_rules import EpisodeRules, checked_options, layout_genera
 from textgames.names import did_you_mean
 from textgames.render import check_render_mode, render_state
 from textgames.solo_env import TextGameEnv
-from textgames.spaces import ObservationText, ResponseText
+from textgames.spaces import ObservationText
+from textgames.table import metrics_info, response_space, seat_of
 from textgames.tsmg import TSMG
 
 BoolArray = NDArray[np.bool_]
@@ -36,6 +37,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             an episode's end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at
             once; the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
             ``"Disabled"`` (``reset(options={"reset_mask": mask})`` is up to you).
+        seat, opponents: as for the single environment, in a game of several players.
         max_episode_steps: another name for ``max_steps``, the one that ``gymnasium.make_vec`` uses.
 
     Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
@@ -53,16 +55,13 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         invalid_action: str = "default",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        seat: str | None = None,
+        opponents: Any = None,
         **settings: Any,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
             raise ValueError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
         self.game = make_game(game, settings)
-        if len(self.game.players) != 1:
-            raise ValueError(
-                f"a vector environment is of games with one player and this game has {len(self.game.players)}; "
-                "use textgames.parallel_env(...) with the same arguments"
-            )
         limit = max_episode_steps if max_episode_steps is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
         check_render_mode(self.game, render_mode)
@@ -71,22 +70,25 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {**TextGameEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = ObservationText()
-        self.single_action_space = ResponseText(self.game.actions)
+        self.single_action_space = response_space(self.game)
         # one space object `num_envs` times: equal to a batch of copies, and 4096 copies would take a second
         self.observation_space = spaces.Tuple([self.single_observation_space] * self.num_envs)
         self.action_space = spaces.Tuple([self.single_action_space] * self.num_envs)
-        self._player = self.game.players[0]
+        self._player = self.game.players[0] if seat is None else seat
+        self._seat = seat_of(self.game, self.rules, self._player, opponents)
+        self._play = self.rules.play if self._seat is None else self._seat.play
         self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
         self._states: list[Any] = [None] * self.num_envs
         self._observations: list[str] = [""] * self.num_envs
         self._elapsed = [0] * self.num_envs
+        self._pending = [0.0] * self.num_envs  # paid before the player's first turn
         self._over = [True] * self.num_envs
         self._rngs: list[Any] = [None] * self.num_envs  # np.random.Generator, from the first reset on
         self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
         self._everywhere.flags.writeable = False
         # legal actions that don't depend on the state are one array for good
         self._constant_legal: NDArray[Any] | None = None
-        if type(self.game).legal_actions is TSMG.legal_actions:
+        if type(self.game).legal_actions is TSMG.legal_actions and self._seat is None:
             self._constant_legal = _objects([self.game.actions] * self.num_envs)
             self._constant_legal.flags.writeable = False
 
@@ -150,9 +152,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             )
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
-        game, player, limit, play = self.game, self._player, self._limit, self.rules.play
+        game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
         n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
+        pending = self._pending
         # arrays start as what most games need, so that most games write nothing
         rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
         terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -165,10 +168,14 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 valid = everywhere.copy() if valid is everywhere else valid
                 played[i] = valid[i] = False
                 continue
-            state, reward, terminated, action, reason = play(game, states[i], player, response, rngs[i])
+            state, reward, terminated, action, reason, rounds = play(
+                game, states[i], player, response, rngs[i], limit - elapsed[i]
+            )
             states[i] = state
             observations[i] = game.observe(state, player)
-            elapsed[i] += 1
+            elapsed[i] += rounds
+            if pending[i]:
+                reward, pending[i] = reward + pending[i], 0.0
             executed[i] = action
             if reward:
                 rewards[i] = reward
@@ -178,9 +185,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 reasons[i] = reason
             if terminated or elapsed[i] >= limit:
                 (terminations if terminated else truncations)[i] = over[i] = True
-                successes[i] = action != "" and game.succeeded(state, player)
+                sent_away = action == "" and reason is not None
+                successes[i] = not sent_away and game.succeeded(state, player)
                 ended.append(i)
-        infos = {
+        infos: dict[str, Any] = {
             "valid": valid,
             "_valid": played,
             "action": executed,
@@ -190,6 +198,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             "success": successes,
             "_success": everywhere,
         }
+        if ended and type(game).metrics is not TSMG.metrics:
+            infos |= self._metrics(ended)
         if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
             infos = self._reset_same_step(ended, infos)
         return tuple(observations), rewards, terminations, truncations, {**infos, **self._legal_info(None)}
@@ -203,9 +213,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         )
 
     def _reset_game(self, i: int, layout_seed: Any = None) -> None:
-        state = self._states[i] = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
+        state = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
+        self._elapsed[i], self._pending[i] = 0, 0.0
+        if self._seat is not None:
+            state, self._pending[i], _, self._elapsed[i] = self._seat.start(state, self._rngs[i])
+        self._states[i] = state
         self._observations[i] = self.game.observe(state, self._player)
-        self._elapsed[i] = 0
         self._over[i] = False
 
     def _reset_ended_game(self, i: int) -> None:
@@ -231,10 +244,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         observations, legal = np.empty(n, dtype=object), np.empty(n, dtype=object)
         for i in ended:
             observations[i] = self._observations[i]
-            legal[i] = self.game.legal_actions(self._states[i], self._player)
+            legal[i] = self._legal_actions(i)
             self._reset_game(i)
         final: dict[str, Any] = {"legal_actions": legal, "_legal_actions": mask}
         rest: dict[str, Any] = {"_success": self._everywhere}
+        if "metrics" in infos:
+            final |= {"metrics": infos["metrics"], "_metrics": infos["_metrics"]}
         for name in ("valid", "action", "unreadable", "success"):
             values = infos[name]
             final[name], rest[name] = np.zeros_like(values), values.copy()
@@ -250,11 +265,23 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if mask is None and self._constant_legal is not None:
             return {"legal_actions": self._constant_legal, "_legal_actions": self._everywhere}
         where = self._everywhere if mask is None else mask
-        legal = [
-            self.game.legal_actions(state, self._player) if there else None
-            for state, there in zip(self._states, where, strict=True)
-        ]
+        legal = [self._legal_actions(i) if there else None for i, there in enumerate(where)]
         return {"legal_actions": _objects(legal), "_legal_actions": where}
+
+    def _legal_actions(self, i: int) -> tuple[str, ...]:
+        """As in the single environment: nothing where it isn't the player's turn."""
+        state = self._states[i]
+        if self._seat is not None and self._player not in self.game.to_move(state):
+            return ()
+        return self.game.legal_actions(state, self._player)
+
+    def _metrics(self, ended: list[int]) -> dict[str, Any]:
+        """The metrics of the games that just ended, as an array of dictionaries."""
+        metrics, where = np.empty(self.num_envs, dtype=object), np.zeros(self.num_envs, dtype=np.bool_)
+        for i in ended:
+            metrics[i] = metrics_info(self.game, self._states[i], self._player)["metrics"]
+            where[i] = True
+        return {"metrics": metrics, "_metrics": where}
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
         if value is None:

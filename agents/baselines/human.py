@@ -49,7 +49,12 @@ class HumanPlayer:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """Ask for one action after the other; :class:`PersonLeft` is raised after ``q``, Ctrl-D or a file's end."""
-        return [Turn(self._ask(request)) for request in as_requests(requests)]
+        return [Turn(self._response(request)) for request in as_requests(requests)]
+
+    def _response(self, request: TurnRequest) -> str:
+        """What the person typed; as the content of an action tag where actions are free text, which may need one."""
+        typed = self._ask(request)
+        return f"<action>{typed}</action>" if request.action_help and not request.legal_actions else typed
 
     def _ask(self, request: TurnRequest) -> str:
         legal = request.legal_actions
@@ -60,7 +65,8 @@ class HumanPlayer:
         left = "" if steps is None else f", {steps} step{'s'[: steps != 1]} left"
         self._console.print(Panel(Text(request.observation), title=Text(f"{request.player}{left}")))
         arrows = self._keyboard is not None and not {*ARROWS}.isdisjoint(legal)
-        hint = f"{', '.join(legal) or 'any text'}{' (or the arrow keys)' if arrows else ''}; ? for the rules, q to quit"
+        known = ", ".join(legal) or request.action_help or "any text"
+        hint = f"{known}{' (or the arrow keys)' if arrows else ''}; ? for the rules, q to quit"
         while True:
             self._console.print(Text(hint, style="bold"))
             typed = self._read(legal)

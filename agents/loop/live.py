@@ -1,11 +1,14 @@
 """One episode while it is being played: what each player is asked next, and what becomes of the answers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from agents.episode import Episode, EpisodeTask, Step
+from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Turn, TurnRequest
+from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
     from textgames.parallel import TextParallelEnv
@@ -71,7 +74,8 @@ class LiveEpisode:
         self._instructions = {player: env.instructions(player) for player in players}
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
         self._steps: list[Step] = []
-        self._returns = dict.fromkeys(players, 0.0)
+        self._ledger = RewardLedger(players)
+        self._metrics: dict[str, dict[str, float]] = {}
         self._successes = dict.fromkeys(players, False)
         self._truncated = False
         self._error: str | None = None
@@ -86,7 +90,8 @@ class LiveEpisode:
 
     def requests(self) -> dict[str, TurnRequest]:
         task, env = self.task, self._env
-        limit = env.rules.max_steps
+        limit, game = env.rules.max_steps, env.game
+        listed = type(game).action_help is TSMG.action_help
         return {
             player: TurnRequest(
                 observation=self._observations[player],
@@ -94,11 +99,13 @@ class LiveEpisode:
                 legal_actions=self._infos[player]["legal_actions"],
                 history=self._shown_history(player),
                 player=player,
-                steps_left=None if limit is None else limit - self._round,
-                game=env.game,
+                steps_left=None if limit is None else limit - env.elapsed_steps,
+                game=game,
                 seed=(task.seed, *task.noise, self._round, self._index[player]),
+                action_help="" if listed else game.action_help(env.state(), player),
+                sample_action=None if game.actions else partial(game.sample_action, env.state(), player),
             )
-            for player in env.agents
+            for player in env.to_move
         }
 
     def _shown_history(self, player: str) -> tuple[tuple[str, str], ...]:
@@ -109,7 +116,7 @@ class LiveEpisode:
         return tuple(history if turns is None else history[-turns:])
 
     def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
-        """Play one round with everybody's answers, and return its steps.
+        """Play one round with the answers of everybody who was asked, and return its steps.
 
         A provider's error ends the episode where it stands: nothing is executed in place of a response that there
         isn't.
@@ -123,12 +130,15 @@ class LiveEpisode:
         steps = []
         for player, turn in turns.items():
             info, reward, read = infos[player], float(rewards[player]), asked[player]
-            self._returns[player] += reward
-            self._successes[player] = bool(info["success"])
             self._history[player].append((read, turn.response))
             steps.append(
                 Step(self._round, player, read, turn, info["action"], info["valid"], info["unreadable"], reward)
             )
+        self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
+        for player, info in infos.items():
+            self._successes[player] = bool(info["success"])
+            if "metrics" in info:
+                self._metrics[player] = info["metrics"]
         self._steps += steps
         self._truncated = any(truncations.values())
         self._observations, self._infos = observations, infos
@@ -142,11 +152,15 @@ class LiveEpisode:
             seed=self.task.seed,
             layout_seed=self.task.layout_seed,
             agents={player: policy.name for player, policy in self.policies.items()},
-            steps=tuple(self._steps),
-            returns=self._returns,
+            steps=tuple(
+                step if step.reward == reward else replace(step, reward=reward)
+                for step, reward in zip(self._steps, self._ledger.rewards, strict=True)
+            ),
+            returns=self._ledger.returns,
             successes=self._successes,
             terminated=self._error is None and not self._truncated,
             truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
+            metrics=self._metrics,
         )

@@ -101,6 +101,8 @@ def prompts_of(config: MSGRPOConfig) -> PromptMap:
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
     """Every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
 
+    A player who never had a decision has no part: there is nothing of it to learn from.
+
     Raises:
         RolloutError: an episode that a provider's error cut short: half an episode has no return to learn from.
     """
@@ -110,7 +112,8 @@ def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -
         episode = by_seed[task.seed]
         if episode.error is not None:
             raise RolloutError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
-        result += [Trajectory(episode, player) for player in episode.returns]
+        deciding = {step.player for step in episode.steps}
+        result += [Trajectory(episode, player) for player in episode.returns if player in deciding]
     return result
 
 
@@ -144,9 +147,12 @@ def training_rows(
 def first_prompt(task: EpisodeTask, prompt_map: PromptMap) -> Prompt:
     """The prompt of a task's first decision, without an environment around the game."""
     game = game_of(task.env_id, **task.kwargs)
-    state, player = game.initial_state(np.random.default_rng(task.seed)), game.players[0]
-    legal = tuple(game.legal_actions(state, player))
-    return prompt_map(TurnRequest(game.observe(state, player), game.instructions(player), legal, player=player))
+    state = game.initial_state(np.random.default_rng(task.seed))
+    player = game.to_move(state)[0]
+    legal, told = game.legal_actions(state, player), game.action_help(state, player)
+    return prompt_map(
+        TurnRequest(game.observe(state, player), game.instructions(player), legal, player=player, action_help=told)
+    )
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:

@@ -39,7 +39,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
         opponent = load_policy("random", options)
     policies = {me: load_policy("human", options), **dict.fromkeys(others, opponent)}
     names = {me: "you", **dict.fromkeys(others, opponent.name)}
-    telling = Telling(scenario, names)
+    telling = Telling(scenario, names, me)
     try:
         with sigterm_interrupts():  # or a terminated process would leave the terminal without its echo
             (episode,) = rollout(policies, [EpisodeTask.of(scenario, seed)], on_step=telling.add)
@@ -61,11 +61,15 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
 
 
 class Telling:
-    """Says on standard error what every move did, as soon as its round is complete."""
+    """Says on standard error what every move did, as soon as its round is complete.
 
-    def __init__(self, scenario: Scenario, names: dict[str, str]) -> None:
+    Of a game that hides something, only the person's own moves are told: the others' may be secret.
+    """
+
+    def __init__(self, scenario: Scenario, names: dict[str, str], me: str) -> None:
         self.console = Console(stderr=True, highlight=False)
         self._scenario, self._names = scenario, names
+        self._told_of = {me} if scenario.game().hidden_information else set(names)
         self._steps: list[Step] = []
         self._told = 0
 
@@ -79,6 +83,8 @@ class Telling:
         except ReplayError:
             return
         for index in range(self._told, len(steps)):
+            if steps[index].player not in self._told_of:
+                continue
             name = self._names[steps[index].player]
             self.console.print(Text.assemble(printable(f"{name}: "), move(record, replayed, index)))
         self._told = len(steps)

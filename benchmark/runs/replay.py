@@ -7,11 +7,12 @@ Replays, pages and the validation of entries are all made of it.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agents.episode import EpisodeTask
+from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
 from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
     from textgames.parallel import TextParallelEnv
@@ -30,8 +31,10 @@ class ReplayedStep(NamedTuple):
     action: str  # that was executed; "" where the response ended the player's episode
     valid: bool
     unreadable: str | None  # why the response names no legal action
-    reward: float
-    legal_actions: tuple[str, ...]
+    reward: float  # from this decision to the player's next one
+    legal_actions: tuple[str, ...]  # empty where they can't be listed
+    action_help: str  # the game's words on what may be written, where it has some of its own
+    steps_left: int | None  # rounds until the step limit, this one included
     happened: str  # what the round did to the player and why, "fell into a hole"; "" where there is nothing to tell
     out: bool  # whether this step ended the player's own episode by the rules of the game
 
@@ -46,6 +49,7 @@ class ReplayedEnd(NamedTuple):
     truncated: bool  # by the step limit
     successes: dict[str, bool]
     returns: dict[str, float]
+    metrics: dict[str, dict[str, float]]  # of games that tell more than the return; else empty
 
 
 class Replay(NamedTuple):
@@ -87,34 +91,43 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
 def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     observations, infos = env.reset(seed=record["seed"])
     steps: list[ReplayedStep] = []
-    returns, successes = dict.fromkeys(env.possible_agents, 0.0), dict.fromkeys(env.possible_agents, False)
+    ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
+    metrics: dict[str, dict[str, float]] = {}
+    listed, limit = type(env.game).action_help is TSMG.action_help, env.rules.max_steps
     cut_off = False
     for number, responses in enumerate(_rounds(record)):
-        if not env.agents:
+        asked = env.to_move
+        if not asked:
             raise ReplayError(f"round {number}: the game was over before it")
-        if set(responses) != set(env.agents):
-            raise ReplayError(f"round {number}: {', '.join(env.agents)} had to answer, {', '.join(responses)} did")
-        before, board = env.state(), _board(env) if boards else ""
-        asked, legal = observations, {player: infos[player]["legal_actions"] for player in env.agents}
+        if set(responses) != set(asked):
+            raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(responses)} did")
+        before, board, elapsed = env.state(), _board(env) if boards else "", env.elapsed_steps
+        read, legal = observations, {player: tuple(infos[player]["legal_actions"]) for player in asked}
+        told = {player: "" if listed else env.game.action_help(before, player) for player in asked}
         observations, rewards, terminated, truncated, infos = env.step(responses)
-        happened = _what_happened(env, before, infos) if boards else {}
+        happened = _what_happened(env, before, {player: infos[player] for player in asked}) if boards else {}
         cut_off = any(truncated.values())
+        ledger.enter(responses, {player: float(reward) for player, reward in rewards.items()})
+        for player, info in infos.items():
+            successes[player] = bool(info["success"])
+            if "metrics" in info:
+                metrics[player] = info["metrics"]
         for player, response in responses.items():
             info = infos[player]
-            returns[player] += float(rewards[player])
-            successes[player] = bool(info["success"])
             steps.append(
                 ReplayedStep(
                     round=number,
                     player=player,
                     board=board,
-                    observation=asked[player],
+                    observation=read[player],
                     response=response,
                     action=info["action"],
                     valid=info["valid"],
                     unreadable=None if info["unreadable"] is None else str(info["unreadable"]),
-                    reward=float(rewards[player]),
-                    legal_actions=tuple(legal[player]),
+                    reward=0.0,  # known when everything is played
+                    legal_actions=legal[player],
+                    action_help=told[player],
+                    steps_left=None if limit is None else limit - elapsed,
                     happened=happened.get(player, ""),
                     out=terminated[player],
                 )
@@ -127,9 +140,10 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         terminated=over and not cut_off,
         truncated=over and cut_off,
         successes=successes,
-        returns=returns,
+        returns=ledger.returns,
+        metrics=metrics,
     )
-    return Replay(tuple(steps), end)
+    return Replay(tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True)), end)
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:
@@ -196,9 +210,8 @@ def _what_happened(env: "TextParallelEnv", before: Any, infos: dict[str, Any]) -
     """What the round that led from ``before`` to the present state did to everybody who was asked in it."""
     game = env.game
     joint_action = {  # as the environment makes it: a default for those who play on without having been asked
-        player: infos.get(player, {}).get("action") or game.legal_actions(before, player)[0]
-        for player in env.possible_agents
-        if player in infos or game.is_playing(before, player)
+        player: infos.get(player, {}).get("action") or game.default_action(before, player)
+        for player in game.to_move(before)
     }
     # of a response that ended its player's episode nothing was executed, so there is nothing to tell
     return {

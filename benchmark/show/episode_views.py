@@ -165,7 +165,8 @@ def _prompts(
                 legal_actions=step.legal_actions,
                 history=tuple(history[step.player]),
                 player=step.player,
-                steps_left=scenario.horizon - step.round,
+                steps_left=step.steps_left,
+                action_help=step.action_help,
             )
             whole = "\n\n".join(message.content for message in prompt_map(request))
             if whole != fill_pieces(pieces[step.player], step.observation):

@@ -32,6 +32,7 @@ class Snake(TSMG[SnakeState]):
     """
 
     actions: tuple[Action, ...] = ACTIONS
+    pays_late = False
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE
     legend: ClassVar[Mapping[str, str]] = LEGEND
 

@@ -1,0 +1,288 @@
+"""A game being played by several players: who is asked, what a round does, who leaves, and what everybody is paid.
+
+Every environment for several players is a table with another face: PettingZoo's two forms (``parallel``, ``aec``), and
+Gymnasium's, where one player sits outside and the others inside (:class:`OneSeat`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from textgames.episode_rules import EpisodeRules, Snapshot
+from textgames.spaces import ResponseText
+from textgames.tsmg import TSMG, Player
+
+_SAMPLED_COMMANDS = 32
+
+
+class Round(NamedTuple):
+    """What came of everybody's responses.
+
+    Attributes:
+        rewards: what each player was paid, format penalties included: everybody who was at the table before the
+            round, and others only where they are paid after they have left.
+        executed: ``{player: (action, why its response was invalid)}`` of those who were asked; the action is ``None``
+            where the response ended the player's episode.
+        terminated: whose own episode ended by the rules of the game.
+        truncated: whose own episode ended by the step limit.
+    """
+
+    rewards: dict[Player, float]
+    executed: dict[Player, tuple[str | None, str | None]]
+    terminated: frozenset[Player]
+    truncated: frozenset[Player]
+
+
+class Table:
+    """One game between its start and its end.
+
+    Args:
+        game: the rules.
+        rules: what the environment adds to them.
+        waits_out: whether a player who is out stays at the table until the game is over, so that it can be paid late.
+
+    Attributes:
+        state: the game's state; ``None`` before the start.
+        elapsed: rounds played.
+        agents: the players whose own episodes go on, in the order of the game's.
+    """
+
+    def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
+        self.game, self.rules, self.waits_out = game, rules, waits_out
+        self.state: Any = None
+        self.elapsed = 0
+        self.agents: list[Player] = []
+        self._sent_away: frozenset[Player] = frozenset()  # by an invalid response; they are paid nothing any more
+
+    def start(self, state: Any) -> None:
+        self.state, self.elapsed, self.agents, self._sent_away = state, 0, list(self.game.players), frozenset()
+
+    def to_move(self) -> tuple[Player, ...]:
+        """Who is asked now; nobody when the episode is over."""
+        if not self.agents:
+            return ()
+        return tuple([player for player in self.game.to_move(self.state) if player in self.agents])
+
+    def legal_actions(self, player: Player) -> tuple[str, ...]:
+        """What a player may choose from now; nothing where it isn't its turn, in a game in which players take turns."""
+        takes_turns = type(self.game).to_move is not TSMG.to_move
+        return self.game.legal_actions(self.state, player) if not takes_turns or player in self.to_move() else ()
+
+    def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
+        """Play a round with the response of everybody who is to move.
+
+        Where only players are to move who have been sent away for an invalid response, their default actions are
+        played at once, until it is somebody else's turn.
+        """
+        at_table = list(self.agents)
+        rules, before = self.rules, self.state
+        executed = {player: rules.choose(self.game, before, player, text, rng) for player, text in responses.items()}
+        self._sent_away |= {player for player, (action, _) in executed.items() if action is None}
+        rewards = dict.fromkeys(at_table, 0.0)
+        over = self._round({player: action for player, (action, _) in executed.items()}, rewards, rng)
+        for player, (_, unreadable) in executed.items():
+            if unreadable is not None:
+                rewards[player] -= rules.format_penalty
+        terminated, truncated = self._leave(over)
+        while self.agents and not self.to_move():
+            over = self._round({}, rewards, rng)
+            more, cut = self._leave(over)
+            terminated, truncated = terminated | more, truncated | cut
+        return Round(rewards, executed, terminated, truncated)
+
+    def _round(
+        self, actions: Mapping[Player, str | None], rewards: dict[Player, float], rng: np.random.Generator
+    ) -> bool:
+        """Play one transition, add what it pays to ``rewards``, and tell whether the game is over."""
+        game, before = self.game, self.state
+        joint = {}
+        for player in game.to_move(before):  # the rules want an action of everyone, also of those who were sent away
+            action = actions.get(player)
+            joint[player] = game.default_action(before, player) if action is None else action
+        self.state, paid, over = game.transition(before, joint, rng)
+        self.elapsed += 1
+        for player, reward in paid.items():
+            if reward and player not in self._sent_away:
+                rewards[player] = rewards.get(player, 0.0) + reward
+        return over
+
+    def _leave(self, over: bool) -> tuple[frozenset[Player], frozenset[Player]]:
+        """Who leaves the table after a round, by the rules and by the step limit."""
+
+        def is_out(player: Player) -> bool:
+            return not self.waits_out and not self.game.is_playing(self.state, player)
+
+        terminated = frozenset(player for player in self.agents if over or player in self._sent_away or is_out(player))
+        limit = self.rules.max_steps
+        cut_off = limit is not None and self.elapsed >= limit
+        truncated = frozenset(self.agents) - terminated if cut_off else frozenset()
+        self.agents = [player for player in self.agents if player not in terminated | truncated]
+        return terminated, truncated
+
+    def info(self, player: Player, round_: Round | None) -> dict[str, Any]:
+        """A player's ``info`` after a round, or after the start."""
+        if round_ is None:
+            return {"success": False, "legal_actions": self.legal_actions(player)}
+        action, unreadable = round_.executed.get(player, ("", None))
+        leaves = player in round_.terminated or player in round_.truncated
+        info = {
+            "valid": unreadable is None,
+            "action": action or "",
+            "unreadable": unreadable,
+            "success": leaves and action is not None and self.game.succeeded(self.state, player),
+            "legal_actions": self.legal_actions(player),
+        }
+        return info | metrics_info(self.game, self.state, player) if leaves else info
+
+    def snapshot(self, rng: np.random.Generator) -> Snapshot:
+        # the generator's state is a fresh dictionary at every call
+        return Snapshot(
+            self.state, self.elapsed, tuple(self.agents), dict(rng.bit_generator.state), tuple(sorted(self._sent_away))
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
+        self._sent_away = frozenset(snapshot.sent_away)
+
+
+def metrics_info(game: TSMG[Any], state: Any, player: Player) -> dict[str, Any]:
+    """``{"metrics": {name: value}}`` for the last info of an episode, of games that have metrics."""
+    if type(game).metrics is TSMG.metrics:
+        return {}
+    return {"metrics": {name: float(value) for name, value in game.metrics(state, player).items()}}
+
+
+def response_space(game: TSMG[Any]) -> ResponseText:
+    """The space of responses; it samples the game's actions, or random ones of its start where none are listed."""
+    if game.actions:
+        return ResponseText(game.actions)
+    rng = np.random.default_rng(0)
+    sampled = []
+    for _ in range(_SAMPLED_COMMANDS):
+        state = game.initial_state(rng)
+        sampled.append(game.sample_action(state, game.to_move(state)[0], rng))
+    return ResponseText(tuple(dict.fromkeys(sampled)))
+
+
+class OpponentTurn(NamedTuple):
+    """What a player inside an environment is asked with.
+
+    Attributes:
+        observation: what it reads.
+        instructions: the game's rules for it.
+        legal_actions: what it may choose from; empty where that can't be listed.
+        player: who it is.
+        rng: the environment's generator, for players that draw.
+    """
+
+    observation: str
+    instructions: str
+    legal_actions: tuple[str, ...]
+    player: Player
+    rng: np.random.Generator
+
+
+Opponent = Callable[[OpponentTurn], str]
+"""A player inside an environment: its turn -> its response."""
+
+
+class OneSeat:
+    """A game for several players as one of them meets it: the others play inside.
+
+    Args:
+        game: the rules.
+        rules: what the environment adds to them. The format penalty is for the player outside alone.
+        player: who plays outside.
+        opponents: who plays inside: ``"random"`` (legal actions with equal chances), an :data:`Opponent`, or
+            ``{player: either of them}``.
+
+    Raises:
+        ValueError: no such player, or none given for one of the others.
+    """
+
+    def __init__(self, game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> None:
+        others = [other for other in game.players if other != player]
+        if len(others) == len(game.players):
+            raise ValueError(f"seat must be one of {', '.join(game.players)}, got {player!r}")
+        given = opponents if isinstance(opponents, Mapping) else dict.fromkeys(others, opponents)
+        for other in others:
+            if given.get(other) != "random" and not callable(given.get(other)):
+                raise ValueError(
+                    f"opponents must give {other} 'random' or a function of a textgames.table.OpponentTurn that "
+                    f"returns a response, got {given.get(other)!r}"
+                )
+        self._game, self._rules, self._player = game, rules, player
+        self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
+
+    def start(self, state: Any, rng: np.random.Generator) -> tuple[Any, float, bool, int]:
+        """Play up to the player's first turn.
+
+        There may be none: then the player's first response ends the episode and does nothing else.
+
+        Returns:
+            The state, what the player was paid meanwhile, whether the game is over already, and the rounds played.
+        """
+        return self._until_its_turn(state, 0.0, False, rng, self._rules.max_steps)
+
+    def play(
+        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator, rounds_left: float
+    ) -> tuple[Any, float, bool, str, str | None, int]:
+        """As :meth:`EpisodeRules.play`, up to the player's next turn; also tells the number of rounds."""
+        if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
+            if not isinstance(response, str):
+                raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
+            return state, 0.0, rounds_left > 0, "", None, 0
+        action, unreadable = self._rules.choose(game, state, player, response, rng)
+        penalty = 0.0 if unreadable is None else self._rules.format_penalty
+        if action is None:
+            return state, 0.0 - penalty, True, "", unreadable, 1
+        state, reward, over = self._round(state, {player: action}, rng)
+        limit = None if rounds_left == float("inf") else int(rounds_left) - 1
+        state, reward, over, rounds = self._until_its_turn(state, reward, over, rng, limit)
+        return state, reward - penalty, over, action, unreadable, 1 + rounds
+
+    def _until_its_turn(
+        self, state: Any, reward: float, over: bool, rng: np.random.Generator, rounds_left: int | None
+    ) -> tuple[Any, float, bool, int]:
+        game, player, rounds = self._game, self._player, 0
+        while not over and rounds != rounds_left:
+            if not game.is_playing(state, player) and game.pays_late is False:
+                return state, reward, True, rounds
+            if player in game.to_move(state):
+                break
+            state, more, over = self._round(state, {}, rng)
+            reward, rounds = reward + more, rounds + 1
+        return state, reward, over, rounds
+
+    def _round(self, state: Any, joint: dict[Player, str], rng: np.random.Generator) -> tuple[Any, float, bool]:
+        for other in self._game.to_move(state):
+            if other != self._player:
+                joint[other] = self._move(state, other, rng)
+        state, rewards, over = self._game.transition(state, joint, rng)
+        return state, rewards[self._player], over
+
+    def _move(self, state: Any, player: Player, rng: np.random.Generator) -> str:
+        game, opponent = self._game, self._opponents[player]
+        if isinstance(opponent, str):
+            return game.sample_action(state, player, rng)
+        legal = game.legal_actions(state, player)
+        turn = OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng)
+        action, _ = self._rules.choose(game, state, player, opponent(turn), rng)
+        return game.default_action(state, player) if action is None else action
+
+
+def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> OneSeat | None:
+    """The seat of a player in an environment for one player; ``None`` in a game that has no other players.
+
+    Raises:
+        ValueError: no such player, or nobody is named who plays the others.
+    """
+    if len(game.players) == 1 and type(game).to_move is TSMG.to_move and player == game.players[0]:
+        return None
+    if opponents is None and len(game.players) > 1:
+        raise ValueError(
+            f"a Gymnasium environment has one player and this game has {len(game.players)}; say who plays the others, "
+            'opponents="random" for example, or use textgames.parallel_env(...) with the same arguments'
+        )
+    return OneSeat(game, rules, player, opponents)
