@@ -157,8 +157,8 @@ class TextGameEnv(gym.Env[str, str]):
         return game.observe(state, player), reward, terminated, truncated, info
 
     def _legal_actions(self) -> tuple[str, ...]:
-        """What the player may choose from; nothing where it isn't its turn, which only is so when the game is over."""
-        if self._seat is not None and self._player not in self.game.to_move(self._state):
+        """What the player may choose from; nothing when a game of turns is over."""
+        if self._seat is not None and (self._over or self._player not in self.game.to_move(self._state)):
             return ()
         return self.game.legal_actions(self._state, self._player)
 

@@ -269,9 +269,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"legal_actions": _objects(legal), "_legal_actions": where}
 
     def _legal_actions(self, i: int) -> tuple[str, ...]:
-        """As in the single environment: nothing where it isn't the player's turn."""
+        """As in the single environment: nothing when a game of turns is over."""
         state = self._states[i]
-        if self._seat is not None and self._player not in self.game.to_move(state):
+        if self._seat is not None and (self._over[i] or self._player not in self.game.to_move(state)):
             return ()
         return self.game.legal_actions(state, self._player)
 

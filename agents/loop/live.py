@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Turn, TurnRequest
+from textgames.table import metrics_info
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ class LiveEpisode:
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
         self._steps: list[Step] = []
         self._ledger = RewardLedger(players)
-        self._metrics: dict[str, dict[str, float]] = {}
         self._successes = dict.fromkeys(players, False)
         self._truncated = False
         self._error: str | None = None
@@ -137,8 +137,6 @@ class LiveEpisode:
         self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
         for player, info in infos.items():
             self._successes[player] = bool(info["success"])
-            if "metrics" in info:
-                self._metrics[player] = info["metrics"]
         self._steps += steps
         self._truncated = any(truncations.values())
         self._observations, self._infos = observations, infos
@@ -146,6 +144,7 @@ class LiveEpisode:
         return tuple(steps)
 
     def finish(self) -> Episode:
+        metrics = {} if self._error is not None else final_metrics(self._env)
         self._pool.give_back(self.task, self._env)
         return Episode(
             scenario=self.task.scenario,
@@ -162,5 +161,11 @@ class LiveEpisode:
             truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
-            metrics=self._metrics,
+            metrics=metrics,
         )
+
+
+def final_metrics(env: "TextParallelEnv") -> dict[str, dict[str, float]]:
+    """``{player: {name: value}}`` in an environment's last state; empty for games without metrics."""
+    game, state = env.game, env.state()
+    return {player: told["metrics"] for player in env.possible_agents if (told := metrics_info(game, state, player))}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import EpisodeTask, RewardLedger
-from agents.loop.live import EnvironmentPool
+from agents.loop.live import EnvironmentPool, final_metrics
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
 from textgames.scenarios import Scenario
@@ -92,7 +92,6 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     observations, infos = env.reset(seed=record["seed"])
     steps: list[ReplayedStep] = []
     ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
-    metrics: dict[str, dict[str, float]] = {}
     listed, limit = type(env.game).action_help is TSMG.action_help, env.rules.max_steps
     cut_off = False
     for number, responses in enumerate(_rounds(record)):
@@ -110,8 +109,6 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         ledger.enter(responses, {player: float(reward) for player, reward in rewards.items()})
         for player, info in infos.items():
             successes[player] = bool(info["success"])
-            if "metrics" in info:
-                metrics[player] = info["metrics"]
         for player, response in responses.items():
             info = infos[player]
             steps.append(
@@ -141,7 +138,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         truncated=over and cut_off,
         successes=successes,
         returns=ledger.returns,
-        metrics=metrics,
+        metrics=final_metrics(env) if over else {},
     )
     return Replay(tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True)), end)
 

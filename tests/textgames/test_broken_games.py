@@ -282,8 +282,9 @@ class WholeReward(Walk):
     transition = returning(lambda after, rewards, over, state: (after, {"player_0": 1}, over))
 
 
-@refused(r"states: player_1 was out before the round, so nobody receives its reward of 1.0")
+@refused(r"states: player_1 was out before the round and is paid 1.0, but pays_late is False")
 class RewardForTheDead(Race):
+    pays_late = False
     transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_1": 1.0}, over))
 
 
@@ -513,12 +514,141 @@ class RefusesALegalAction(Race):
         return super().transition(state, joint_action, rng)
 
 
-@refused(r"actions: the actions of players who are out must be ignored")
+@refused(r"actions: the actions of players who are not to move must be ignored")
 class ListensToTheDead(Race):
     def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
         after, rewards, over = super().transition(state, joint_action, rng)
         rewards["player_1"] -= state.first >= 4 and "player_0" in joint_action
         return after, rewards, over
+
+
+@refused(r"states: to_move\(\) must name at least one player while the game is not over, got \(\)")
+class NobodysTurn(Race):
+    def to_move(self, state: Places) -> tuple[str, ...]:
+        return () if state.first == 1 else super().to_move(state)
+
+
+@refused(r"states: to_move\(\) names player_[01], whose own episode is over")
+class TurnOfTheDead(Race):
+    def to_move(self, state: Places) -> tuple[str, ...]:
+        return self.players
+
+
+@refused(r"states: to_move\(\) must name each player once, in the order of players, got \('player_1', 'player_0'\)")
+class TurnsOutOfOrder(Race):
+    def to_move(self, state: Places) -> tuple[str, ...]:
+        return super().to_move(state)[::-1]
+
+
+class Coin(TSMG[int]):
+    """Heads pay 1; three coins are tossed. Sound, and tells its chances."""
+
+    actions = ("toss",)
+    heads = 0.3
+
+    def initial_state(self, rng: Rng) -> int:
+        return 0
+
+    def transition(self, state: int, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        if joint_action.get("player_0") != "toss":
+            raise ValueError("toss")
+        return state + 1, {"player_0": float(rng.random() < self.heads)}, state >= 2
+
+    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
+        return [(p, state + 1, {"player_0": pay}, state >= 2) for p, pay in ((0.3, 1.0), (0.7, 0.0))]
+
+    def observe(self, state: int, player: str) -> str:
+        return f"Toss {state}."
+
+    def instructions(self, player: str) -> str:
+        return "Toss."
+
+    def metrics(self, state: int, player: str) -> Mapping[str, float]:
+        return {"tosses": state}
+
+    def read_observation(self, observation: str, player: str) -> int:
+        return int(observation.removeprefix("Toss ").removesuffix("."))
+
+
+@refused(r"outcomes: outcomes\(\) of {'player_0': 'toss'} gives .* the probability 0.3, it came \d+ times of 2000")
+class LoadedCoin(Coin):
+    heads = 0.5
+
+
+@refused(r"outcomes: the probabilities of outcomes\(\) of {'player_0': 'toss'} sum to 0.6")
+class HalfTold(Coin):
+    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
+        return super().outcomes(state, joint_action)[:1] * 2
+
+
+@refused(r"outcomes: transition\(\) gave .*, which outcomes\(\) doesn't list")
+class OnlyTails(Coin):
+    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
+        return [(1.0, state + 1, {"player_0": -1.0}, state >= 2)]
+
+
+@refused(r"metrics: the metric 'tosses' of player_0 must be a finite number, got inf")
+class EndlessMetric(Coin):
+    def metrics(self, state: int, player: str) -> Mapping[str, float]:
+        return {"tosses": float("inf")}
+
+
+@refused(r"reading_back: read_observation\(\) of player_0 lost something of 'Toss 1.'")
+class ReadsAnotherState(Coin):
+    def read_observation(self, observation: str, player: str) -> int:
+        return 0 * super().read_observation(observation, player)
+
+
+class Guess(TSMG[str]):
+    """A word is written and that is it. Sound, and lists no actions."""
+
+    def initial_state(self, rng: Rng) -> str:
+        return ""
+
+    def legal_actions(self, state: str, player: str) -> tuple[str, ...]:
+        return ()
+
+    def read_action(self, inside: str, state: str, player: str) -> Any:
+        word = inside.strip().casefold()
+        return word if word.isalpha() and word.isascii() and len(word) < 10 else textgames.Unreadable("unknown_name")  # type: ignore[arg-type]
+
+    def default_action(self, state: str, player: str) -> str:
+        return "word"
+
+    def sample_action(self, state: str, player: str, rng: Rng) -> str:
+        return "abcdef"[int(rng.integers(6))] * 3
+
+    def action_help(self, state: str, player: str) -> str:
+        return "a word"
+
+    def transition(self, state: str, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        word = joint_action.get("player_0", "")
+        if not word.isalpha():
+            raise ValueError("a word, please")
+        return word, {"player_0": 1.0}, True
+
+    def observe(self, state: str, player: str) -> str:
+        return f"Word: {state}"
+
+    def instructions(self, player: str) -> str:
+        return "Write a word."
+
+
+@refused(r"names: a game that lists no actions needs a default_action\(\) of its own")
+class NoDefault(Guess):
+    default_action = TSMG.default_action
+
+
+@refused(r"interpretation: interpret\(\) must read .* of player_0 as 'WORD', got 'word'")
+class TwoFormsOfOneAction(Guess):
+    def default_action(self, state: str, player: str) -> str:
+        return "WORD"
+
+
+@refused(r"interpretation: interpret\(\) must not read .* of player_0 as an action")
+class ReadsThoughts(Guess):
+    def read(self, text: str, state: str, player: str) -> Any:
+        return super().read(text, state, player) if "<think>" not in text else "thought"
 
 
 # ---------------------------------------------------------------- the action map
@@ -545,7 +675,7 @@ class ReadsIllegalActions(Race):
         return super().interpret(text, state, player)
 
 
-@refused(r"interpretation: interpret\(\) must read ' WALK\\n' of player_0 as 'walk', got None")
+@refused(r"interpretation: interpret\(\) must read ' walk\\n' of player_0 as 'walk', got None")
 class CaseSensitive(Race):
     def interpret(self, text: str, state: Places, player: str) -> str | None:
         return text if text in self.legal_actions(state, player) else None
@@ -625,7 +755,7 @@ class RaggedBoard(Race):
 # ---------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("game", [Race, Walk], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [Race, Walk, Coin, Guess], ids=lambda game: game.__name__)
 def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)

@@ -12,19 +12,24 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from textgames.conformance.play import ROUNDS, ConformanceError, draw, require
-from textgames.registry import game_of, parallel_env
+from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, written
+from textgames.registry import aec_env, game_of, parallel_env
 from textgames.tsmg import TSMG
 
 
 def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
-    """``gymnasium.utils.env_checker.check_env`` without a warning (games with one player)."""
+    """``gymnasium.utils.env_checker.check_env`` without a warning; of several players the others play inside."""
     from gymnasium.utils.env_checker import check_env
 
-    if len(game_of(id, **settings).players) == 1:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            check_env(gym.make(id, **settings).unwrapped, skip_render_check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(id, **_alone(id, settings)).unwrapped, skip_render_check=True)
+
+
+def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with which one player can play: random opponents inside, in a game of several."""
+    others = len(game_of(id, **settings).players) > 1
+    return {"opponents": "random", **settings} if others else settings
 
 
 def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
@@ -36,13 +41,14 @@ def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
         rng, rounds = np.random.default_rng(seed), 0
         while env.agents:
             playing = list(env.agents)
-            actions = {agent: draw(env.game, env.state(), agent, rng) for agent in playing}
+            actions = {agent: written(env.game, draw(env.game, env.state(), agent, rng)) for agent in env.to_move}
             _, _, terminations, truncations, infos = env.step(actions)
             rounds += 1
             for agent in playing:
                 both = terminations[agent] and truncations[agent]
                 require(not both, f"{agent}'s episode both terminated and truncated")
-                require(infos[agent]["valid"] is True, f"the legal action {actions[agent]!r} came back as not valid")
+                wrote = actions.get(agent, "")
+                require(infos[agent]["valid"] is True, f"the legal action {wrote!r} came back as not valid")
         require(rounds <= 5 or "max_steps" in settings, f"an episode of max_steps=5 took {rounds} rounds")
         _require_reset_needed(env, "after the end of the episode")
 
@@ -65,7 +71,7 @@ def check_determinism(id: str, settings: Mapping[str, Any]) -> None:
     for round_ in _play(used, 11):
         again.append(round_)
         if beside.agents:
-            beside.step({agent: draw(beside.game, beside.state(), agent, rng) for agent in beside.agents})
+            beside.step(_random_responses(beside, rng))
     require(again == fresh, "the same seed and responses gave another episode in an environment that was used before")
     layouts = set()
     for seed in range(3):
@@ -87,12 +93,10 @@ def check_snapshots(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_batches(id: str, settings: Mapping[str, Any]) -> None:
-    """The vector environment does step by step what single ones do with the same seeds (games with one player)."""
-    game = game_of(id, **settings)
-    if len(game.players) != 1:
-        return
+    """The vector environment does step by step what single ones do with the same seeds."""
+    settings = _alone(id, settings)
     num_envs = 3
-    singles = [gym.make(id, **settings) for _ in range(num_envs)]
+    singles: list[Any] = [gym.make(id, **settings) for _ in range(num_envs)]
     batch = gym.make_vec(id, num_envs=num_envs, vectorization_mode="vector_entry_point", **settings)
     observations, _ = batch.reset(seed=20)
     expected = tuple(env.reset(seed=20 + i)[0] for i, env in enumerate(singles))
@@ -100,13 +104,70 @@ def check_batches(id: str, settings: Mapping[str, Any]) -> None:
     rng = np.random.default_rng(0)
     over = [False] * num_envs
     for _ in range(ROUNDS):
-        actions = [game.actions[int(rng.integers(len(game.actions)))] for _ in range(num_envs)]
+        actions = [_some_response(env.unwrapped, rng) for env in singles]
         observations, rewards, terminations, truncations, _ = batch.step(actions)
         for i, env in enumerate(singles):
             single = (env.reset()[0], 0.0, False, False) if over[i] else env.step(actions[i])[:4]
             got = (observations[i], rewards[i], terminations[i], truncations[i])
             require(got == single, f"step: the batch gave {got!r}, the single environment {single!r}")
             over[i] = single[2] or single[3]
+
+
+def _some_response(env: Any, rng: np.random.Generator) -> str:
+    """Any action of the game's, legal or not; a legal one where none are listed."""
+    game = env.game
+    if game.actions:
+        return written(game, game.actions[int(rng.integers(len(game.actions)))])
+    player = game.players[0]
+    my_turn = player in game.to_move(env.state)
+    return written(game, draw(game, env.state, player, rng)) if my_turn else "too late"
+
+
+def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
+    """In every form of environment, what the steps pay sums to what the rules paid, also what is paid late."""
+    for seed in range(3):
+        paid, joint_actions = _paid_by_the_rules(id, settings, seed)
+        parallel, aec = parallel_env(id, **settings), aec_env(id, **settings)
+        sums = dict.fromkeys(paid, 0.0)
+        parallel.reset(seed=seed)
+        for joint in joint_actions:
+            for player, reward in parallel.step(joint)[1].items():
+                sums[player] += reward
+        _require_equal_sums(sums, paid, "the ParallelEnv")
+        sums = dict.fromkeys(paid, 0.0)
+        aec.reset(seed=seed)
+        responses = iter([joint[player] for joint in joint_actions for player in paid if player in joint])
+        for player in aec.agent_iter():
+            _, reward, terminated, truncated, _ = aec.last()
+            sums[player] += reward
+            aec.step(None if terminated or truncated else next(responses))
+        _require_equal_sums(sums, paid, "the AECEnv")
+
+
+def _paid_by_the_rules(
+    id: str, settings: Mapping[str, Any], seed: int
+) -> tuple[dict[str, float], list[dict[str, str]]]:
+    """What an episode of random play pays by the rules alone, and everybody's responses."""
+    env: Any = parallel_env(id, **settings)
+    env.reset(seed=seed)
+    game, limit = env.game, env.rules.max_steps or ROUNDS
+    rng: Any = np.random.default_rng()
+    rng.bit_generator.state = env.save_state().rng_state
+    state, over, draws, paid = env.state(), False, np.random.default_rng(seed), dict.fromkeys(game.players, 0.0)
+    joint_actions: list[dict[str, str]] = []
+    while not over and len(joint_actions) < limit:
+        joint = {player: draw(game, state, player, draws) for player in game.to_move(state)}
+        joint_actions.append({player: written(game, action) for player, action in joint.items()})
+        state, rewards, over = game.transition(state, joint, rng)
+        for player, reward in rewards.items():
+            paid[player] += reward
+    return paid, joint_actions
+
+
+def _require_equal_sums(sums: Mapping[str, float], paid: Mapping[str, float], form: str) -> None:
+    for player, reward in paid.items():
+        close = abs(sums[player] - reward) < 1e-9
+        require(close, f"the rewards of {player} in {form} sum to {sums[player]:g}, the rules paid {reward:g}")
 
 
 def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
@@ -145,4 +206,8 @@ def _play_on(env: Any, seed: int) -> Iterator[Any]:
     for _ in range(ROUNDS):
         if not env.agents:
             return
-        yield env.step({agent: draw(env.game, env.state(), agent, rng) for agent in env.agents})
+        yield env.step(_random_responses(env, rng))
+
+
+def _random_responses(env: Any, rng: np.random.Generator) -> dict[str, str]:
+    return {agent: written(env.game, draw(env.game, env.state(), agent, rng)) for agent in env.to_move}

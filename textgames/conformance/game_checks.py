@@ -1,10 +1,12 @@
 """The checks of a game itself: its names, its rules and its texts, without an environment around it."""
 
 import copy
+import math
 import pickle
 import random
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +16,27 @@ from textgames.conformance.play import (
     ConformanceError,
     Result,
     Round,
+    draw,
     initial_state,
     legal_actions,
-    playing,
+    reads_actions,
     require,
     rounds_of,
+    to_move,
     transition,
 )
 from textgames.registry import game_of
 from textgames.spaces import ObservationText
 from textgames.tsmg import TSMG
 
+_MOST_NAMED = 24
+_DRAWS = 2000
 _IMPURE = "it depends on something that is not in the state, on history or on chance"
 _NO_ACTION = "no such action"
-_NOT_ACTIONS = ("", " \n", _NO_ACTION, "<action></action>", "<action>", "</action>", "☃\x00\u2028", "y" * 10_000)
+_NOT_ACTIONS = (
+    "", " \n", "<action></action>", "<action>", "</action>", "<think>a thought</think>", "a thought\nand another",
+    "☃\x00\u2028\n", "<action> <x> </action>", "<plan>" + "y" * 10_000,
+)  # fmt: skip
 
 
 def check_names(id: str, settings: Mapping[str, Any]) -> None:
@@ -35,13 +44,18 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
     game = game_of(id, **settings)
     for kind, names in (("players", game.players), ("actions", game.actions)):
         strings = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
-        require(strings and bool(names), f"{kind} must be a tuple of at least one name, got {names!r}")
+        needed = kind == "players" or not reads_actions(game)
+        require(strings and (bool(names) or not needed), f"{kind} must be a tuple of at least one name, got {names!r}")
         require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
     try:
         ActionNames(game.actions)
     except ValueError as error:
         raise ConformanceError(str(error)) from error
     require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
+    if not game.actions:
+        for name in ("default_action", "sample_action", "action_help"):
+            own = getattr(type(game), name) is not getattr(TSMG, name)
+            require(own, f"a game that lists no actions needs a {name}() of its own")
 
 
 def check_states(id: str, settings: Mapping[str, Any]) -> None:
@@ -90,10 +104,13 @@ def _require_same_answers(
 
 
 def _everything_told(game: TSMG[Any], state: Any, round_: Round) -> dict[tuple[str, str], Any]:
-    told: dict[tuple[str, str], Any] = {}
+    told: dict[tuple[str, str], Any] = {("to_move", "everybody"): game.to_move(state)}
     for player in game.players:
-        for method in (game.observe, game.legal_actions, game.is_playing, game.succeeded):
+        for method in (game.observe, game.is_playing, game.succeeded, game.metrics):
             told[method.__name__, player] = method(state, player)
+        if player in told["to_move", "everybody"]:
+            for ask in (game.legal_actions, game.default_action, game.action_help):
+                told[ask.__name__, player] = ask(state, player)
         told["instructions", player] = game.instructions(player)
         told["what_happened", player] = game.what_happened(state, round_.joint_action, round_.result[0], player)
     return told
@@ -105,22 +122,34 @@ def _global_generators() -> tuple[Any, ...]:
 
 
 def check_actions(id: str, settings: Mapping[str, Any]) -> None:
-    """The rules take every legal action of every player and refuse everything else, with a ValueError."""
+    """The rules take the legal actions of those who are to move and refuse everything else, with a ValueError."""
     game = game_of(id, **settings)
     for state, joint_action, rng, result in rounds_of(game):
-        players = playing(game, state)
+        players = to_move(game, state)
         for player in players:
             names = legal_actions(game, state, player)
-            for name in names:
+            tried = names or tuple(draw(game, state, player, _generator(seed)) for seed in range(5))
+            for name in (*_some(tried), game.default_action(state, player)):
                 transition(game, state, {**joint_action, player: name}, copy.deepcopy(rng))
-            for name in (*(name for name in game.actions if name not in names), _NO_ACTION):
+            refused = [name for name in game.actions if name not in names] if names else []
+            for name in (*_some(refused), *([_NO_ACTION] if names else []), "\x00"):
                 wrong = {**joint_action, player: name}
                 _require_refusal(game, state, wrong, rng, f"{name!r} of {player}, which is not legal")
             others = {other: name for other, name in joint_action.items() if other != player}
             _require_refusal(game, state, others, rng, f"a round without an action of {player}")
-        ignored = {player: game.actions[0] for player in game.players if player not in players}
+        stray = game.actions[0] if game.actions else _NO_ACTION
+        ignored = {player: stray for player in game.players if player not in players}
         again = transition(game, state, {**joint_action, **ignored}, copy.deepcopy(rng))
-        require(again == result, f"the actions of players who are out must be ignored: {', '.join(ignored)}")
+        require(again == result, f"the actions of players who are not to move must be ignored: {', '.join(ignored)}")
+
+
+def _some(names: Sequence[str]) -> Sequence[str]:
+    """At most a dozen of the names, spread over all of them: some games have hundreds."""
+    return names[:: 1 + len(names) // 12]
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
 def _require_refusal(
@@ -137,22 +166,19 @@ def _require_refusal(
 
 
 def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
-    """Every legal action can be written bare or in a tag, and nothing else is ever taken for one."""
+    """Every legal action can be written in a tag, or bare where the game allows that; nothing else is taken for one."""
     game = game_of(id, **settings)
     for state, *_ in rounds_of(game, 10):
-        for player in playing(game, state):
+        for player in to_move(game, state):
             legal = legal_actions(game, state, player)
-            for name in legal:
-                tag, padded = f"<action>{name}</action>", f"I go <action> {name} </action>."
-                for text in (name, f" {name.upper()}\n", tag, padded):
-                    got = game.interpret(text, state, player)
-                    require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
-            wrong = [*_NOT_ACTIONS, *(name for name in game.actions if name not in legal)]
-            for name in game.actions:
-                longer = f"{name}set"
-                while longer in game.actions:
-                    longer += "s"
-                wrong += [f"<action>{name}</action>" * 2, longer, f"<action>{longer}</action>", f"{name} it is"]
+            drawn = legal or tuple(draw(game, state, player, _generator(seed)) for seed in range(10))
+            for name in dict.fromkeys((*_some(drawn), game.default_action(state, player))):
+                _require_readable(game, state, player, name)
+            wrong = [*_NOT_ACTIONS, *(f"<action>{name}</action>" * 2 for name in _some(drawn))]
+            if legal:
+                wrong += _near_misses(game, legal)
+            elif not game.bare_responses:
+                wrong += drawn
             for text in wrong:
                 if text in legal:
                     continue
@@ -163,13 +189,38 @@ def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
                 require(isinstance(why, Unreadable), f"{told} must be an Unreadable, got {why!r}")
 
 
+def _require_readable(game: TSMG[Any], state: Any, player: str, name: str) -> None:
+    """Require that an action is read back as itself, whatever stands around its tag."""
+    texts = [name, f" {name}\n"] if game.bare_responses else []
+    texts += [f"<action>{name}</action>", f"I go <action> {name} </action>."]
+    if name in game.legal_actions(state, player):
+        texts += [text.replace(name, name.upper()) for text in texts]
+    for text in texts:
+        got = game.interpret(text, state, player)
+        require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
+
+
+def _near_misses(game: TSMG[Any], legal: Sequence[str]) -> list[str]:
+    """Texts that look like actions of a game that lists them, and are none."""
+    names = game.actions or legal
+    wrong = [_NO_ACTION, *(name for name in _some(names) if name not in legal)]
+    for name in _some(names):
+        longer = f"{name}set"
+        while longer in names:
+            longer += "s"
+        wrong += [longer, f"<action>{longer}</action>", f"{name} it is"]
+    return wrong
+
+
 def check_texts(id: str, settings: Mapping[str, Any]) -> None:
     """Observations are printable, and the instructions for every player name every action as a word of its own."""
     game, space = game_of(id, **settings), ObservationText()
     for player in game.players:
         told = game.instructions(player)
         require(isinstance(told, str), f"instructions() for {player} must be a string, got {told!r}")
-        missing = ", ".join(repr(action) for action in game.actions if not _names(told, action, game.actions))
+        # where there are many, the instructions say how they are made, and the prompt lists the legal ones
+        named = game.actions if len(game.actions) <= _MOST_NAMED else ()
+        missing = ", ".join(repr(action) for action in named if not _names(told, action, game.actions))
         require(not missing, f"the instructions for {player} don't name the action {missing} as a word of its own")
     for state, joint_action, _, (after, *_) in rounds_of(game):
         for player in game.players:
@@ -187,3 +238,82 @@ def _names(text: str, action: str, actions: tuple[str, ...]) -> bool:
         if action in longer and action != longer:
             text = text.replace(longer, " ")
     return re.search(rf"(?<![\w-]){re.escape(action)}(?![\w-])", text) is not None
+
+
+def check_outcomes(id: str, settings: Mapping[str, Any]) -> None:
+    """The chances that a game tells are those that it plays with (games with ``outcomes`` or ``initial_outcomes``)."""
+    game = game_of(id, **settings)
+    if game.has_outcomes:
+        for number, (state, joint_action, rng, result) in enumerate(rounds_of(game)):
+            told = game.outcomes(state, joint_action)
+            _require_distribution([chance for chance, *_ in told], f"outcomes() of {joint_action}")
+            listed = {_frozen(outcome[1:]): 0.0 for outcome in told}
+            for chance, *rest in told:
+                listed[_frozen(rest)] += chance
+            require(_frozen(result) in listed, f"transition() gave {result!r}, which outcomes() doesn't list")
+            if number % 13 == 0 and len(told) > 1:
+                draws = [_frozen(game.transition(state, joint_action, rng)) for _ in range(_DRAWS)]
+                _require_frequencies(draws, listed, f"outcomes() of {joint_action}")
+    if type(game).initial_outcomes is not TSMG.initial_outcomes:
+        starts = game.initial_outcomes()
+        _require_distribution([chance for chance, _ in starts], "initial_outcomes()")
+        first: dict[Any, float] = {}
+        for chance, state in starts:
+            first[state] = first.get(state, 0.0) + chance
+        rng = np.random.default_rng(0)
+        _require_frequencies([game.initial_state(rng) for _ in range(_DRAWS)], first, "initial_outcomes()")
+
+
+def _frozen(result: Any) -> Any:
+    state, rewards, terminated = result
+    # sums of floats in another order are the same reward
+    return state, tuple(sorted((player, round(reward, 9)) for player, reward in rewards.items())), terminated
+
+
+def _require_distribution(chances: Sequence[float], what: str) -> None:
+    possible = all(isinstance(chance, float) and 0 < chance <= 1 + 1e-9 for chance in chances)
+    require(possible, f"the probabilities of {what} must be floats above 0, got {list(chances)[:20]}")
+    require(abs(sum(chances) - 1) < 1e-9, f"the probabilities of {what} sum to {sum(chances)!r}")
+
+
+def _require_frequencies(draws: Sequence[Any], chances: Mapping[Any, float], what: str) -> None:
+    counts = Counter(draws)
+    unknown = next((draw for draw in counts if draw not in chances), None)
+    require(unknown is None, f"{what} doesn't list {unknown!r}, which was played")
+    for outcome, chance in chances.items():
+        spread = (chance * (1 - chance) / len(draws)) ** 0.5
+        share = counts[outcome] / len(draws)
+        # six standard deviations, and a few draws for what is rare: no false alarm in any of thousands of checks
+        require(
+            abs(share - chance) <= 6 * spread + 6 / len(draws),
+            f"{what} gives {outcome!r} the probability {chance:g}, it came {counts[outcome]} times of {len(draws)}",
+        )
+
+
+def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
+    """Metrics are finite numbers by name."""
+    game = game_of(id, **settings)
+    for *_, (after, _, _) in rounds_of(game):
+        for player in game.players:
+            for name, value in game.metrics(after, player).items():
+                finite = isinstance(name, str) and isinstance(value, float | int) and math.isfinite(value)
+                require(finite, f"the metric {name!r} of {player} must be a finite number, got {value!r}")
+
+
+def check_reading_back(id: str, settings: Mapping[str, Any]) -> None:
+    """What a game reads back from an observation shows and allows the same (games with ``read_observation``)."""
+    game = game_of(id, **settings)
+    if type(game).read_observation is TSMG.read_observation:
+        return
+    for state, *_ in rounds_of(game):
+        for player in to_move(game, state):
+            text = game.observe(state, player)
+            read = game.read_observation(text, player)
+            require(game.observe(read, player) == text, f"read_observation() of {player} lost something of {text!r}")
+            same = game.legal_actions(read, player) == game.legal_actions(state, player)
+            require(same, f"read_observation() of {player} gave a state with other legal actions, from {text!r}")
+    try:
+        game.read_observation("no observation of any game", game.players[0])
+    except ValueError:
+        return
+    raise ConformanceError("read_observation() must raise ValueError for a text that is not an observation")

@@ -40,7 +40,7 @@ def rounds_of(game: TSMG[Any], rounds: int = ROUNDS) -> Iterator[Round]:
     rng = np.random.default_rng(0)
     state = initial_state(game, rng)
     for _ in range(rounds):
-        joint_action = {player: draw(game, state, player, rng) for player in playing(game, state)}
+        joint_action = {player: draw(game, state, player, rng) for player in to_move(game, state)}
         before, kept = copy.deepcopy(rng), copy.deepcopy(state)
         result = transition(game, state, joint_action, rng)
         require(state == kept, "transition() changed the state that it was given; it must return a new one")
@@ -56,21 +56,52 @@ def playing(game: TSMG[Any], state: Any) -> list[str]:
     return [player for player, answer in told.items() if answer]
 
 
+def to_move(game: TSMG[Any], state: Any) -> list[str]:
+    """Who acts in a state that is not the game's end: players who are playing, at least one, in order, none twice."""
+    told, players = game.to_move(state), playing(game, state)
+    known = isinstance(told, tuple) and all(player in game.players for player in told)
+    require(known, f"to_move() must be a tuple of players, of {', '.join(game.players)}, got {told!r}")
+    in_order = list(told) == [player for player in game.players if player in told]
+    require(in_order, f"to_move() must name each player once, in the order of players, got {told}")
+    require(bool(told), "to_move() must name at least one player while the game is not over, got ()")
+    out = [player for player in told if player not in players]
+    require(not out, f"to_move() names {', '.join(out)}, whose own episode is over")
+    return list(told)
+
+
 def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> str:
     """One of a player's legal actions."""
     names = legal_actions(game, state, player)
-    return names[int(rng.integers(len(names)))]
+    if type(game).sample_action is TSMG.sample_action:
+        return names[int(rng.integers(len(names)))]
+    action = game.sample_action(state, player, rng)
+    require(isinstance(action, str), f"sample_action() of {player} must be a string, got {action!r}")
+    require(not names or action in names, f"sample_action() of {player} gave {action!r}, which is not legal: {names}")
+    return action
 
 
 def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
-    """A player's legal actions: at least one, none twice, all of them the game's."""
+    """The legal actions of a player who is to move: none twice, all of them the game's; none where they are open."""
     names, told = game.legal_actions(state, player), f"legal_actions() of {player}"
     strings = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
-    require(strings and bool(names), f"{told} must be a tuple of at least one name, got {names!r}")
+    require(strings, f"{told} must be a tuple of names, got {names!r}")
+    require(bool(names) or reads_actions(game), f"{told} must be a tuple of at least one name, got {names!r}")
     require(len(set(names)) == len(names), f"{told} has a name twice: {names}")
     strange = [name for name in names if name not in game.actions]
-    require(not strange, f"{told} has names that are not among the game's actions {game.actions}: {strange}")
+    require(
+        not strange or not game.actions, f"{told} has names that are not among the game's {game.actions}: {strange}"
+    )
     return names
+
+
+def written(game: TSMG[Any], action: str) -> str:
+    """An action as a response: bare where the game takes that, else in its tag."""
+    return action if game.bare_responses else f"<action>{action}</action>"
+
+
+def reads_actions(game: TSMG[Any]) -> bool:
+    """Whether a game reads its actions itself, so that it needn't list them."""
+    return type(game).read_action is not TSMG.read_action
 
 
 def initial_state(game: TSMG[Any], rng: np.random.Generator) -> Any:
@@ -122,8 +153,11 @@ def transition(game: TSMG[Any], state: Any, joint_action: Mapping[str, str], rng
         finite = isinstance(reward, float) and math.isfinite(reward)
         require(finite, f"the reward of {player} must be a finite float, got {reward!r}")
         if player not in were_playing:
-            require(reward == 0, f"{player} was out before the round, so nobody receives its reward of {reward!r}")
             require(player not in are_playing, f"{player} was out before the round and plays again after it")
+            late = f"{player} was out before the round and is paid {reward!r}, but pays_late is False"
+            require(reward == 0 or game.pays_late is not False, late)
     someone_plays = bool(are_playing)
     require(terminated or someone_plays, "nobody plays any more, but transition() did not say that the game is over")
+    if not terminated:
+        to_move(game, after)
     return after, rewards, terminated

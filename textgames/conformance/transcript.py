@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from textgames.conformance.play import draw
+from textgames.conformance.play import draw, written
 from textgames.registry import parallel_env
 
 
@@ -18,15 +18,22 @@ def transcript(id: str, *, seed: int, responses: tuple[str, ...] = (), **setting
     observations, _ = env.reset(seed=seed)
     lines = [f"# {id} {settings or ''}".rstrip() + f", seed {seed}"]
     lines += [f"## instructions for {agent}\n{env.instructions(agent)}" for agent in env.agents]
-    written = iter(responses)
+    given = iter(responses)
     for round_ in range(100):
         if not env.agents:
             break
-        actions = {agent: next(written, None) or draw(env.game, env.state(), agent, rng) for agent in env.agents}
-        lines += [f"## round {round_}, {agent} reads\n{observations[agent]}" for agent in env.agents]
+        actions = {
+            agent: next(given, None) or written(env.game, draw(env.game, env.state(), agent, rng))
+            for agent in env.to_move
+        }
+        lines += [f"## round {round_}, {agent} reads\n{observations[agent]}" for agent in env.to_move]
         observations, rewards, terminations, truncations, infos = env.step(actions)
         for agent in rewards:
-            end = " terminated" * terminations[agent] + " truncated" * truncations[agent]
+            end = " terminated" * terminations.get(agent, False) + " truncated" * truncations.get(agent, False)
+            if agent not in actions:
+                if rewards[agent] or end:
+                    lines.append(f"## {agent} was not asked\nreward {rewards[agent]:g}{end}")
+                continue
             how = infos[agent]["unreadable"] or "valid"
             executed = f"executed {infos[agent]['action']!r}, reward {rewards[agent]:g}{end}"
             lines.append(f"## {agent} writes {actions[agent]!r}\n{how}, {executed}")

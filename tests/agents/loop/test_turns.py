@@ -1,0 +1,227 @@
+"""Games of turns in the loop: who is asked, and which decision every reward belongs to."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import textgames
+from agents.baselines.random import RandomPlayer
+from agents.episode import Episode, EpisodeTask
+from agents.loop.rollout import rollout
+from agents.msgrpo.trajectories import trajectories_of
+from agents.policy import as_requests
+from agents.turn import Turn, TurnRequest
+from benchmark.runs.record import to_record
+from benchmark.runs.replay import replay
+from textgames import TSMG, Scenario
+
+
+class Hall(NamedTuple):
+    turn: int = 0
+    out: bool = False
+
+
+class Team(TSMG[Hall]):
+    """Three players; one a turn. ``player_2`` is paid before its first turn, ``player_0`` after its only one and when it
+    is out, and all at the end."""
+
+    players = ("player_0", "player_1", "player_2")
+    actions = ("go", "stay")
+    one_at_a_time = True
+
+    def initial_state(self, rng: Any) -> Hall:
+        return Hall()
+
+    def to_move(self, state: Hall) -> tuple[str, ...]:
+        order = ("player_0", "player_1", "player_2", "player_1", "player_2")
+        return (order[min(state.turn, 4)],)
+
+    def is_playing(self, state: Hall, player: str) -> bool:
+        return not (state.out and player == "player_0")
+
+    def transition(self, state: Hall, joint_action: Mapping[str, str], rng: Any) -> Any:
+        (player,) = self.to_move(state)
+        if joint_action.get(player) not in self.actions:
+            raise ValueError("go or stay")
+        turn = state.turn + 1
+        pay = {"player_0": 0.0, "player_1": 1.0 * (player == "player_1"), "player_2": 0.25 * (turn == 1)}
+        if turn == 2:
+            pay["player_0"] = 0.5
+        if turn == 5:
+            pay = {"player_0": 4.0, "player_1": 8.0, "player_2": 16.0}
+        return Hall(turn, turn >= 3), pay, turn == 5
+
+    def observe(self, state: Hall, player: str) -> str:
+        return f"{player}, turn {state.turn}"
+
+    def instructions(self, player: str) -> str:
+        return "go or stay"
+
+    def metrics(self, state: Hall, player: str) -> Mapping[str, float]:
+        return {"turns": state.turn}
+
+
+class Sudden(Team):
+    """All at once; ``player_0`` is out after the first round and is paid in the last."""
+
+    def to_move(self, state: Hall) -> tuple[str, ...]:
+        return TSMG.to_move(self, state)
+
+    def transition(self, state: Hall, joint_action: Mapping[str, str], rng: Any) -> Any:
+        for player in self.to_move(state):
+            if joint_action.get(player) not in self.actions:
+                raise ValueError("go or stay")
+        turn = state.turn + 1
+        return Hall(turn, True), {"player_0": 4.0 * (turn == 3), "player_1": 1.0, "player_2": 0.0}, turn == 3
+
+
+Sudden.to_move = TSMG.to_move  # type: ignore[method-assign]  # a game that says nothing of turns
+textgames.register("TurnsTeam-v0", Team, max_steps=9)
+textgames.register("TurnsSudden-v0", Sudden, max_steps=9)
+
+
+class Listener:
+    """Stays, and remembers what it was asked."""
+
+    name = "listener"
+
+    def __init__(self) -> None:
+        self.asked: list[TurnRequest] = []
+
+    def act(self, requests: Any) -> list[Turn]:
+        self.asked += as_requests(requests)
+        return [Turn("<action>stay</action>") for _ in requests]
+
+
+def episode_of(game: str) -> tuple[Episode, Listener]:
+    policy = Listener()
+    (episode,) = rollout(policy, [EpisodeTask.of(game, 3)])
+    return episode, policy
+
+
+def test_only_those_who_are_to_move_are_asked() -> None:
+    episode, policy = episode_of("TurnsTeam-v0")
+    assert [request.player for request in policy.asked] == ["player_0", "player_1", "player_2", "player_1", "player_2"]
+    assert [request.steps_left for request in policy.asked] == [9, 8, 7, 6, 5]
+    assert [(step.index, step.player) for step in episode.steps] == [
+        (index, request.player) for index, request in enumerate(policy.asked)
+    ]
+    assert all(request.observation.startswith(request.player) for request in policy.asked)
+
+
+def test_rewards_belong_to_the_last_decision_before_them() -> None:
+    episode, _ = episode_of("TurnsTeam-v0")
+    assert episode.returns == {"player_0": 4.5, "player_1": 9.0 + 1.0, "player_2": 16.25}
+    rewards = {player: [step.reward for step in episode.steps_of(player)] for player in episode.agents}
+    assert rewards == {
+        "player_0": [4.5],  # between its turns, and late
+        "player_1": [1.0, 9.0],
+        "player_2": [0.25, 16.0],  # the first was paid before it had a turn
+    }
+    assert episode.metrics == {player: {"turns": 5.0} for player in Team.players}
+    assert episode.terminated
+
+
+def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be() -> None:
+    episode, policy = episode_of("TurnsSudden-v0")
+    assert len(policy.asked) == 3 + 2 + 2
+    assert episode.returns == {"player_0": 4.0, "player_1": 3.0, "player_2": 0.0}
+    assert [step.reward for step in episode.steps_of("player_0")] == [4.0]
+    env: Any = textgames.aec_env("TurnsSudden-v0")
+    env.reset(seed=3)
+    paid = dict.fromkeys(Team.players, 0.0)
+    for player in env.agent_iter():
+        _, reward, terminated, truncated, _ = env.last()
+        paid[player] += reward
+        env.step(None if terminated or truncated else "stay")
+    assert paid == episode.returns
+
+
+@pytest.mark.parametrize("seat", Team.players)
+def test_one_seat_is_paid_the_same(seat: str) -> None:
+    import gymnasium as gym
+
+    for env_id in ("TurnsTeam-v0", "TurnsSudden-v0"):
+        episode, _ = episode_of(env_id)
+        env: Any = gym.make(env_id, seat=seat, opponents=lambda turn: "stay")
+        env.reset(seed=3)
+        rewards, over, info = [], False, {}
+        while not over:
+            _, reward, terminated, truncated, info = env.step("stay")
+            rewards.append(reward)
+            over = terminated or truncated
+        assert rewards == [step.reward for step in episode.steps_of(seat)]
+        assert info["metrics"] == episode.metrics[seat]
+
+
+@pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
+def test_a_replay_gives_the_same_rewards(game: str) -> None:
+    episode, _ = episode_of(game)
+    replayed = replay(to_record(episode), Scenario(game, game, {}, 9, 0))
+    assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
+    assert replayed.end.returns == episode.returns
+    assert replayed.end.metrics == episode.metrics
+
+
+def test_every_seat_is_a_trajectory_of_its_own() -> None:
+    task = EpisodeTask.of("TurnsTeam-v0", 3, layout_seed=7)
+    (episode,) = rollout(RandomPlayer(), [task])
+    parts = trajectories_of([episode], [task])
+    assert [part.group for part in parts] == [("TurnsTeam-v0", 7, player) for player in Team.players]
+    assert [sum(part.rewards) for part in parts] == list(episode.returns.values())
+
+
+def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it() -> None:
+    env = textgames.parallel_env("TurnsTeam-v0", invalid_action="terminate", format_penalty=2.0)
+    env.reset(seed=0)
+    env.step({"player_0": "stay"})
+    _, rewards, terminations, *_ = env.step({"player_1": "what?"})
+    assert rewards["player_1"] == -2.0
+    assert terminations == {"player_0": False, "player_1": True, "player_2": False}
+    assert env.to_move == ("player_2",)
+    _, rewards, *_ = env.step({"player_2": "stay"})  # player_1's turn after it is played by itself
+    assert env.to_move == ("player_2",)
+    assert env.elapsed_steps == 4
+    _, rewards, *_ = env.step({"player_2": "stay"})
+    assert rewards == {"player_0": 4.0, "player_2": 16.0}
+    assert not env.agents
+
+
+def test_random_players_draw_open_actions_by_their_seed_alone() -> None:
+    class Number(TSMG[int]):
+        bare_responses = False
+
+        def initial_state(self, rng: Any) -> int:
+            return 0
+
+        def legal_actions(self, state: int, player: str) -> tuple[str, ...]:
+            return ()
+
+        def read_action(self, inside: str, state: int, player: str) -> Any:
+            return inside.strip()
+
+        def default_action(self, state: int, player: str) -> str:
+            return "0"
+
+        def sample_action(self, state: int, player: str, rng: np.random.Generator) -> str:
+            return str(int(rng.integers(10**6)))
+
+        def action_help(self, state: int, player: str) -> str:
+            return "any number"
+
+        def transition(self, state: int, joint_action: Mapping[str, str], rng: Any) -> Any:
+            return int(joint_action["player_0"]), {"player_0": 0.0}, True
+
+        def observe(self, state: int, player: str) -> str:
+            return "number?"
+
+        def instructions(self, player: str) -> str:
+            return "number"
+
+    textgames.register("TurnsNumber-v0", Number, max_steps=2)
+    tasks = [EpisodeTask.of("TurnsNumber-v0", seed) for seed in range(20)]
+    actions = {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks)}
+    assert len(set(actions.values())) == 20
+    assert actions == {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks[::-1], max_concurrency=3)}
