@@ -110,7 +110,7 @@ class Nim(Duel[NimState]):
         return (
             f"You are playing Nim against an opponent. There are heaps of counters: {heaps} at the start. In turns "
             "each player takes one or more counters, as many as it likes, all of them from one heap.\n"
-            f"Who takes the last counter of all {'loses' if self.misere else 'wins'}. "
+            f"Whoever takes the last counter of all {'loses' if self.misere else 'wins'}. "
             f"You {'begin' if player == 'player_0' else 'play second'}.\n"
             "Winning gives a reward of 1, losing -1.\n"
             f'An action says how many counters to take and from which heap: "{self._names[largest][0]}".\n'
