@@ -5,6 +5,7 @@ up, and above them is one that stays 0, so that a row of discs never runs on fro
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -177,7 +178,7 @@ class ConnectFour(Duel[ConnectFourState]):
 
 
 def minimax(game: ConnectFour) -> Minimax:
-    """The yardstick: exact minimax, a board and its mirror image solved as one.
+    """The yardstick: exact minimax, a board and its mirror image solved as one. Equal games share it.
 
     Raises:
         ValueError: the board is too large to be solved in seconds.
@@ -187,8 +188,11 @@ def minimax(game: ConnectFour) -> Minimax:
             f"Connect Four is solved exactly on boards of at most {MOST_CELLS_SOLVED} cells, this one has "
             f"{game.rows * game.columns}"
         )
+    return _solver(game.rows, game.columns, game.connect)
 
-    def canonical(state: ConnectFourState) -> ConnectFourState:
-        return min(state, game.mirrored(state))
 
-    return Minimax(game, canonical=canonical)
+@lru_cache(maxsize=4)
+def _solver(rows: int, columns: int, connect: int) -> Minimax:
+    # solving 4 by 4 takes seconds, and a benchmark has a game object for each of the episodes that it plays at once
+    game = ConnectFour(rows=rows, columns=columns, connect=connect)
+    return Minimax(game, canonical=lambda state: min(state, game.mirrored(state)))

@@ -105,10 +105,10 @@ class Nim(Duel[NimState]):
 
     def instructions(self, player: str) -> str:
         largest = max(range(len(self.heaps)), key=lambda heap: self.heaps[heap])
-        sizes = "at most " if self.random_heaps else ""
-        heaps = ", ".join(f"{name} {sizes}{size}" for name, size in zip(HEAP_NAMES, self.heaps, strict=False))
+        has = "has at most" if self.random_heaps else "has"
+        heaps = ", ".join(f"heap {name} {has} {size}" for name, size in zip(HEAP_NAMES, self.heaps, strict=False))
         return (
-            f"You are playing Nim against an opponent. There are heaps of counters: {heaps} at the start. In turns "
+            f"You are playing Nim against an opponent. There are heaps of counters; at the start {heaps}. In turns "
             "each player takes one or more counters, as many as it likes, all of them from one heap.\n"
             f"Whoever takes the last counter of all {'loses' if self.misere else 'wins'}. "
             f"You {'begin' if player == 'player_0' else 'play second'}.\n"
