@@ -205,7 +205,7 @@ def test_a_horizon_cuts_the_game() -> None:
 
 
 def test_what_cannot_be_solved_is_said() -> None:
-    with pytest.raises(ValueError, match="player_. of Forgetful reads the same text where its legal actions are"):
+    with pytest.raises(ValueError, match=r"player_\d of Forgetful reads the same text where its legal actions are"):
         expand(Forgetful())
     with pytest.raises(ValueError, match="don't have perfect recall"):
         expand(Repeating([[0, 0], [0, 0]]))
