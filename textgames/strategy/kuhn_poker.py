@@ -133,6 +133,8 @@ class KuhnPoker(TSMG[KuhnState]):
 
     players = ("player_0", "player_1")
     actions = (*OPENING, *FACING_A_BET)
+    hidden_information = True
+    pays_late = False
     return_range = (-2.0, 2.0)
 
     def initial_state(self, rng: "np.random.Generator") -> KuhnState:

@@ -191,6 +191,8 @@ class LeducPoker(TSMG[LeducState]):
 
     players = ("player_0", "player_1")
     actions = ("check", "bet", "fold", "call", "raise")
+    hidden_information = True
+    pays_late = False
     return_range = (-13.0, 13.0)
 
     def initial_state(self, rng: "np.random.Generator") -> LeducState:

@@ -142,6 +142,8 @@ class LiarsDice(TSMG[LiarsDiceState]):
     """
 
     players = ("player_0", "player_1")
+    hidden_information = True
+    pays_late = False
     return_range = (-1.0, 1.0)
 
     def __init__(self, *, num_dice: int = 1, num_sides: int = 6) -> None:
