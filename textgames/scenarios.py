@@ -75,7 +75,7 @@ def _shelf(name: str) -> dict[str, Any]:
 
 _SHELVES = {name: _shelf(name) for name in _FILES}
 
-for _data in _SHELVES.values():
+for _data in (*_SHELVES.values(), _shelf("openspiel")):  # the last one has games alone, no scenarios and no suite
     for _id, _settings in _data["games"].items():
         _settings = dict(_settings)
         if (_yardstick := _settings.pop("yardstick", None)) is not None:

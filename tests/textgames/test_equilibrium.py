@@ -1,0 +1,228 @@
+"""Values, best responses and equilibria: against hand-worked games, brute force and known values."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textgames.solving.equilibrium import (
+    GameTree,
+    action_values,
+    best_response,
+    expand,
+    expected_values,
+    exploitability,
+    nash_conv,
+    solve,
+    uniform_policy,
+)
+from textgames.strategy.kuhn_poker import KuhnPoker
+from textgames.strategy.leduc_poker import LeducPoker
+from textgames.strategy.liars_dice import LiarsDice
+from textgames.tsmg import TSMG
+
+
+class Matrix(TSMG[str]):
+    """A game of one simultaneous move."""
+
+    players = ("player_0", "player_1")
+
+    def __init__(self, first: Sequence[Sequence[float]], second: Sequence[Sequence[float]] | None = None) -> None:
+        self.first = np.array(first, dtype=float)
+        self.second = -self.first if second is None else np.array(second, dtype=float)
+        self.actions = tuple("abcdef"[: len(first)])
+
+    def initial_state(self, rng: np.random.Generator) -> str:
+        return "start"
+
+    def initial_outcomes(self) -> Sequence[tuple[float, str]]:
+        return [(1.0, "start")]
+
+    def transition(self, state: str, joint_action: Mapping[str, str], rng: np.random.Generator) -> Any:
+        return self.outcomes(state, joint_action)[0][1:]
+
+    def outcomes(self, state: str, joint_action: Mapping[str, str]) -> Any:
+        cell = tuple(self.actions.index(joint_action[player]) for player in self.players)
+        return [(1.0, "end", {"player_0": float(self.first[cell]), "player_1": float(self.second[cell])}, True)]
+
+    def observe(self, state: str, player: str) -> str:
+        return state
+
+    def instructions(self, player: str) -> str:
+        return "a b c d e f"
+
+
+ROCK_PAPER_SCISSORS = Matrix([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+PRISONERS = Matrix([[3, 0], [5, 1]], [[3, 5], [0, 1]])
+
+
+class Forgetful(KuhnPoker):
+    """Kuhn poker in which a player doesn't read what was done."""
+
+    def observe(self, state: Any, player: str) -> str:
+        return f"You have the {state.cards[self.players.index(player)]}."
+
+
+class Repeating(Matrix):
+    """Goes on for ever, and nobody is told how often it was played."""
+
+    def outcomes(self, state: str, joint_action: Mapping[str, str]) -> Any:
+        return [(1.0, state, {"player_0": 1.0, "player_1": -1.0}, False)]
+
+
+class Growing(Repeating):
+    """Goes on for ever, and everybody is told everything."""
+
+    def outcomes(self, state: str, joint_action: Mapping[str, str]) -> Any:
+        done = f"{state} {joint_action['player_0']}{joint_action['player_1']}"
+        return [(1.0, done, {"player_0": 1.0, "player_1": -1.0}, False)]
+
+
+class Untold(KuhnPoker):
+    """Doesn't tell the chances of its start."""
+
+    initial_outcomes = TSMG.initial_outcomes
+
+
+def brute_force_best(tree: GameTree, policy: Any, player: str) -> float:
+    """The best of all pure strategies, tried one by one."""
+    own = [each for each in tree.information_sets if each.player == player]
+    values = []
+    for choice in product(*[each.actions for each in own]):
+        pure = {each.key: {action: 1.0} for each, action in zip(own, choice, strict=True)}
+        values.append(expected_values(tree, {**policy, **pure})[player])
+    return max(values)
+
+
+def random_policy(tree: GameTree, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return {
+        each.key: dict(zip(each.actions, rng.dirichlet(np.ones(len(each.actions))).tolist(), strict=True))
+        for each in tree.information_sets
+    }
+
+
+def played_out(game: TSMG[Any], policy: Any) -> np.ndarray:
+    """Expected returns by plain recursion over the game, without the tree."""
+
+    def value(state: Any) -> np.ndarray:
+        (player,) = game.to_move(state)
+        total = np.zeros(2)
+        for action, chosen in policy[player, game.observe(state, player)].items():
+            for chance, after, rewards, over in game.outcomes(state, {player: action}):
+                later = np.zeros(2) if over else value(after)
+                total += chosen * chance * (later + [rewards[each] for each in game.players])
+        return total
+
+    return np.sum([chance * value(state) for chance, state in game.initial_outcomes()], axis=0)
+
+
+@pytest.mark.parametrize("game", [KuhnPoker(), LiarsDice(num_sides=3), LeducPoker()])
+def test_expected_values_are_those_of_plain_recursion(game: TSMG[Any]) -> None:
+    tree = expand(game)
+    policy = random_policy(tree, 1)
+    assert list(expected_values(tree, policy).values()) == pytest.approx(played_out(game, policy).tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_best_responses_are_the_best_of_all_strategies(seed: int) -> None:
+    tree = expand(KuhnPoker())
+    policy = random_policy(tree, seed)
+    for player in tree.players:
+        best = best_response(tree, policy, player)
+        assert best.value == pytest.approx(brute_force_best(tree, policy, player))
+        mine = {key: {action: 1.0} for key, action in best.actions.items()}
+        assert expected_values(tree, {**policy, **mine})[player] == pytest.approx(best.value)
+
+
+def test_nash_conv_is_what_best_responses_gain() -> None:
+    tree = expand(LeducPoker())
+    policy = random_policy(tree, 3)
+    gains = [best_response(tree, policy, player).value for player in tree.players]
+    assert nash_conv(tree, policy) == pytest.approx(sum(gains))  # zero-sum: the values themselves cancel
+    assert exploitability(tree, policy) == pytest.approx(sum(gains) / 2)
+
+
+def test_simultaneous_moves() -> None:
+    tree = expand(ROCK_PAPER_SCISSORS)
+    assert len(tree.information_sets) == 2
+    assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(0)
+    rock = {key: {"a": 1.0} for key in uniform_policy(tree)}
+    assert nash_conv(tree, rock) == pytest.approx(2)
+    assert best_response(tree, rock, "player_1").actions == {("player_1", "start"): "b"}
+    assert nash_conv(expand(PRISONERS), uniform_policy(expand(PRISONERS))) == pytest.approx(1.5)
+
+
+def test_kuhn_is_worth_an_eighteenth_to_the_second_player() -> None:
+    tree = expand(KuhnPoker())
+    solution = solve(tree, 1000)
+    assert solution.exploitability < 2e-4
+    assert solution.values["player_0"] == pytest.approx(-1 / 18, abs=2e-4)
+    assert sum(solution.values.values()) == pytest.approx(0)
+    chosen = {(key[0], key[1].split("Your card is the ")[1]): value for key, value in solution.policy.items()}
+    # the known equilibria: a queen never bets first, a king always calls, and kings bet three times as often as jacks
+    opening = {text.split(".")[0]: value for (who, text), value in chosen.items() if "Betting so far: none" in text}
+    assert opening["queen"]["bet"] == pytest.approx(0, abs=0.01)
+    assert opening["king"]["bet"] == pytest.approx(3 * opening["jack"]["bet"], abs=0.02)
+    assert opening["jack"]["bet"] <= 1 / 3 + 0.01
+
+
+def test_leduc_and_small_liars_dice_are_solved() -> None:
+    leduc = solve(expand(LeducPoker()), 300)
+    assert leduc.exploitability < 0.01
+    assert leduc.values["player_0"] == pytest.approx(-0.0856, abs=0.01)  # the known value of the game
+    dice = solve(expand(LiarsDice(num_sides=3)), 2000, target=0.001)
+    assert dice.exploitability <= 0.001
+    assert dice.iterations < 2000
+
+
+def test_action_values_at_an_equilibrium_are_equal_where_it_mixes() -> None:
+    tree = expand(KuhnPoker())
+    policy = solve(tree, 2000).policy
+    for each in tree.information_sets:
+        values = action_values(tree, policy, each.key)
+        played = [values[action] for action, chance in policy[each.key].items() if chance > 0.05]
+        assert max(values.values()) - min(played) < 0.01
+    with pytest.raises(ValueError, match="never to move where it reads 'nothing'"):
+        action_values(tree, policy, ("player_0", "nothing"))
+
+
+def test_action_values_are_conditional_on_being_there() -> None:
+    tree = expand(KuhnPoker())
+    key = next(each.key for each in tree.information_sets if "king" in each.observation and "bet" in each.actions)
+    values = action_values(tree, uniform_policy(tree), key)
+    # a king that bets is called half the time: 1.5; one that checks meets a check (1) or a bet, which it calls half the
+    # time against uniform play: 0.5 * 1 + 0.5 * (0.5 * -1 + 0.5 * 2)
+    expected = {"check": 0.75, "bet": 1.5} if key[0] == "player_0" else {"check": 1.0, "bet": 1.5}
+    assert values == pytest.approx(expected)
+
+
+def test_a_horizon_cuts_the_game() -> None:
+    assert len(expand(KuhnPoker(), horizon=1).information_sets) == 3
+    assert np.all(expand(KuhnPoker(), horizon=1).payoffs == 0)
+
+
+def test_what_cannot_be_solved_is_said() -> None:
+    with pytest.raises(ValueError, match=r"player_\d of Forgetful reads the same text where its legal actions are"):
+        expand(Forgetful())
+    with pytest.raises(ValueError, match="don't have perfect recall"):
+        expand(Repeating([[0, 0], [0, 0]]))
+    with pytest.raises(ValueError, match="too large to be solved: it has more than 5,000 histories"):
+        expand(Growing([[0, 0], [0, 0]]), max_histories=5000)
+    with pytest.raises(ValueError, match="Untold can't be expanded: Untold has no initial_outcomes"):
+        expand(Untold())
+    with pytest.raises(ValueError, match="zero-sum games of two players"):
+        solve(expand(PRISONERS))
+
+
+def test_a_policy_must_be_complete() -> None:
+    tree = expand(KuhnPoker())
+    policy = uniform_policy(tree)
+    key = tree.information_sets[0].key
+    with pytest.raises(ValueError, match="the policy says nothing for player_0 where it reads 'You are"):
+        nash_conv(tree, {other: value for other, value in policy.items() if other != key})
+    for wrong in ({"check": 0.5}, {"check": 1.5, "bet": -0.5}, {"check": 0.5, "bet": 0.5, "dance": 0.0}):
+        with pytest.raises(ValueError, match="must give check, bet probabilities that sum to 1"):
+            nash_conv(tree, {**policy, key: wrong})

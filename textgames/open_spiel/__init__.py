@@ -1,0 +1,1 @@
+"""OpenSpiel's games as text games: ``textgames.openspiel("nim")``. Needs the extra ``openspiel``."""

@@ -1,0 +1,214 @@
+"""A game of OpenSpiel as a TSMG.
+
+``pyspiel.State -> SpielState -> text``. Chance never reaches a player: its nodes are sampled with the generator that
+the contract hands in, right after the move before them, and listed exactly in :meth:`OpenSpiel.outcomes`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from textgames.action_text import Unreadable, UnreadableReason
+from textgames.names import did_you_mean
+from textgames.open_spiel.library import library, load
+from textgames.open_spiel.names import GENERIC_RULES, reading_of
+from textgames.open_spiel.state import SpielState, resolved, sampled
+from textgames.tsmg import TSMG, Action, Outcome, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_STARTS = 20_000
+"""The most starts that are listed: a deal of many cards has more than can be."""
+
+MAX_LISTED = 150
+"""The most action names that the rules list; a game with more of them tells the legal ones with every turn."""
+
+
+class OpenSpiel(TSMG[SpielState]):
+    """A game of OpenSpiel.
+
+    Args:
+        name: as the library calls it, ``"kuhn_poker"``.
+        parameters: the game's parameters, ``{"players": 3}``.
+        observation: what a player reads: ``"observation"`` (the library's observation string), ``"history"`` (its
+            information state string, which has everything that the player saw and did since the start), or ``"auto"``:
+            the latter where something is hidden and the library has it, because each turn is read on its own.
+
+    Raises:
+        ValueError: no such game, parameter or text, or a game that can't be played here; the message says why.
+        ModuleNotFoundError: the library isn't installed.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "tic_tac_toe",
+        parameters: Mapping[str, Any] | None = None,
+        observation: str = "auto",
+    ) -> None:
+        self._made_of = (name, tuple(sorted((parameters or {}).items())), observation)
+        self.key = self._made_of[:2]  # the library's game; equal keys are equal rules
+        self._game = game = load(*self.key)
+        pyspiel, kind = library(), game.get_type()
+        self.reading = reading_of(*self.key)
+        self.players = tuple(f"player_{number}" for number in range(game.num_players()))
+        self.actions = self.reading.actions
+        self.return_range = _finite_range(game.min_utility(), game.max_utility())
+        self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
+        self._history_is_read = _reads_history(name, kind, self.hidden_information, observation)
+        self._nobody = dict.fromkeys(self.players, 0.0)
+
+    @property
+    def library_game(self) -> Any:
+        """The library's own game, for its algorithms."""
+        return self._game
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, self._made_of
+
+    # ---------------------------------------------------------------- rules
+
+    def initial_state(self, rng: "np.random.Generator") -> SpielState:
+        return sampled(SpielState(self.key, (), self._game.new_initial_state()), rng)
+
+    def initial_outcomes(self) -> Sequence[tuple[float, SpielState]]:
+        starts = []
+        for start in resolved(1.0, SpielState(self.key, (), self._game.new_initial_state())):
+            starts.append(start)
+            if len(starts) > MAX_STARTS:
+                raise NotImplementedError(f"{self.key[0]} has more than {MAX_STARTS:,} starts, too many to list them")
+        return starts
+
+    def to_move(self, state: SpielState) -> tuple[Player, ...]:
+        node = state.node
+        if node.is_terminal():
+            return ()
+        if node.is_simultaneous_node():
+            return tuple(player for place, player in enumerate(self.players) if node.legal_actions(place))
+        return (self.players[node.current_player()],)
+
+    def legal_actions(self, state: SpielState, player: Player) -> tuple[Action, ...]:
+        return tuple(state.actions(self.players.index(player), self.reading))
+
+    def transition(
+        self, state: SpielState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
+    ) -> tuple[SpielState, dict[Player, float], bool]:
+        after = sampled(self._moved(state, joint_action), rng)
+        return after, self._paid(state, after), bool(after.node.is_terminal())
+
+    def outcomes(self, state: SpielState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[SpielState]]:
+        return [
+            (chance, after, self._paid(state, after), bool(after.node.is_terminal()))
+            for chance, after in resolved(1.0, self._moved(state, joint_action))
+        ]
+
+    def _moved(self, state: SpielState, joint_action: Mapping[Player, Action]) -> SpielState:
+        """The node after the players' moves, which may be one of chance."""
+        moving = self.to_move(state)
+        if not moving:
+            raise ValueError(f"the game of {self.key[0]} is over, so nobody can move")
+        numbers = {}
+        for player in moving:
+            legal = state.actions(self.players.index(player), self.reading)
+            action = joint_action.get(player)
+            if action is None or action not in legal:
+                raise ValueError(f"{player} may play {', '.join(legal)}; got {action!r}")
+            numbers[player] = legal[action]
+        if state.node.is_simultaneous_node():  # who has no choice there is given the number 0, which the library wants
+            return state.after(tuple(numbers.get(player, 0) for player in self.players))
+        return state.after(numbers[moving[0]])
+
+    def _paid(self, before: SpielState, after: SpielState) -> dict[Player, float]:
+        paid = zip(self.players, before.node.returns(), after.node.returns(), strict=True)
+        return {player: float(now - then) for player, then, now in paid}
+
+    def succeeded(self, state: SpielState, player: Player) -> bool:
+        """Whether a player of several got the most of all, and something above 0; alone, something above 0."""
+        if not state.node.is_terminal():
+            return False
+        returns = state.node.returns()
+        return bool(returns[self.players.index(player)] == max(returns) > 0)
+
+    # ---------------------------------------------------------------- text
+
+    def observe(self, state: SpielState, player: Player) -> str:
+        node, place = state.node, self.players.index(player)
+        text = node.information_state_string(place) if self._history_is_read else node.observation_string(place)
+        return f"{_printable(text)}\n{self._turn(state, player)}".strip("\n")
+
+    def _turn(self, state: SpielState, player: Player) -> str:
+        node = state.node
+        if node.is_terminal():
+            return f"The game is over. Your return is {node.returns()[self.players.index(player)]:g}."
+        moving = self.to_move(state)
+        if len(moving) > 1 and player in moving:
+            return "It is your turn, and others move at the same time."
+        return "It is your turn." if player in moving else f"It is the turn of {' and '.join(moving)}."
+
+    def instructions(self, player: Player) -> str:
+        reading, place = self.reading, self.players.index(player)
+        lines = [reading.rules or GENERIC_RULES.format(long_name=self._game.get_type().long_name)]
+        if len(self.players) > 1:
+            seat = f", {reading.seats[place]}" if reading.seats else ""
+            lines.append(f"You are {player}{seat}.")
+        if 0 < len(self.actions) <= MAX_LISTED:
+            lines.append(f"Actions: {', '.join(self.actions)}.")
+        return "\n".join(lines)
+
+    def read_action(self, inside: str, state: SpielState, player: Player) -> Action | Unreadable:
+        """A legal action by its name, in any case unless two of them differ by that alone."""
+        legal, name = state.actions(self.players.index(player), self.reading), inside.strip()
+        if name in legal:
+            return name
+        alike = [each for each in legal if each.casefold() == name.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if not name:
+            return Unreadable(UnreadableReason.EMPTY, inside)
+        known = name.casefold() in self.action_names
+        return Unreadable(UnreadableReason.ILLEGAL if known else UnreadableReason.UNKNOWN_NAME, inside)
+
+    def read_observation(self, observation: str, player: Player) -> SpielState:
+        """A state in which a player who is to move reads this: in games small enough for minimax."""
+        from textgames.open_spiel.minimax import states_by_observation
+
+        state = states_by_observation(self.key, self._made_of[2]).get((player, observation))
+        if state is None:
+            raise ValueError(
+                f"this is no observation of {self.key[0]} at which {player} is to move: {observation[:80]!r}"
+            )
+        return state
+
+    def describe(self, state: SpielState) -> str:
+        return _printable(state.node.to_string())
+
+
+def _made(name: str, parameters: tuple[tuple[str, Any], ...], observation: str) -> OpenSpiel:
+    return OpenSpiel(name=name, parameters=dict(parameters), observation=observation)
+
+
+def _finite_range(low: float, high: float) -> tuple[float, float] | None:
+    return (float(low), float(high)) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool:
+    """Whether the information state string is what players read."""
+    accepted = ("auto", "observation", "history")
+    if observation not in accepted:
+        near = did_you_mean(observation, accepted)
+        raise ValueError(f"observation must be one of {', '.join(accepted)}, got {observation!r}{near}")
+    has = {"observation": kind.provides_observation_string, "history": kind.provides_information_state_string}
+    if observation == "auto":
+        return bool(has["history"] and (hidden or not has["observation"]))
+    if not has[observation]:
+        raise ValueError(f"{name} has no such text: observation={observation!r}; leave it at 'auto'")
+    return observation == "history"
+
+
+def _printable(text: str) -> str:
+    """A text without control characters and without white space at the ends of its lines."""
+    lines = [
+        "".join(char if char.isprintable() else " " for char in line.expandtabs()).rstrip() for line in text.split("\n")
+    ]
+    return "\n".join(lines).strip("\n")

@@ -1,0 +1,303 @@
+"""Values, best responses, exploitability and equilibria of small games of hidden information, all exact but the last.
+
+::
+
+    tree = expand(KuhnPoker())
+    nash_conv(tree, uniform_policy(tree))      # 0.9167
+    solution = solve(tree)                     # CFR+
+    solution.values["player_0"]                # -1/18, nearly
+
+A policy is ``{(player, observation): {action: probability}}``, for all players together. Everything is computed on the
+sequence form (:mod:`textgames.solving.game_tree`): a pass over the leaves, then one over the levels of each player's
+own decisions.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.solving.game_tree import (
+    MAX_HISTORIES,
+    DecisionTree,
+    Floats,
+    GameTree,
+    InformationSet,
+    Key,
+    Policy,
+    expand,
+)
+from textgames.tsmg import Action, Player
+
+__all__ = [
+    "MAX_HISTORIES",
+    "Behaviour",
+    "BestResponse",
+    "GameTree",
+    "InformationSet",
+    "Policy",
+    "Solution",
+    "action_values",
+    "best_response",
+    "expand",
+    "expected_values",
+    "exploitability",
+    "nash_conv",
+    "solve",
+    "uniform_policy",
+]
+
+Behaviour = tuple[Floats, ...]
+"""A policy as arrays: of every player, the probability of every sequence's action in its set; 1 for the empty one."""
+
+SUM_TOLERANCE = 1e-6
+
+
+class BestResponse(NamedTuple):
+    """What a player can get at most, and how: the first of equally good actions at each of its information sets."""
+
+    value: float
+    actions: dict[Key, Action]
+
+
+class Solution(NamedTuple):
+    """An approximate equilibrium.
+
+    Attributes:
+        policy: of both players.
+        values: the return that each player expects under it.
+        exploitability: half the NashConv of the policy: 0 in equilibrium.
+        iterations: how many it took.
+    """
+
+    policy: dict[Key, dict[Action, float]]
+    values: dict[Player, float]
+    exploitability: float
+    iterations: int
+
+
+def uniform_policy(tree: GameTree) -> dict[Key, dict[Action, float]]:
+    """Every legal action with equal chances."""
+    return {each.key: dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets}
+
+
+def expected_values(tree: GameTree, policy: Policy | Behaviour) -> dict[Player, float]:
+    """The return that each player expects."""
+    plans = _plans(tree, _behaviour(tree, policy))
+    reach = tree.chances * np.prod([plan[tree.sequences[:, i]] for i, plan in enumerate(plans)], axis=0)
+    return dict(zip(tree.players, map(float, reach @ tree.payoffs), strict=True))
+
+
+def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) -> BestResponse:
+    """The best that ``player`` can do against the others' part of the policy; its own part plays no part."""
+    place = tree.players.index(player)
+    decisions = tree.decisions[place]
+    values = _against(tree, _plans(tree, _behaviour(tree, policy)), place)
+    best = _fold(decisions, values, None)
+    actions = {}
+    for each, first in zip(decisions.sets, decisions.firsts, strict=True):
+        number = int(np.argmax(values[first : first + len(each.actions)]))
+        actions[each.key] = each.actions[number]
+    return BestResponse(best, actions)
+
+
+def nash_conv(tree: GameTree, policy: Policy | Behaviour) -> float:
+    """How much all players together would gain if each alone answered best: 0 exactly in equilibrium."""
+    behaviour = _behaviour(tree, policy)
+    plans = _plans(tree, behaviour)
+    best = [_fold(decisions, _against(tree, plans, i), None) for i, decisions in enumerate(tree.decisions)]
+    return max(0.0, sum(best) - sum(expected_values(tree, behaviour).values()))
+
+
+def exploitability(tree: GameTree, policy: Policy | Behaviour) -> float:
+    """NashConv shared among the players: what a policy loses on average, over the seats, to its worst opponent."""
+    return nash_conv(tree, policy) / len(tree.players)
+
+
+def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[Action, float]:
+    """The return that a player expects from each action at one of its information sets, all following the policy.
+
+    Raises:
+        ValueError: no such information set, or one that the others' play never leads to.
+    """
+    place = tree.players.index(key[0])
+    decisions = tree.decisions[place]
+    number = next((i for i, each in enumerate(decisions.sets) if each.key == key), None)
+    if number is None:
+        raise ValueError(f"{key[0]} is never to move where it reads {key[1]!r}")
+    behaviour = _behaviour(tree, policy)
+    plans = _plans(tree, behaviour)
+    values = _against(tree, plans, place)
+    _fold(decisions, values, behaviour[place])
+    first, actions = int(decisions.firsts[number]), decisions.sets[number].actions
+    reach = _reach(tree, plans, place, number)
+    if reach <= 0:
+        raise ValueError(f"the others' play never leads to where {key[0]} reads {key[1]!r}")
+    return {action: float(values[first + i] / reach) for i, action in enumerate(actions)}
+
+
+def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Solution:
+    """Find an equilibrium of a zero-sum game of two by CFR+ and return the average strategy.
+
+    Regrets are kept above 0, the players are updated in turn, and iteration ``t`` weighs ``t`` in the average
+    (Tammelin, "Solving large imperfect information games using CFR+", arXiv 1407.5042).
+
+    Args:
+        tree: of the game.
+        iterations: the most iterations.
+        target: the exploitability at which to stop, looked at every 100 iterations.
+
+    Raises:
+        ValueError: the game isn't zero-sum or not of two players: CFR+ then finds no equilibrium.
+    """
+    if not tree.is_zero_sum:
+        raise ValueError("an equilibrium is computed for zero-sum games of two players; this game is not one")
+    regrets = [np.zeros(decisions.num_sequences) for decisions in tree.decisions]
+    sums = [np.zeros(decisions.num_sequences) for decisions in tree.decisions]
+    current = [_matched(decisions, regret) for decisions, regret in zip(tree.decisions, regrets, strict=True)]
+    average: Behaviour = tuple(current)
+    done = 0
+    for done in range(1, iterations + 1):
+        for place, decisions in enumerate(tree.decisions):
+            values = _against(tree, _plans(tree, current), place)
+            _fold(decisions, values, current[place])
+            regrets[place] = np.maximum(regrets[place] + _regrets(decisions, values, current[place]), 0)
+            current[place] = _matched(decisions, regrets[place])
+            sums[place] += done * _plan(decisions, current[place])
+        if done % 100 == 0 or done == iterations:
+            average = tuple(_average(decisions, total) for decisions, total in zip(tree.decisions, sums, strict=True))
+            if exploitability(tree, average) <= target:
+                break
+    return Solution(as_policy(tree, average), expected_values(tree, average), exploitability(tree, average), done)
+
+
+def as_policy(tree: GameTree, behaviour: Behaviour) -> dict[Key, dict[Action, float]]:
+    """The policy that is given as arrays."""
+    policy = {}
+    for decisions, own in zip(tree.decisions, behaviour, strict=True):
+        for each, first in zip(decisions.sets, decisions.firsts.tolist(), strict=True):
+            policy[each.key] = dict(zip(each.actions, own[first : first + len(each.actions)].tolist(), strict=True))
+    return policy
+
+
+def as_behaviour(tree: GameTree, policy: Policy) -> Behaviour:
+    """The arrays of a policy.
+
+    Raises:
+        ValueError: an information set is missing, or its probabilities aren't those of its legal actions.
+    """
+    behaviour = []
+    for decisions in tree.decisions:
+        own = np.ones(decisions.num_sequences)
+        for each, first in zip(decisions.sets, decisions.firsts, strict=True):
+            own[first : first + len(each.actions)] = _probabilities(each, policy)
+        behaviour.append(own)
+    return tuple(behaviour)
+
+
+def _probabilities(each: InformationSet, policy: Policy) -> list[float]:
+    given = policy.get(each.key)
+    if given is None:
+        raise ValueError(f"the policy says nothing for {each.player} where it reads {each.observation!r}")
+    probabilities = [given.get(action, 0.0) for action in each.actions]
+    strange = [action for action in given if action not in each.actions]
+    if strange or min(probabilities) < 0 or abs(sum(probabilities) - 1) > SUM_TOLERANCE:
+        raise ValueError(
+            f"the policy must give {', '.join(each.actions)} probabilities that sum to 1 for {each.player} where it "
+            f"reads {each.observation!r}, got {dict(given)}"
+        )
+    return probabilities
+
+
+def _behaviour(tree: GameTree, policy: Policy | Behaviour) -> Behaviour:
+    return policy if isinstance(policy, tuple) else as_behaviour(tree, policy)
+
+
+# ---------------------------------------------------------------- passes over the tree
+
+
+def _plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
+    """The realisation plan: of every sequence, the product of the player's own probabilities on the way."""
+    plan = np.ones(decisions.num_sequences)
+    for _, sequences in decisions.levels:
+        parents = decisions.parents[decisions.set_of[sequences.start - 1 : sequences.stop - 1]]
+        plan[sequences] = behaviour[sequences] * plan[parents]
+    return plan
+
+
+def _plans(tree: GameTree, behaviour: Sequence[Floats]) -> list[Floats]:
+    return [_plan(decisions, own) for decisions, own in zip(tree.decisions, behaviour, strict=True)]
+
+
+def _chances_against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
+    """Of every leaf, the probability that chance and the others lead there. Shape (leaves,)."""
+    chances = tree.chances
+    for other, plan in enumerate(plans):
+        if other != place:
+            chances = chances * plan[tree.sequences[:, other]]
+    return chances
+
+
+def _sum_by_sequence(tree: GameTree, weights: Floats, place: int) -> Floats:
+    """Sums of weights of leaves, over those that end in each sequence of one player. Shape (sequences,)."""
+    sums: NDArray[Any] = np.bincount(
+        tree.sequences[:, place], weights=weights, minlength=tree.decisions[place].num_sequences
+    )
+    return sums.astype(np.float64, copy=False)
+
+
+def _against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
+    """Of every sequence of one player, what the leaves pay where it is the last one, weighed by chance and the others.
+
+    Shape (sequences,).
+    """
+    return _sum_by_sequence(tree, _chances_against(tree, plans, place) * tree.payoffs[:, place], place)
+
+
+def _fold(decisions: DecisionTree, values: Floats, behaviour: Floats | None) -> float:
+    """Add to every sequence what its later decisions are worth, in place, and return the value of the whole.
+
+    A decision is worth the mean of its actions under the player's own behaviour, or their maximum where that is
+    ``None``.
+    """
+    for sets, sequences in reversed(decisions.levels):
+        starts = decisions.firsts[sets] - sequences.start
+        if behaviour is None:
+            worth = np.maximum.reduceat(values[sequences], starts)
+        else:
+            worth = np.add.reduceat(values[sequences] * behaviour[sequences], starts)
+        np.add.at(values, decisions.parents[sets], worth)
+    return float(values[0])
+
+
+def _regrets(decisions: DecisionTree, values: Floats, behaviour: Floats) -> Floats:
+    """By how much each action would have done better than the decision's own mixture."""
+    if not decisions.sets:
+        return np.zeros(1)
+    means = np.add.reduceat((values * behaviour)[1:], decisions.firsts - 1)
+    return np.concatenate([[0.0], values[1:] - means[decisions.set_of]])
+
+
+def _matched(decisions: DecisionTree, weights: Floats) -> Floats:
+    """Probabilities in proportion to weights above 0, equal ones where all weights are 0."""
+    if not decisions.sets:
+        return np.ones(1)
+    sums = np.add.reduceat(weights[1:], decisions.firsts - 1)[decisions.set_of]
+    sizes = np.bincount(decisions.set_of)[decisions.set_of]
+    shares: Floats = np.divide(weights[1:], sums, out=1.0 / sizes, where=sums > 0)
+    return np.concatenate([[1.0], shares])
+
+
+_average = _matched
+"""The behaviour that plays a sum of realisation plans; its own sequences are in proportion within each set."""
+
+
+def _reach(tree: GameTree, plans: Sequence[Floats], place: int, number: int) -> float:
+    """The probability that chance and the others lead to an information set, whatever its player does."""
+    decisions = tree.decisions[place]
+    chances = _sum_by_sequence(tree, _chances_against(tree, plans, place), place)
+    first_action = np.zeros(decisions.num_sequences)
+    first_action[decisions.firsts] = 1.0  # below any one plan of the player's own lies everything that is reached
+    _fold(decisions, chances, first_action)
+    return float(chances[decisions.firsts[number]])

@@ -1,0 +1,250 @@
+"""The tree of a small game of hidden information, in sequence form.
+
+``game -> every history, once -> information sets, sequences and leaves``. An information set is what one player reads
+when it is to move: ``(player, observation)``. A player's sequence is the information set and action of its last
+decision; with perfect recall that fixes all of its earlier ones, so a leaf is fully described by one sequence of every
+player, the probability of its chances and what it pays (Koller, Megiddo and von Stengel, "Efficient computation of
+equilibria for extensive two-person games", 1996). Simultaneous moves need nothing special in this form.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.tsmg import TSMG, Action, Player
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+Key = tuple[Player, str]
+"""What identifies an information set: who reads, and what it reads."""
+
+Policy = Mapping[Key, Mapping[Action, float]]
+"""``{(player, observation): {action: probability}}`` for every information set."""
+
+MAX_HISTORIES = 1_000_000
+"""The most histories that are expanded, unless said otherwise: some ten seconds and a gigabyte."""
+
+
+class InformationSet(NamedTuple):
+    """Where a player decides, as far as it can tell.
+
+    Attributes:
+        player: who is to move.
+        observation: what it reads.
+        actions: its legal actions, in order.
+        rounds: rounds that were played before, in the first of its histories that was met.
+    """
+
+    player: Player
+    observation: str
+    actions: tuple[Action, ...]
+    rounds: int
+
+    @property
+    def key(self) -> Key:
+        return self.player, self.observation
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionTree:
+    """All decisions of one player. Sequence 0 is the empty one; the others follow level by level.
+
+    Attributes:
+        sets: its information sets; those of its first decisions first, then those of its second ones, and so on.
+        parents: of every set, the player's own sequence that leads there. Shape (sets,).
+        firsts: of every set, the sequence of its first action; those of its other actions follow. Shape (sets,).
+        set_of: of every sequence but the empty one, the set that it is an action of. Shape (sequences - 1,).
+        levels: of every level, the slice of its sets and the slice of its sequences.
+    """
+
+    sets: tuple[InformationSet, ...]
+    parents: Indices
+    firsts: Indices
+    set_of: Indices
+    levels: tuple[tuple[slice, slice], ...]
+
+    @property
+    def num_sequences(self) -> int:
+        return len(self.set_of) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class GameTree:
+    """A whole game.
+
+    Attributes:
+        players: as the game has them.
+        decisions: of every player, in that order.
+        chances: of every leaf, the product of the probabilities of its chances. Shape (leaves,).
+        payoffs: of every leaf, the return of every player. Shape (leaves, players).
+        sequences: of every leaf, the last sequence of every player. Shape (leaves, players).
+    """
+
+    players: tuple[Player, ...]
+    decisions: tuple[DecisionTree, ...]
+    chances: Floats
+    payoffs: Floats
+    sequences: Indices
+
+    @property
+    def information_sets(self) -> tuple[InformationSet, ...]:
+        """Those of all players, the first player's first."""
+        return tuple(each for decisions in self.decisions for each in decisions.sets)
+
+    @property
+    def is_zero_sum(self) -> bool:
+        """Whether two players share the same sum at every leaf, so that one wins what the other loses."""
+        sums = self.payoffs.sum(axis=1)
+        return len(self.players) == 2 and bool(np.ptp(sums) < 1e-9)
+
+
+def expand(game: TSMG[Any], horizon: int | None = None, max_histories: int = MAX_HISTORIES) -> GameTree:
+    """Play every history of a game once.
+
+    Args:
+        game: with ``initial_outcomes`` and ``outcomes``, and legal actions that are listed.
+        horizon: rounds after which a history ends; ``None`` for no limit.
+        max_histories: the most histories, the beginnings of longer ones included.
+
+    Raises:
+        ValueError: the game doesn't tell its chances, is too large, or a player's observations don't have perfect
+            recall: the same text at decisions that the player itself can tell apart by what it read and did before,
+            or with other legal actions.
+    """
+    builder = _Builder(game, horizon, max_histories)
+    builder.expand()
+    return builder.tree()
+
+
+class _Node(NamedTuple):
+    state: Any
+    chance: float
+    sequences: tuple[int, ...]  # of every player, its last one
+    returns: tuple[float, ...]
+    rounds: int
+
+
+class _Found(NamedTuple):
+    """An information set as it is met: numbered in that order, a set after the sequence that leads to it."""
+
+    set: InformationSet
+    parent: int
+    first: int
+    level: int
+
+
+class _Builder:
+    def __init__(self, game: TSMG[Any], horizon: int | None, max_histories: int) -> None:
+        self.game, self.horizon, self.max_histories = game, horizon, max_histories
+        self.index = {player: number for number, player in enumerate(game.players)}
+        self.found: list[dict[str, _Found]] = [{} for _ in game.players]
+        self.levels: list[list[int]] = [[0] for _ in game.players]  # of every sequence, the number of decisions in it
+        self.leaves: list[_Node] = []
+
+    def expand(self) -> None:
+        name = type(self.game).__name__
+        try:
+            starts = self.game.initial_outcomes()
+        except NotImplementedError as error:
+            raise ValueError(f"the tree of {name} can't be expanded: {error}") from None
+        if not self.game.has_outcomes:
+            raise ValueError(f"the tree of {name} can't be expanded: it has no outcomes(state, joint_action)")
+        nobody = (0,) * len(self.game.players)
+        # the last start is expanded first; the order of what is found plays no part in any value
+        stack = [_Node(state, chance, nobody, (0.0,) * len(nobody), 0) for chance, state in starts]
+        histories = len(stack)
+        while stack:
+            children = self.children(stack.pop())
+            histories += len(children)
+            if histories > self.max_histories:
+                raise ValueError(
+                    f"{name} with these settings is too large to be solved: it has more than {self.max_histories:,} "
+                    "histories"
+                )
+            stack += children
+
+    def children(self, node: _Node) -> list[_Node]:
+        """The histories one round longer; what ends is kept as a leaf instead."""
+        if node.rounds == self.horizon:
+            self.leaves.append(node)
+            return []
+        game, moving = self.game, self.game.to_move(node.state)
+        places = [(self.index[player], self.meet(node, player)) for player in moving]
+        children: list[_Node] = []
+        for choice in product(*[range(len(found.set.actions)) for _, found in places]):
+            sequences = list(node.sequences)
+            joint = {}
+            for (place, found), number in zip(places, choice, strict=True):
+                joint[found.set.player] = found.set.actions[number]
+                sequences[place] = found.first + number
+            for chance, state, rewards, over in game.outcomes(node.state, joint):
+                returns = tuple([sum_ + rewards[p] for sum_, p in zip(node.returns, game.players, strict=True)])
+                child = _Node(state, node.chance * chance, tuple(sequences), returns, node.rounds + 1)
+                (self.leaves if over else children).append(child)
+        return children
+
+    def meet(self, node: _Node, player: Player) -> _Found:
+        """The information set of a player who is to move, which is new or known."""
+        place = self.index[player]
+        observation, actions = self.game.observe(node.state, player), self.game.legal_actions(node.state, player)
+        found = self.found[place].get(observation)
+        if found is None:
+            if not actions:
+                raise ValueError(f"the legal actions of {type(self.game).__name__} can't be listed, so it has no tree")
+            levels, parent = self.levels[place], node.sequences[place]
+            level = levels[parent]
+            known = InformationSet(player, observation, actions, node.rounds)
+            found = self.found[place][observation] = _Found(known, parent, len(levels), level)
+            levels += [level + 1] * len(actions)
+        elif found.parent != node.sequences[place]:
+            raise ValueError(
+                f"the observations of {type(self.game).__name__} don't have perfect recall: {player} reads the same "
+                f"text after different decisions of its own, {observation!r}"
+            )
+        elif found.set.actions != actions:
+            raise ValueError(
+                f"{player} of {type(self.game).__name__} reads the same text where its legal actions are {actions} and "
+                f"where they are {found.set.actions}: {observation!r}"
+            )
+        return found
+
+    def tree(self) -> GameTree:
+        sorted_ = [_decisions(list(found.values())) for found in self.found]
+        sequences = np.array([leaf.sequences for leaf in self.leaves], dtype=np.intp)
+        for place, (_, renumbered) in enumerate(sorted_):
+            sequences[:, place] = renumbered[sequences[:, place]]
+        return GameTree(
+            players=self.game.players,
+            decisions=tuple(decisions for decisions, _ in sorted_),
+            chances=np.array([leaf.chance for leaf in self.leaves]),
+            payoffs=np.array([leaf.returns for leaf in self.leaves], dtype=float),
+            sequences=sequences,
+        )
+
+
+def _decisions(found: Sequence[_Found]) -> tuple[DecisionTree, Indices]:
+    """A player's decisions sorted by level, and the new number of every sequence as it was met."""
+    by_level = sorted(found, key=lambda each: each.level)
+    sizes = np.array([len(each.set.actions) for each in by_level], dtype=np.intp)
+    firsts = 1 + np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+    renumbered = np.zeros(int(firsts[-1]), dtype=np.intp)
+    for each, first, size in zip(by_level, firsts, sizes, strict=False):
+        renumbered[each.first : each.first + size] = np.arange(first, first + size)
+    levels, start = [], 0
+    for level in range(max((each.level for each in by_level), default=-1) + 1):
+        end = start + sum(each.level == level for each in by_level[start:])
+        levels.append((slice(start, end), slice(int(firsts[start]), int(firsts[end]))))
+        start = end
+    decisions = DecisionTree(
+        sets=tuple(each.set for each in by_level),
+        parents=renumbered[np.array([each.parent for each in by_level], dtype=np.intp)],
+        firsts=firsts[:-1],
+        set_of=np.repeat(np.arange(len(by_level)), sizes),
+        levels=tuple(levels),
+    )
+    return decisions, renumbered
