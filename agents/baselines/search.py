@@ -88,6 +88,7 @@ observation alone, for requests that are bare strings."""
 _FACTORIES: dict[str, Factory | str] = {
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
+    "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
 }
 
 
