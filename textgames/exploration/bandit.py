@@ -72,7 +72,8 @@ def suffix_failure(state: BanditState) -> bool:
 
 def number(reward: float) -> str:
     """A reward as players read it: two decimals, none where it is whole."""
-    return str(int(reward)) if reward == int(reward) else f"{reward:.2f}"
+    text = str(int(reward)) if reward == int(reward) else f"{reward:.2f}"
+    return "0.00" if text == "-0.00" else text
 
 
 @lru_cache(maxsize=4096)
