@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.baselines.scripted_player import Choice
-from agents.baselines.search import SearchPlayer
+from agents.baselines.search import SearchPlayer, YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.exploration.online_learning import LARGEST_LOSS, OnlineLearning, read_losses
+from textgames.social.matrix_game import MatrixGame
+from textgames.social.matrix_game.best_response import BestResponse
 from textgames.solving.regret import hedge, hedge_rate
 
 
@@ -56,3 +58,28 @@ class OnlineLearningPlayer(LeaderPlayer):
 
     def rate(self, request: TurnRequest) -> float:
         return self._rate
+
+
+class MatrixGamePlayer(LeaderPlayer):
+    """The player of a :class:`~textgames.social.matrix_game.MatrixGame` of two, in either seat.
+
+    It takes what the other has played so far as given, so it doesn't cooperate for what may come of it.
+    """
+
+    def __init__(self, game: MatrixGame) -> None:
+        self._game = game
+
+    def losses(self, request: TurnRequest) -> list[float]:
+        seat, payoffs = self._game.players.index(request.player), self._game.payoffs
+        history = self._game.read_observation(request.observation, request.player).history
+        others = [pair[1 - seat] for pair in history]
+        return [-sum(payoffs.of(seat, mine, other) for other in others) for mine in range(len(payoffs.actions))]
+
+    def rate(self, request: TurnRequest) -> float:
+        low, high = self._game.payoffs.span(self._game.players.index(request.player))
+        return hedge_rate(len(self._game.actions), self._game.rounds, high - low)
+
+
+def matrix_game_player(game: MatrixGame) -> SearchPlayer:
+    """The best response where the other player is a program, else Hedge."""
+    return MatrixGamePlayer(game) if game.opponent is None else YardstickPlayer(game, BestResponse(game))
