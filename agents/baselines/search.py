@@ -88,6 +88,12 @@ observation alone, for requests that are bare strings."""
 _FACTORIES: dict[str, Factory | str] = {
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
+    "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
+    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.hedge:OnlineLearningPlayer",
+    "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.hedge:matrix_game_player",
+    "textgames.exploration.contextual_bandit:ContextualBandit": (
+        "agents.baselines.contextual_bandit:ContextualBanditPlayer"
+    ),
 }
 
 
