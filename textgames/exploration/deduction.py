@@ -37,13 +37,12 @@ class AnswerTable:
 
     def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
         """How many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape (n,)."""
-        result: NDArray[np.float64] = (self.counts(candidates) ** 2).sum(axis=1) / len(candidates)
-        return result
+        return np.asarray((self.counts(candidates) ** 2).sum(axis=1) / len(candidates), dtype=np.float64)
 
     def information(self, candidates: Indices) -> NDArray[np.float64]:
         """The entropy of the answer to each guess, in bits; shape (n,)."""
         shares = self.counts(candidates) / len(candidates)
-        return -(shares * np.log2(np.where(shares > 0, shares, 1.0))).sum(axis=1)
+        return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1.0))).sum(axis=1), dtype=np.float64)
 
     def estimated_values(self, candidates: Indices) -> NDArray[np.float64]:
         """An estimate of ``-guesses`` of each guess and good play after it; its maximum is the entropy-greedy guess.
@@ -54,8 +53,7 @@ class AnswerTable:
         missing = np.log2(len(candidates)) - self.information(candidates)
         right = np.zeros(len(self.answers))
         right[candidates] = 1.0 / len(candidates)
-        result: NDArray[np.float64] = -1.0 - (1.0 - right) - missing / self._bits_per_guess
-        return result
+        return np.asarray(-1.0 - (1.0 - right) - missing / self._bits_per_guess, dtype=np.float64)
 
     def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
         """The candidates that are left after an answer."""
@@ -106,7 +104,7 @@ class GuessSolver:
         return -1.0 - after / len(candidates)
 
     def regret(self, table: AnswerTable, guesses: Sequence[int], secret: int, max_guesses: int) -> float:
-        """The expected guesses that a game's guesses lost against optimal play; how lucky the answers were plays no part."""
+        """The expected guesses that a game lost against optimal play; how lucky its answers were plays no part."""
         total, candidates = 0.0, table.everything
         for played, guess in enumerate(guesses):
             left = max_guesses - played
