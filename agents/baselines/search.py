@@ -86,6 +86,9 @@ Factory = Callable[[Any], SearchPlayer]
 observation alone, for requests that are bare strings."""
 
 _FACTORIES: dict[str, Factory | str] = {
+    "textgames.exploration.guess_number:GuessNumber": "agents.baselines.guessing:GuessNumberPlayer",
+    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:MastermindPlayer",
+    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:GuessingPlayer",
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
     "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
