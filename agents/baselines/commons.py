@@ -2,8 +2,8 @@
 
 They read the state of the world from the observation; of the game they know its rules and its map.
 
-* Gathering: ``greedy`` walks to the apple that it can have first and never uses its beam. ``planner`` does the same,
-  but uses the beam whenever it would hit somebody.
+* Both: ``greedy`` walks to the apple that it can have first. ``planner`` does so too, but rather goes for apples that
+  nobody else can have as soon. Neither uses its beam: fired whenever it would hit, it gained nothing against them.
 * Cleanup: ``greedy`` harvests in every seat, so nobody cleans. In ``planner`` the first player keeps the river clean
   and the others harvest: roles by seat.
 """
@@ -25,7 +25,7 @@ from textgames.social.gathering import Gathering
 _SELF = re.compile(r"^You are \w+: at (\(\d+, \d+\)), facing (\w+)", re.MULTILINE)
 _CELL = re.compile(r"\(\d+, \d+\)")
 _COMING = re.compile(r"(\(\d+, \d+\)) in (\d+)")
-_HIT = re.compile(r"^Beam: ready; .* it would hit (player_\d+)", re.MULTILINE)
+_OTHER = re.compile(r"^player_\d+: at (\(\d+, \d+\))", re.MULTILINE)
 
 _WORTH_CLEANING = 3
 """Dirty cells that one use of the cleaning beam has to remove to be worth its cost."""
@@ -36,12 +36,14 @@ _NO_LIMIT = 40
 class _View(NamedTuple):
     """What a player reads from an observation: its cell and heading, and cells by what is on them.
 
-    ``apples`` has the rounds until each apple is there, 0 where it is; ``dirt`` is empty in Gathering.
+    ``apples`` has the rounds until each apple is there, 0 where it is; ``others`` are the cells of the other players
+    who aren't out; ``dirt`` is empty in Gathering.
     """
 
     cell: int
     heading: int
     apples: dict[int, int]
+    others: tuple[int, ...]
     dirt: frozenset[int]
 
 
@@ -61,7 +63,8 @@ class CommonsPlayer(SearchPlayer):
         apples = {self._cells[name]: 0 for name in _listed(observation, "Apples")}
         apples |= {self._cells[name]: int(rounds) for name, rounds in _COMING.findall(observation)}
         dirt = frozenset(self._cells[name] for name in _listed(observation, "Dirt"))
-        return _View(self._cells[found[1]], HEADINGS.index(found[2]), apples, dirt)
+        others = tuple([self._cells[name] for name in _OTHER.findall(observation)])
+        return _View(self._cells[found[1]], HEADINGS.index(found[2]), apples, others, dirt)
 
     def _after(self, view: _View, action: str) -> tuple[int, int]:
         """Where an action leaves its player: cell and heading."""
@@ -69,11 +72,21 @@ class CommonsPlayer(SearchPlayer):
             return self._map.steps[(view.heading + STEPS[action]) % 4][view.cell], view.heading
         return view.cell, (view.heading + TURNS.get(action, 0)) % 4
 
+    def greedy(self, request: TurnRequest) -> Choice:
+        view = self._read(request.observation)
+        return self._harvest(view._replace(others=()))
+
+    def plan(self, request: TurnRequest) -> Choice:
+        return self._harvest(self._read(request.observation))
+
     def _harvest(self, view: _View) -> Choice:
-        """The first step towards the apple that can be had first, or towards where apples grow."""
+        """The first step towards the apple that can be had first, or towards where apples grow.
+
+        An apple that one of ``view.others`` can have as soon counts as a round further away.
+        """
         far = self._far[view.cell]
         if view.apples:
-            goal = min(view.apples, key=lambda cell: (max(far[cell], view.apples[cell]), far[cell], cell))
+            goal = min(view.apples, key=lambda cell: (self._wait(view, cell), far[cell], cell))
             why = f"I can have the apple at {self._map.names[goal]} first"
         else:
             goal = min(self._map.apples, key=lambda cell: (far[cell], cell))
@@ -82,6 +95,11 @@ class CommonsPlayer(SearchPlayer):
             return Choice(STAY, f"{why}, and I stand there.")
         action = min(STEPS, key=lambda step: self._far[self._after(view, step)[0]][goal])
         return Choice(action, f"{why}, and {action} is the shortest way.")
+
+    def _wait(self, view: _View, cell: int) -> int:
+        """Rounds until the player can have the apple of a cell, and one more where another can have it as soon."""
+        mine = max(self._far[view.cell][cell], view.apples[cell])
+        return mine + any(max(self._far[other][cell], view.apples[cell]) <= mine for other in view.others)
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Estimates: what the player would still collect alone, always going for the apple that it can have first.
@@ -123,22 +141,13 @@ class CommonsPlayer(SearchPlayer):
 
 
 class GatheringPlayer(CommonsPlayer):
-    """Gathering: the apple that can be had first; as ``planner`` also the beam whenever it hits."""
+    """Gathering: the apple that can be had first."""
 
-    method = "apple that can be had first; the planner uses its beam whenever that would hit"
+    method = "the apple that can be had first, by breadth-first search"
 
     def __init__(self, game: Gathering) -> None:
         super().__init__(game)
         self._refill = game.config.refill_rounds
-
-    def greedy(self, request: TurnRequest) -> Choice:
-        return self._harvest(self._read(request.observation))
-
-    def plan(self, request: TurnRequest) -> Choice:
-        hit = _HIT.search(request.observation)
-        if hit is not None and BEAM in request.legal_actions:
-            return Choice(BEAM, f"My beam would hit {hit[1]}, which leaves more apples for me.")
-        return self._harvest(self._read(request.observation))
 
     def _back_after(self) -> int | None:
         return self._refill
@@ -147,16 +156,13 @@ class GatheringPlayer(CommonsPlayer):
 class CleanupPlayer(CommonsPlayer):
     """Cleanup: harvesters, and as ``planner`` the first player as the one who cleans."""
 
-    method = "apple that can be had first; in the planner the first player cleans"
+    method = "one cleans, the others go for the apple that they can have first"
 
     def __init__(self, game: Cleanup) -> None:
         super().__init__(game)
         self._clean_reward = game.config.clean_reward
         self._reach = board_of(game.config.map).beams(game.config.beam_length, game.config.beam_width)
         self._cleaner = game.players[0]
-
-    def greedy(self, request: TurnRequest) -> Choice:
-        return self._harvest(self._read(request.observation))
 
     def plan(self, request: TurnRequest) -> Choice:
         view = self._read(request.observation)
@@ -203,7 +209,7 @@ def _listed(observation: str, label: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def distances(rows: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """``distances[a][b]``: steps from one cell of a map to another, by breadth-first search; the number of cells for no way."""
+    """``distances[a][b]``: steps from one cell of a map to another; the number of cells where there is no way."""
     board = board_of(rows)
     size = len(board.tiles)
     table = []

@@ -88,6 +88,9 @@ observation alone, for requests that are bare strings."""
 _FACTORIES: dict[str, Factory | str] = {
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
+    "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
+    "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
+    "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
 }
 
 

@@ -165,8 +165,8 @@ class CleanupText(CommonsText):
             f"You eat an apple by standing on its cell at the end of a round: {config.apple_reward:+g}. Where several "
             "players stand on one apple, one of them gets it, with equal chances.",
             f"Apples grow on empty apple cells, and the cleaner the river the faster: in every round with a chance of "
-            f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more dirt, "
-            f"and not at all from {config.depletion:.0%} on.",
+            f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more "
+            f"dirt, and not at all from {config.depletion:.0%} on.",
             f"In every round{start}, with a chance of {config.dirt_chance:.0%}, one more cell of the river becomes "
             f"dirty, until {config.depletion:.0%} of it is. Where a player stands nothing grows and no dirt comes.",
         ]

@@ -107,8 +107,8 @@ class GatheringText(CommonsText):
     def rules(self) -> list[str]:
         return [
             f"You eat an apple by standing on its cell at the end of a round: {self.config.apple_reward:+g}. It is "
-            f"back on the same cell after {self.config.refill_rounds} rounds. Where several players stand on one apple, "
-            "one of them gets it, with equal chances.",
+            f"back on the same cell after {self.config.refill_rounds} rounds. Where several players stand on one "
+            "apple, one of them gets it, with equal chances.",
         ]
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from textgames.grid_text import board_line, grid_rows
 from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, START, WALL, Cells, beams_of
-from textgames.social.commons.state import CommonsConfig, CommonsState, Deed
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
 
 ARROWS = "^>v<"
 """The reader's own mark on the map, by its heading."""
@@ -97,9 +97,7 @@ class CommonsText:
     def _own(self, state: CommonsState, number: int) -> list[str]:
         body, config = state.bodies[number], self.config
         if body.out:
-            return [
-                f"You are {self.players[number]}: out for {count(body.out, 'round')}, then back at {self._names[body.home]}."
-            ]
+            return [f"You are {self.players[number]}: {self._out(body)}."]
         taken = f", hit {body.hits} of {config.hits_until_out} times" if config.hits_until_out > 1 else ""
         lines = [
             f"You are {self.players[number]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}{taken}.",
@@ -110,6 +108,9 @@ class CommonsText:
         aim = f"it would hit {' and '.join(hit)}" if hit else "it would hit nobody"
         lines.append(f"Beam: {ready(body.beam_wait)}; as everyone stands now {aim}.")
         return lines
+
+    def _out(self, body: Body) -> str:
+        return f"out for {count(body.out, 'round')}, then back at {self._names[body.home]}"
 
     def _ways_from(self, cell: int, heading: int) -> str:
         known = self._ways.get((cell, heading))
@@ -124,7 +125,7 @@ class CommonsText:
     def _other(self, state: CommonsState, other: int, reader: int) -> str:
         body, own = state.bodies[other], state.bodies[reader]
         if body.out:
-            return f"{self.players[other]}: out for {count(body.out, 'round')}, then back at {self._names[body.home]}."
+            return f"{self.players[other]}: {self._out(body)}."
         text = f"{self.players[other]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}"
         if self.config.hits_until_out > 1:
             text += f", hit {body.hits} of {self.config.hits_until_out} times"
