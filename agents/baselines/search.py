@@ -97,6 +97,9 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.exploration.contextual_bandit:ContextualBandit": (
         "agents.baselines.contextual_bandit:ContextualBanditPlayer"
     ),
+    "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
+    "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
+    "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
 }
 
 
