@@ -133,19 +133,19 @@ class Table:
             terminations[player], truncations[player] = terminated, truncated
             if terminated or truncated:
                 self.agents = [other for other in self.agents if other != player]
-        asked = self.asked = self._to_move()
+        asked, legal_actions, takes_turns = self._to_move(), game.legal_actions, self.takes_turns
+        self.asked = asked
         for player in agents:
             action, unreadable = executed.get(player, _NOT_ASKED)
-            leaves = terminations[player] or truncations[player]
-            turn = not self.takes_turns or player in asked
             info = infos[player] = {
                 "valid": unreadable is None,
                 "action": action or "",
                 "unreadable": unreadable,
-                "success": leaves and action is not None and game.succeeded(state, player),
-                "legal_actions": game.legal_actions(state, player) if turn else (),
+                "success": False,
+                "legal_actions": legal_actions(state, player) if not takes_turns or player in asked else (),
             }
-            if leaves:
+            if terminations[player] or truncations[player]:
+                info["success"] = action is not None and game.succeeded(state, player)
                 info |= metrics_info(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
