@@ -95,6 +95,14 @@ def test_the_usual_board_has_as_many_positions_as_others_counted() -> None:
     assert positions_by_discs(ConnectFour(), 6) == [1, 7, 49, 238, 1120, 4263, 16422]
 
 
+def test_columns_with_two_digits_stand_below_each_other() -> None:
+    game, rng = ConnectFour(rows=2, columns=11), np.random.default_rng(0)
+    state, _, _ = game.transition(ConnectFourState(), {"player_0": "10"}, rng)
+    text = game.observe(state, "player_1")
+    assert text.splitlines()[3:5] == [" .  .  .  .  .  .  .  .  .  X  .", " 1  2  3  4  5  6  7  8  9 10 11"]
+    assert game.read_observation(text, "player_1") == state
+
+
 def test_a_threat_must_be_met() -> None:
     game = ConnectFour(rows=3, columns=4, connect=3)
     state, rng = ConnectFourState(), np.random.default_rng(0)
