@@ -16,7 +16,7 @@ from textgames.social.werewolf.rules import (
     Day,
     Phase,
     WerewolfState,
-    movers,
+    is_to_move,
     winner,
 )
 
@@ -122,7 +122,7 @@ class WerewolfText:
             return f"Roles: {', '.join(f'{p} {r}' for p, r in zip(self.players, state.roles, strict=True))}"
         if not state.alive[number]:
             return "Nothing is asked of you any more."
-        if number not in movers(state):
+        if not is_to_move(state, number):
             return "Others are deciding now."
         if state.phase is Phase.SPEECHES:
             after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"
