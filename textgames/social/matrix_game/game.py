@@ -3,18 +3,16 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from textgames.settings import check_one_of, check_whole
+from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
 from textgames.solving.regret import external_regret, swap_regret
 from textgames.tsmg import TSMG, Action, Outcome, Player
-
-if TYPE_CHECKING:
-    from textgames.social.matrix_game.best_response import BestResponse
 
 
 class MatrixState(NamedTuple):
@@ -107,8 +105,10 @@ class MatrixGame(TSMG[MatrixState]):
         self.payoffs: Payoffs = GAMES[matrix]
         self.rounds = int(rounds)
         self.opponent: Opponent | None = None
+        self.best_response: BestResponse | None = None
         if opponent is not None:
             self.opponent = make_opponent(opponent, self.payoffs, self.rounds)
+            self.best_response = BestResponse(self.payoffs, self.opponent)
         self.actions = self.payoffs.actions
         self.players = ("player_0",) if self.opponent is not None else ("player_0", "player_1")
         spans = [self.payoffs.span(seat) for seat in range(len(self.players))]
@@ -186,10 +186,10 @@ class MatrixGame(TSMG[MatrixState]):
         }
         if self.payoffs.most_welfare > 0:
             told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
-        if self.opponent is None:
+        if self.best_response is None:
             told["cce_distance"] = max(0.0, *regrets) / rounds
         else:
-            told["policy_regret"] = self._best_response.regret(state)
+            told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
     def _losses(self, state: MatrixState, seat: int) -> tuple[list[list[float]], list[int]]:
@@ -197,12 +197,6 @@ class MatrixGame(TSMG[MatrixState]):
         rounds = [pair if seat == 0 else pair[::-1] for pair in state.history]
         actions = range(len(self.actions))
         return [[-self.payoffs.of(seat, a, other) for a in actions] for _, other in rounds], [a for a, _ in rounds]
-
-    @cached_property
-    def _best_response(self) -> "BestResponse":
-        from textgames.social.matrix_game.best_response import BestResponse
-
-        return BestResponse(self)
 
     # ------------------------------------------------------------ text
 
