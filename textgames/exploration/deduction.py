@@ -86,9 +86,11 @@ class GuessSolver:
     def __init__(self, table: AnswerTable, lost: int) -> None:
         self._lost = lost
         self._classes: list[tuple[int, ...]] = []  # per guess: the secrets of each answer, but for the right one
-        for guess, row in enumerate(table.answers):
-            secrets = [sum(1 << int(s) for s in np.flatnonzero(row == answer)) for answer in range(table.num_answers)]
-            self._classes.append(tuple(bits for bits in secrets if bits and bits != 1 << guess))
+        for guess, row in enumerate(table.answers.tolist()):
+            secrets: dict[int, int] = {}
+            for secret, answer in enumerate(row):
+                secrets[answer] = secrets.get(answer, 0) | 1 << secret
+            self._classes.append(tuple(bits for bits in secrets.values() if bits != 1 << guess))
         most = max(map(len, self._classes)) + 1
         self._bounds = [self._lower_bounds(h, most) for h in range(3 + 1)]
         self._costs: dict[tuple[int, int], int] = {}
