@@ -1,6 +1,6 @@
 """Guess the number: answers, and optimal guessing against brute force."""
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from textgames.exploration.guess_number import GuessNumber, guess_value, interva
 from textgames.exploration.guessing import GuessState
 
 
-@lru_cache(maxsize=None)
+@cache
 def by_force(possible: tuple[int, ...], numbers: int, guesses_left: int, lost: int) -> int:
     """The least cost of finding one of some numbers, over every guess, inside and outside of what is possible."""
     if not possible or guesses_left == 0:

@@ -124,7 +124,9 @@ def test_metrics_tell_what_guesses_lost() -> None:
     metrics = game.metrics(state, "player_0")
     assert metrics == {"remaining_loss": pytest.approx((3 - 5 / 3) / 3), "possible": 1.0, "regret": pytest.approx(1.0)}
     assert game.metrics(GuessState("blue", ("red",)), "player_0")["possible"] == 3.0
-    assert "regret" not in Mastermind(pegs=3, colours=5).metrics(GuessState("red red red", ("red red red",)), "player_0")
+    assert "regret" not in Mastermind(pegs=3, colours=5).metrics(
+        GuessState("red red red", ("red red red",)), "player_0"
+    )
 
 
 def test_the_board_shows_code_guesses_and_answers() -> None:

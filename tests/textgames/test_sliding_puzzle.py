@@ -13,8 +13,8 @@ from textgames.planning.sliding_puzzle import distance_table as table
 
 RNG = np.random.default_rng(0)
 # positions at each distance from the goal with the gap in a corner: sequence A089473 of the OEIS
-LAYERS = """1 2 4 8 16 20 39 62 116 152 286 396 748 1024 1893 2512 4485 5638 9529 10878 16993 17110 23952 20224 24047 15578
-14560 6274 3910 760 221 2"""
+LAYERS = """1 2 4 8 16 20 39 62 116 152 286 396 748 1024 1893 2512 4485 5638 9529 10878 16993 17110 23952 20224
+24047 15578 14560 6274 3910 760 221 2"""
 
 
 def play(game: SlidingPuzzle, state: SlidingState, *tiles: str) -> tuple[SlidingState, float, bool]:
@@ -61,7 +61,7 @@ def test_slides_pay_and_the_goal_ends() -> None:
     assert play(game, state, "6") == (SlidingState(GOAL, 1), pytest.approx(0.98), True)
     state, total, over = play(game, state, "3", "3")
     assert (state, total, over) == (SlidingState("123450786", 2), pytest.approx(-0.04), False)
-    with pytest.raises(ValueError, match="beside the gap, 3, 5, 6, got {'player_0': '8'}"):
+    with pytest.raises(ValueError, match=r"beside the gap, 3, 5, 6, got \{'player_0': '8'\}"):
         play(game, state, "8")
     with pytest.raises(ValueError, match="beside the gap"):
         game.transition(state, {}, RNG)
