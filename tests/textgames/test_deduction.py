@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from textgames.exploration.deduction import AnswerTable, GuessSolver
+from textgames.exploration.deduction import FEW, AnswerTable, GuessSolver
 from textgames.exploration.mastermind import Mastermind
 
 
@@ -62,7 +62,21 @@ def test_counts_entropy_and_remaining() -> None:
     assert table.information(everything)[0] == pytest.approx(0.25 * 2 + 0.75 * np.log2(4 / 3))
     assert table.after(everything, 1, 1).tolist() == [2, 3]
     # 0 leaves one more than the best; with 1 2 3 left, 0 leaves all three and 2 leaves one
-    assert table.remaining_losses([0, 0, 2], secret=3) == [1.0, 2.0, 0.0]
+    sets = table.narrowing([0, 0, 2], secret=3)
+    assert [some.tolist() for some in sets] == [[0, 1, 2, 3], [1, 2, 3], [1, 2, 3], [3]]
+    losses = [table.remaining_loss(*before) for before in zip(sets, [0, 0, 2], strict=False)]
+    assert losses == pytest.approx([1.0, 2.0, 0.0])
+
+
+def test_few_and_many_candidates_are_counted_alike() -> None:
+    table = Mastermind().make_table()
+    some = np.arange(0, 60, 5)
+    assert len(some) <= FEW
+    counted = (table.counts(some) ** 2).sum(axis=1) / len(some)
+    assert table.expected_remaining(some) == pytest.approx(counted)
+    assert table.expected_remaining(table.everything) == pytest.approx(
+        (table.counts(table.everything) ** 2).sum(1) / 64
+    )
 
 
 def test_estimates_are_exact_for_one_and_two_candidates() -> None:
@@ -76,6 +90,6 @@ def test_regret_is_what_a_guess_lost() -> None:
     table = AnswerTable(np.array([[2, 1, 1], [0, 2, 1], [0, 0, 2]]))  # three numbers, higher or lower
     solver = GuessSolver(table, 1)
     # best: the middle one, 5/3 guesses on average; 0 first takes 1, 2, 3: 2 on average
-    assert solver.regret(table, [1, 0], 0, 5) == 0.0
-    assert solver.regret(table, [0, 1], 1, 5) == pytest.approx(1 / 3)
-    assert solver.regret(table, [0, 0, 1], 1, 5) == pytest.approx(1 / 3 + 1)
+    assert solver.regret(table.everything, 1, 5) == 0.0
+    assert solver.regret(table.everything, 0, 5) == pytest.approx(1 / 3)
+    assert solver.regret(np.array([1, 2]), 0, 4) == pytest.approx(1)

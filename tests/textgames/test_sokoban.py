@@ -122,9 +122,9 @@ def test_the_table_is_the_transitions(game: Sokoban) -> None:
             assert table.placing(position) == (state.player, state.boxes)
             state = state._replace(moves=0)
             after, rewards, over = game.transition(state, {"player_0": ACTIONS[action]}, rng)
-            reached = int(table.next[position, action])
+            reached = int(table.next[action, position])
             assert table.placing(reached) == (after.player, after.boxes)
-            assert table.rewards[position, action] == pytest.approx(rewards["player_0"])
+            assert table.rewards[action, position] == pytest.approx(rewards["player_0"])
             assert bool(table.solved[reached]) == over
             if over:
                 break
