@@ -66,25 +66,22 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     found = action_content(text)
     if isinstance(found, Unreadable):
         return found
-    name = names.get(found.inside) or names.get(found.inside.strip().casefold())
+    inside, bare = found
+    name = names.get(inside) or names.get(inside.strip().casefold())
     if name is not None:
         return name
-    if found.bare:  # the whole response is a name, or it lacks its tag
+    if bare:  # the whole response is a name, or it lacks its tag
         return Unreadable(UnreadableReason.NO_TAG)
-    return Unreadable(UnreadableReason.UNKNOWN_NAME if found.inside.strip() else UnreadableReason.EMPTY, found.inside)
+    return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
 
 
-class ActionContent(NamedTuple):
-    """Where a response may have its action: the text, and whether that is the whole response, without a tag."""
-
-    inside: str
-    bare: bool
-
-
-def action_content(text: str) -> ActionContent | Unreadable:
+def action_content(text: str) -> tuple[str, bool] | Unreadable:
     """Find the content of the one action tag of a response, or the response itself where it is one line without tags.
 
     ``text`` is a model's whole response; no string raises an error.
+
+    Returns:
+        The content, and whether it is the whole response, without a tag; or why there is none.
     """
     before, opened, rest = text.partition(OPEN_TAG)
     if not opened:
@@ -96,10 +93,10 @@ def action_content(text: str) -> ActionContent | Unreadable:
         # several lines or other tags are reasoning, whatever they say
         if "<" in stripped or ">" in stripped or "\n" in stripped:
             return Unreadable(UnreadableReason.NO_TAG)
-        return ActionContent(stripped, True)
+        return stripped, True
     inside, closed, after = rest.partition(CLOSE_TAG)
     if not closed:
         return Unreadable(UnreadableReason.SEVERAL_TAGS if OPEN_TAG in rest else UnreadableReason.UNCLOSED_TAG)
-    if OPEN_TAG in inside or OPEN_TAG in after or CLOSE_TAG in before or CLOSE_TAG in after:
+    if OPEN_TAG in inside or CLOSE_TAG in before or (after and (OPEN_TAG in after or CLOSE_TAG in after)):
         return Unreadable(UnreadableReason.SEVERAL_TAGS)
-    return ActionContent(inside, False)
+    return inside, False

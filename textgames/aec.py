@@ -85,7 +85,7 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: self._table.info(agent, None) for agent in self.agents}
+        self.infos = {agent: self._table.first_info(agent) for agent in self.agents}
         self._responses = {}
         self._skip_agent_selection = None
         self.agent_selection = self._table.to_move()[0]
@@ -125,9 +125,9 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self._responses = {}
         for agent in self.agents:
             self.rewards[agent] = round_.rewards.get(agent, 0.0)
-            self.terminations[agent] = agent in round_.terminated
-            self.truncations[agent] = agent in round_.truncated
-            self.infos[agent] = table.info(agent, round_)
+        self.terminations |= round_.terminations
+        self.truncations |= round_.truncations
+        self.infos |= round_.infos
         self._accumulate_rewards()
         if table.agents:
             self.agent_selection = table.to_move()[0]

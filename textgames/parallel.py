@@ -59,16 +59,8 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         pays_late = self.game.pays_late
         takes_turns = type(self.game).to_move is not TSMG.to_move
         self._table = Table(self.game, self.rules, waits_out=takes_turns if pays_late is None else pays_late)
+        self.agents: list[str] = []
         self._rng: np.random.Generator | None = None
-
-    @property
-    def agents(self) -> list[str]:
-        """The players whose own episodes go on."""
-        return self._table.agents
-
-    @agents.setter
-    def agents(self, agents: list[str]) -> None:
-        self._table.agents = agents
 
     def observation_space(self, agent: str) -> ObservationText:
         return self.observation_spaces[agent]
@@ -101,9 +93,10 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
         layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
         self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
+        self.agents = self._table.agents
         if self.render_mode == "human":
             self.render()
-        infos = {agent: self._table.info(agent, None) for agent in self.agents}
+        infos = {agent: self._table.first_info(agent) for agent in self.agents}
         return self._observations(self.agents), infos
 
     def step(
@@ -120,22 +113,22 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
             ValueError: an agent's response is missing.
         """
-        agents = list(self.agents)
+        table, agents = self._table, self.agents
         if not agents:
             raise ResetNeeded(
                 "no agent is left: the episode is over, or was not started; call reset() before the next step()"
             )
-        asked = self.to_move
+        asked = table.to_move() if table.takes_turns else agents
         if missing := [agent for agent in asked if agent not in actions]:
             raise ValueError(f"no response of {', '.join(missing)}; step() needs one of every agent in {[*asked]}")
         assert self._rng is not None
-        round_ = self._table.play({agent: actions[agent] for agent in asked}, self._rng)
+        round_ = table.play({agent: actions[agent] for agent in asked}, self._rng)
         if self.render_mode == "human":
             self.render()
-        terminations = {agent: agent in round_.terminated for agent in agents}
-        truncations = {agent: agent in round_.truncated for agent in agents}
-        infos = {agent: self._table.info(agent, round_) for agent in agents}
-        return self._observations(agents), round_.rewards, terminations, truncations, infos
+        observe, state = self.game.observe, table.state
+        self.agents = table.agents  # another list where somebody has left, so that `agents` is still all of before
+        observations = {agent: observe(state, agent) for agent in agents}
+        return observations, round_.rewards, round_.terminations, round_.truncations, round_.infos
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
         return {agent: self.game.observe(self._table.state, agent) for agent in agents}
@@ -149,6 +142,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
         """Go back to a snapshot; returns the observations of the agents that still play in its state."""
         self._table.restore(snapshot)
+        self.agents = self._table.agents
         if self._rng is None:
             self._rng = seeding.np_random()[0]
         self._rng.bit_generator.state = snapshot.rng_state

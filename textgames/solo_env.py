@@ -144,13 +144,12 @@ class TextGameEnv(gym.Env[str, str]):
         over = self._over = terminated or truncated
         if self.render_mode == "human":
             self.render()
-        sent_away = chosen == "" and unreadable is not None
         info = {
             "valid": unreadable is None,
             "action": chosen,
             "unreadable": unreadable,
-            "success": over and not sent_away and game.succeeded(state, player),
-            "legal_actions": self._legal_actions(),
+            "success": over and (chosen != "" or unreadable is None) and game.succeeded(state, player),
+            "legal_actions": game.legal_actions(state, player) if self._seat is None else self._legal_actions(),
         }
         if over:
             info |= metrics_info(game, state, player)

@@ -14,24 +14,23 @@ from textgames.spaces import ResponseText
 from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
+_NOT_ASKED = ("", None)
 
 
 class Round(NamedTuple):
-    """What came of everybody's responses.
+    """What came of everybody's responses, for everybody who was at the table before the round.
 
     Attributes:
-        rewards: what each player was paid, format penalties included: everybody who was at the table before the
-            round, and others only where they are paid after they have left.
-        executed: ``{player: (action, why its response was invalid)}`` of those who were asked; the action is ``None``
-            where the response ended the player's episode.
-        terminated: whose own episode ended by the rules of the game.
-        truncated: whose own episode ended by the step limit.
+        rewards: what each was paid, format penalties included; and what others were paid who had left already.
+        terminations: whether its own episode ended by the rules of the game.
+        truncations: whether its own episode ended by the step limit.
+        infos: its ``info``, as :class:`textgames.solo_env.TextGameEnv` describes it.
     """
 
     rewards: dict[Player, float]
-    executed: dict[Player, tuple[str | None, str | None]]
-    terminated: frozenset[Player]
-    truncated: frozenset[Player]
+    terminations: dict[Player, bool]
+    truncations: dict[Player, bool]
+    infos: dict[Player, dict[str, Any]]
 
 
 class Table:
@@ -50,6 +49,7 @@ class Table:
 
     def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
         self.game, self.rules, self.waits_out = game, rules, waits_out
+        self.takes_turns = type(game).to_move is not TSMG.to_move
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
@@ -60,14 +60,16 @@ class Table:
 
     def to_move(self) -> tuple[Player, ...]:
         """Who is asked now; nobody when the episode is over."""
+        if not self.takes_turns and not self.waits_out:  # everybody who is here acts at once
+            return tuple(self.agents)
         if not self.agents:
             return ()
         return tuple([player for player in self.game.to_move(self.state) if player in self.agents])
 
     def legal_actions(self, player: Player) -> tuple[str, ...]:
         """What a player may choose from now; nothing where it isn't its turn, in a game in which players take turns."""
-        takes_turns = type(self.game).to_move is not TSMG.to_move
-        return self.game.legal_actions(self.state, player) if not takes_turns or player in self.to_move() else ()
+        turn = not self.takes_turns or player in self.to_move()
+        return self.game.legal_actions(self.state, player) if turn else ()
 
     def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
         """Play a round with the response of everybody who is to move.
@@ -75,65 +77,77 @@ class Table:
         Where only players are to move who have been sent away for an invalid response, their default actions are
         played at once, until it is somebody else's turn.
         """
-        at_table = list(self.agents)
-        rules, before = self.rules, self.state
-        executed = {player: rules.choose(self.game, before, player, text, rng) for player, text in responses.items()}
-        self._sent_away |= {player for player, (action, _) in executed.items() if action is None}
-        rewards = dict.fromkeys(at_table, 0.0)
-        over = self._round({player: action for player, (action, _) in executed.items()}, rewards, rng)
-        for player, (_, unreadable) in executed.items():
+        game, rules, before = self.game, self.rules, self.state
+        rewards = dict.fromkeys(self.agents, 0.0)
+        executed: dict[Player, tuple[str | None, str | None]] = {}
+        actions: dict[Player, str] = {}
+        for player, response in responses.items():
+            action, unreadable = executed[player] = rules.choose(game, before, player, response, rng)
             if unreadable is not None:
                 rewards[player] -= rules.format_penalty
-        terminated, truncated = self._leave(over)
-        while self.agents and not self.to_move():
-            over = self._round({}, rewards, rng)
-            more, cut = self._leave(over)
-            terminated, truncated = terminated | more, truncated | cut
-        return Round(rewards, executed, terminated, truncated)
+            if action is None:
+                self._sent_away |= {player}
+            else:
+                actions[player] = action
+        over = self._transition(actions, rewards, rng)
+        limit = self.rules.max_steps
+        cut_off = limit is not None and self.elapsed >= limit
+        while self._sent_away and not over and not cut_off and self._only_absent_players_move():
+            over = self._transition({}, rewards, rng)
+            cut_off = self.elapsed == limit
+        return self._outcome(rewards, executed, over, cut_off)
 
-    def _round(
-        self, actions: Mapping[Player, str | None], rewards: dict[Player, float], rng: np.random.Generator
-    ) -> bool:
+    def _transition(self, actions: dict[Player, str], rewards: dict[Player, float], rng: np.random.Generator) -> bool:
         """Play one transition, add what it pays to ``rewards``, and tell whether the game is over."""
-        game, before = self.game, self.state
-        joint = {}
-        for player in game.to_move(before):  # the rules want an action of everyone, also of those who were sent away
-            action = actions.get(player)
-            joint[player] = game.default_action(before, player) if action is None else action
-        self.state, paid, over = game.transition(before, joint, rng)
+        game, before, sent_away = self.game, self.state, self._sent_away
+        if sent_away:  # the rules want an action of everyone who is to move
+            for player in game.to_move(before):
+                if player not in actions:
+                    actions[player] = game.default_action(before, player)
+        self.state, paid, over = game.transition(before, actions, rng)
         self.elapsed += 1
         for player, reward in paid.items():
-            if reward and player not in self._sent_away:
+            if reward and player not in sent_away:  # who has left already, but wasn't sent away, is paid late
                 rewards[player] = rewards.get(player, 0.0) + reward
         return over
 
-    def _leave(self, over: bool) -> tuple[frozenset[Player], frozenset[Player]]:
-        """Who leaves the table after a round, by the rules and by the step limit."""
+    def _only_absent_players_move(self) -> bool:
+        present = [player for player in self.agents if player not in self._sent_away]
+        return bool(present) and not any(player in present for player in self.game.to_move(self.state))
 
-        def is_out(player: Player) -> bool:
-            return not self.waits_out and not self.game.is_playing(self.state, player)
+    def _outcome(
+        self,
+        rewards: dict[Player, float],
+        executed: dict[Player, tuple[str | None, str | None]],
+        over: bool,
+        cut_off: bool,
+    ) -> Round:
+        """Who leaves the table after a round, and what everybody is told."""
+        game, state, agents, sent_away, waits_out = self.game, self.state, self.agents, self._sent_away, self.waits_out
+        terminations, truncations, infos = {}, {}, {}
+        for player in agents:
+            terminated = over or player in sent_away or not (waits_out or game.is_playing(state, player))
+            truncated = cut_off and not terminated
+            terminations[player], truncations[player] = terminated, truncated
+            if terminated or truncated:
+                self.agents = [other for other in self.agents if other != player]
+        for player in agents:
+            action, unreadable = executed.get(player, _NOT_ASKED)
+            leaves = terminations[player] or truncations[player]
+            info = infos[player] = {
+                "valid": unreadable is None,
+                "action": action or "",
+                "unreadable": unreadable,
+                "success": leaves and action is not None and game.succeeded(state, player),
+                "legal_actions": self.legal_actions(player) if self.takes_turns else game.legal_actions(state, player),
+            }
+            if leaves:
+                info |= metrics_info(game, state, player)
+        return Round(rewards, terminations, truncations, infos)
 
-        terminated = frozenset(player for player in self.agents if over or player in self._sent_away or is_out(player))
-        limit = self.rules.max_steps
-        cut_off = limit is not None and self.elapsed >= limit
-        truncated = frozenset(self.agents) - terminated if cut_off else frozenset()
-        self.agents = [player for player in self.agents if player not in terminated | truncated]
-        return terminated, truncated
-
-    def info(self, player: Player, round_: Round | None) -> dict[str, Any]:
-        """A player's ``info`` after a round, or after the start."""
-        if round_ is None:
-            return {"success": False, "legal_actions": self.legal_actions(player)}
-        action, unreadable = round_.executed.get(player, ("", None))
-        leaves = player in round_.terminated or player in round_.truncated
-        info = {
-            "valid": unreadable is None,
-            "action": action or "",
-            "unreadable": unreadable,
-            "success": leaves and action is not None and self.game.succeeded(self.state, player),
-            "legal_actions": self.legal_actions(player),
-        }
-        return info | metrics_info(self.game, self.state, player) if leaves else info
+    def first_info(self, player: Player) -> dict[str, Any]:
+        """A player's ``info`` after the start."""
+        return {"success": False, "legal_actions": self.legal_actions(player)}
 
     def snapshot(self, rng: np.random.Generator) -> Snapshot:
         # the generator's state is a fresh dictionary at every call

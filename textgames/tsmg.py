@@ -205,27 +205,36 @@ class TSMG(ABC, Generic[StateT]):
         Finding the one action tag is the same for every game (:mod:`textgames.action_text`); what is inside it is read
         by :meth:`read_action`, which sees nothing else of the response.
         """
-        if type(self).read_action is TSMG.read_action and self.bare_responses:  # names alone: one lookup is enough
+        if self._reads_names_alone:
             action = parse_action(text, self.action_names)
         else:
             found = action_content(text)
             if isinstance(found, Unreadable):
                 return found
-            if found.bare and not self.bare_responses:
+            inside, bare = found
+            if bare and not self.bare_responses:
                 return Unreadable(UnreadableReason.NO_TAG)
-            action = self.read_action(found.inside, state, player)
-            if found.bare and isinstance(action, Unreadable):
+            action = self.read_action(inside, state, player)
+            if bare and isinstance(action, Unreadable):
                 return Unreadable(UnreadableReason.NO_TAG)
         if isinstance(action, Unreadable):
             return action
         legal = self.legal_actions(state, player)
-        return Unreadable(UnreadableReason.ILLEGAL, action) if legal and action not in legal else action
+        return action if action in legal or not legal else Unreadable(UnreadableReason.ILLEGAL, action)
+
+    @cached_property
+    def _reads_names_alone(self) -> bool:
+        """Whether the parser's one lookup says all, which is several times faster than reading in two steps."""
+        return type(self).read_action is TSMG.read_action and self.bare_responses
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
         """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.
 
         Nothing is guessed: see :mod:`textgames.action_text`. Never raises for a string.
         """
+        if self._reads_names_alone:  # as `read` does it, without making a reason that nobody asks for
+            action = parse_action(text, self.action_names)
+            return None if isinstance(action, Unreadable) or action not in self.legal_actions(state, player) else action
         action = self.read(text, state, player)
         return None if isinstance(action, Unreadable) else action
 

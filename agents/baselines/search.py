@@ -86,8 +86,20 @@ Factory = Callable[[Any], SearchPlayer]
 observation alone, for requests that are bare strings."""
 
 _FACTORIES: dict[str, Factory | str] = {
+    "textgames.exploration.guess_number:GuessNumber": "agents.baselines.guessing:GuessNumberPlayer",
+    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:MastermindPlayer",
+    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:GuessingPlayer",
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
+    "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
+    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.hedge:OnlineLearningPlayer",
+    "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.hedge:matrix_game_player",
+    "textgames.exploration.contextual_bandit:ContextualBandit": (
+        "agents.baselines.contextual_bandit:ContextualBanditPlayer"
+    ),
+    "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
+    "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
+    "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
 }
 
 

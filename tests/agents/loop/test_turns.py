@@ -24,7 +24,7 @@ class Hall(NamedTuple):
 
 
 class Team(TSMG[Hall]):
-    """Three players; one a turn. ``player_2`` is paid before its first turn, ``player_0`` after its only one and when it
+    """One of three players a turn. ``player_2`` is paid before its first turn, ``player_0`` after its only one, when it
     is out, and all at the end."""
 
     players = ("player_0", "player_1", "player_2")

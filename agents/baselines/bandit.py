@@ -1,0 +1,112 @@
+"""The players of bandits: Bayes-optimal where beliefs can be enumerated, else the index and sampling rules.
+
+All of them read the observation's text, like any other player.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
+from agents.turn import TurnRequest
+from textgames.exploration.bandit import Bandit, Evidence, read_evidence
+from textgames.solving.bayes_bandit import OneGoodArm, UniformMeans, bayes_bandit, is_solved
+
+Method = Literal["bayes", "myopic", "thompson", "ucb"]
+
+_UNSOLVED: dict[str, Method] = {"gap": "myopic", "uniform": "thompson", "gaussian": "ucb"}
+_NAMES: dict[Method, str] = {
+    "bayes": "Bayes-optimal",
+    "myopic": "largest posterior mean",
+    "thompson": "Thompson sampling",
+    "ucb": "UCB",
+}
+
+
+class BanditPlayer(SearchPlayer):
+    """Plays a bandit.
+
+    ``planner`` maximises the expected return over the prior exactly (:mod:`textgames.solving.bayes_bandit`): the most
+    that any player can get who doesn't know the means, the same for every seed. Where that is too large to enumerate,
+    it takes the arm whose expected reward is largest where one arm is good and all others equal (which is optimal
+    wherever that could be computed), samples like Thompson where means are uniform, and follows UCB where rewards are
+    normal. ``greedy`` knows no prior: every arm once, then
+    the largest average.
+
+    Args:
+        game: the bandit.
+        method: to play a named rule instead: ``"thompson"``, sampling from the posterior (Beta(1, 1) before rewards
+            of 0 and 1, normal before normal ones); or ``"ucb"``, every arm once and then the largest
+            ``mean + sqrt(.5 ln t / n)``, times the standard deviation of normal rewards.
+    """
+
+    def __init__(self, game: Bandit, method: Method | None = None) -> None:
+        self._game = game
+        self._gap = game.gap if game.prior == "gap" else None
+        self._prior = UniformMeans() if self._gap is None else OneGoodArm(self._gap)
+        solved = game.prior != "gaussian" and is_solved(self._prior, game.num_arms, game.rounds)
+        self._method: Method = method or ("bayes" if solved else _UNSOLVED[game.prior])
+        self.exact = self._method == "bayes"
+        self.method = _NAMES[self._method]
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """Bayes-optimal values; or, where the rule is another, those of staying with each arm to the end."""
+        evidence, left = self._read(request)
+        if self.exact and left > 1:
+            wins = tuple(round(total) for total in evidence.sums)
+            losses = tuple(n - won for n, won in zip(evidence.pulls, wins, strict=True))
+            solved = bayes_bandit(self._gap, self._game.num_arms, sum(evidence.pulls) + left)
+            values = solved.action_values(wins, losses)
+        else:
+            values = [left * mean for mean in self._means(evidence)]
+        return dict(zip(self._game.actions, values, strict=True))
+
+    def plan(self, request: TurnRequest) -> Choice:
+        if self._method in ("bayes", "myopic"):
+            return super().plan(request)
+        evidence, _ = self._read(request)
+        if self._method == "ucb":
+            scale = self._game.scale if self._game.prior == "gaussian" else 1.0
+            arm = ucb(evidence, scale)
+            return Choice(self._game.actions[arm], "It has the largest upper confidence bound.")
+        arm = self._sample(evidence, np.random.default_rng(request.seed))
+        return Choice(self._game.actions[arm], "It is the best in a world drawn from what I know.")
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        evidence, _ = self._read(request)
+        return Choice(self._game.actions[ucb(evidence, 0.0)], "It has the largest average so far.")
+
+    def uniform_value(self, request: TurnRequest) -> float:
+        """Random play gets the mean of the arms' expected rewards in every round, since it never uses what it sees."""
+        evidence, left = self._read(request)
+        return left * float(np.mean(self._means(evidence)))
+
+    def _read(self, request: TurnRequest) -> tuple[Evidence, int]:
+        evidence = read_evidence(request.observation, self._game.actions)
+        left = self._game.rounds - sum(evidence.pulls)
+        return evidence, left if request.steps_left is None else min(left, request.steps_left)
+
+    def _means(self, evidence: Evidence) -> list[float]:
+        """The expected reward of every arm, given the evidence."""
+        if self._game.prior == "gaussian":  # prior and noise have the same standard deviation: it counts as one pull
+            return [total / (n + 1) for n, total in zip(evidence.pulls, evidence.sums, strict=True)]
+        pulls, wins = np.array([evidence.pulls]), np.array([evidence.sums]).round().astype(np.int64)
+        chances: list[float] = self._prior.chances(self._prior.beliefs(wins, pulls - wins))[0].tolist()
+        return chances
+
+    def _sample(self, evidence: Evidence, rng: np.random.Generator) -> int:
+        pulls, sums = np.array(evidence.pulls), np.array(evidence.sums)
+        if self._game.prior == "gaussian":
+            return int(np.argmax(rng.normal(sums / (pulls + 1), self._game.scale / np.sqrt(pulls + 1))))
+        return int(np.argmax(rng.beta(1 + sums, 1 + pulls - sums)))
+
+
+def ucb(evidence: Evidence, scale: float = 1.0) -> int:
+    """Every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
+    if 0 in evidence.pulls:
+        return evidence.pulls.index(0)
+    width = 0.5 * math.log(sum(evidence.pulls))
+    bounds = [total / n + scale * math.sqrt(width / n) for n, total in zip(evidence.pulls, evidence.sums, strict=True)]
+    return bounds.index(max(bounds))

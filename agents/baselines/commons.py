@@ -1,0 +1,228 @@
+"""Reference players of Gathering and Cleanup: fixed rules, named as such, and no optimum.
+
+They read the state of the world from the observation; of the game they know its rules and its map.
+
+* Both: ``greedy`` walks to the apple that it can have first. ``planner`` does so too, but rather goes for apples that
+  nobody else can have as soon. Neither uses its beam: fired whenever it would hit, it gained nothing against them.
+* Cleanup: ``greedy`` harvests in every seat, so nobody cleans. In ``planner`` the first player keeps the river clean
+  and the others harvest: roles by seat.
+"""
+
+import re
+from collections import deque
+from functools import lru_cache
+from typing import NamedTuple
+
+from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
+from agents.turn import TurnRequest
+from textgames.grid_text import name_rows
+from textgames.social.cleanup import Cleanup
+from textgames.social.commons.board import HEADINGS, board_of
+from textgames.social.commons.game import BEAM, CLEAN, STAY, STEPS, TURNS, CommonsGame
+from textgames.social.gathering import Gathering
+
+_SELF = re.compile(r"^You are \w+: at (\(\d+, \d+\)), facing (\w+)", re.MULTILINE)
+_CELL = re.compile(r"\(\d+, \d+\)")
+_COMING = re.compile(r"(\(\d+, \d+\)) in (\d+)")
+_OTHER = re.compile(r"^player_\d+: at (\(\d+, \d+\))", re.MULTILINE)
+
+_WORTH_CLEANING = 3
+"""Dirty cells that one use of the cleaning beam has to remove to be worth its cost."""
+_NO_LIMIT = 40
+"""Rounds that values look ahead where an episode has no end."""
+
+
+class _View(NamedTuple):
+    """What a player reads from an observation: its cell and heading, and cells by what is on them.
+
+    ``apples`` has the rounds until each apple is there, 0 where it is; ``others`` are the cells of the other players
+    who aren't out; ``dirt`` is empty in Gathering.
+    """
+
+    cell: int
+    heading: int
+    apples: dict[int, int]
+    others: tuple[int, ...]
+    dirt: frozenset[int]
+
+
+class CommonsPlayer(SearchPlayer):
+    """What the players of both games share: the way to the apple that can be had first."""
+
+    def __init__(self, game: CommonsGame) -> None:
+        self._game = game
+        self._map = game.config.board
+        self._cells = name_rows(self._map.nrow, self._map.ncol)
+        self._far = distances(game.config.map)
+
+    def _read(self, observation: str) -> _View:
+        found = _SELF.search(observation)
+        if found is None:
+            raise ValueError(f"this is no observation of a player who is asked to move: {observation[:200]!r}")
+        apples = {self._cells[name]: 0 for name in _listed(observation, "Apples")}
+        apples |= {self._cells[name]: int(rounds) for name, rounds in _COMING.findall(observation)}
+        dirt = frozenset(self._cells[name] for name in _listed(observation, "Dirt"))
+        others = tuple([self._cells[name] for name in _OTHER.findall(observation)])
+        return _View(self._cells[found[1]], HEADINGS.index(found[2]), apples, others, dirt)
+
+    def _after(self, view: _View, action: str) -> tuple[int, int]:
+        """Where an action leaves its player: cell and heading."""
+        if action in STEPS:
+            return self._map.steps[(view.heading + STEPS[action]) % 4][view.cell], view.heading
+        return view.cell, (view.heading + TURNS.get(action, 0)) % 4
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        view = self._read(request.observation)
+        return self._harvest(view._replace(others=()))
+
+    def plan(self, request: TurnRequest) -> Choice:
+        return self._harvest(self._read(request.observation))
+
+    def _harvest(self, view: _View) -> Choice:
+        """The first step towards the apple that can be had first, or towards where apples grow.
+
+        An apple that one of ``view.others`` can have as soon counts as a round further away.
+        """
+        far = self._far[view.cell]
+        if view.apples:
+            goal = min(view.apples, key=lambda cell: (self._wait(view, cell), far[cell], cell))
+            why = f"I can have the apple at {self._map.names[goal]} first"
+        else:
+            goal = min(self._map.apples, key=lambda cell: (far[cell], cell))
+            why = "There is no apple, so I wait where they grow"
+        if goal == view.cell:
+            return Choice(STAY, f"{why}, and I stand there.")
+        action = min(STEPS, key=lambda step: self._far[self._after(view, step)[0]][goal])
+        return Choice(action, f"{why}, and {action} is the shortest way.")
+
+    def _wait(self, view: _View, cell: int) -> int:
+        """Rounds until the player can have the apple of a cell, and one more where another can have it as soon."""
+        mine = max(self._far[view.cell][cell], view.apples[cell])
+        return mine + any(max(self._far[other][cell], view.apples[cell]) <= mine for other in view.others)
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """Estimates: what the player would still collect alone, always going for the apple that it can have first.
+
+        Others, and apples that are yet to grow by chance, don't count.
+        """
+        view = self._read(request.observation)
+        steps = _NO_LIMIT if request.steps_left is None else request.steps_left
+        rewards = self._costs()
+        return {
+            action: rewards.get(action, 0.0) + self._walk(self._after(view, action)[0], view.apples, steps)
+            for action in request.legal_actions
+        }
+
+    def _costs(self) -> dict[str, float]:
+        return {BEAM: self._game.config.beam_reward}
+
+    def _walk(self, cell: int, apples: dict[int, int], steps: int) -> float:
+        """What a walk pays that stands on ``cell`` after one of ``steps`` rounds."""
+        ready, now, eaten = dict(apples), 1, 0
+        while ready:
+            if ready.get(cell, now + 1) > now:  # nothing to eat here now: on to where something can be had first
+                far = self._far[cell]
+                goal = min(ready, key=lambda at: (max(now + far[at], ready[at]), far[at], at))
+                now, cell = max(now + self._far[cell][goal], ready[goal]), goal
+            if now > steps:
+                break
+            eaten += 1
+            back = self._back_after()
+            if back is None:
+                del ready[cell]
+            else:
+                ready[cell] = now + back
+        return eaten * self._game.config.apple_reward
+
+    def _back_after(self) -> int | None:
+        """Rounds after which an eaten apple is back; ``None`` where chance decides."""
+        return None
+
+
+class GatheringPlayer(CommonsPlayer):
+    """Gathering: the apple that can be had first."""
+
+    method = "the apple that can be had first, by breadth-first search"
+
+    def __init__(self, game: Gathering) -> None:
+        super().__init__(game)
+        self._refill = game.config.refill_rounds
+
+    def _back_after(self) -> int | None:
+        return self._refill
+
+
+class CleanupPlayer(CommonsPlayer):
+    """Cleanup: harvesters, and as ``planner`` the first player as the one who cleans."""
+
+    method = "one cleans, the others go for the apple that they can have first"
+
+    def __init__(self, game: Cleanup) -> None:
+        super().__init__(game)
+        self._clean_reward = game.config.clean_reward
+        self._reach = board_of(game.config.map).beams(game.config.beam_length, game.config.beam_width)
+        self._cleaner = game.players[0]
+
+    def plan(self, request: TurnRequest) -> Choice:
+        view = self._read(request.observation)
+        return self._keep_clean(view, request) if request.player == self._cleaner else self._harvest(view)
+
+    def _costs(self) -> dict[str, float]:
+        return {**super()._costs(), CLEAN: self._clean_reward}
+
+    def _keep_clean(self, view: _View, request: TurnRequest) -> Choice:
+        """Clean where it removes enough dirt; else the first move to where it removes the most per round."""
+        here = len(self._reach[view.heading][view.cell] & view.dirt)
+        best_action, best_rate, best_cells = "", float(here) if here >= _WORTH_CLEANING else 0.0, here
+        for cell, heading, first, rounds in self._poses(view):
+            cells = len(self._reach[heading][cell] & view.dirt)
+            if cells >= _WORTH_CLEANING and cells / (rounds + 1) > best_rate:
+                best_action, best_rate, best_cells = first, cells / (rounds + 1), cells
+        if best_action:
+            return Choice(best_action, f"I keep the river clean, and am going where I can clean {best_cells} cells.")
+        if here >= _WORTH_CLEANING and CLEAN in request.legal_actions:
+            return Choice(CLEAN, f"I keep the river clean: this removes dirt from {here} cells.")
+        return Choice(STAY, "I keep the river clean, and there is too little dirt in one place to be worth it yet.")
+
+    def _poses(self, view: _View) -> list[tuple[int, int, str, int]]:
+        """Every other cell and heading that can be reached, by which first move and after how many rounds."""
+        seen = {(view.cell, view.heading)}
+        queue = deque([(view, "", 0)])
+        poses = []
+        while queue:
+            at, first, rounds = queue.popleft()
+            for action in (*STEPS, *TURNS):
+                pose = self._after(at, action)
+                if pose not in seen:
+                    seen.add(pose)
+                    poses.append((*pose, first or action, rounds + 1))
+                    queue.append((at._replace(cell=pose[0], heading=pose[1]), first or action, rounds + 1))
+        return poses
+
+
+def _listed(observation: str, label: str) -> list[str]:
+    """The cells of the line ``"Apples: (0, 1), ..."``."""
+    found = re.search(rf"^{label}: (.*)$", observation, re.MULTILINE)
+    return _CELL.findall(found[1]) if found else []
+
+
+@lru_cache(maxsize=16)
+def distances(rows: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """``distances[a][b]``: steps from one cell of a map to another; the number of cells where there is no way."""
+    board = board_of(rows)
+    size = len(board.tiles)
+    table = []
+    for start in range(size):
+        far = [size] * size
+        far[start] = 0
+        queue = deque([start])
+        while queue:
+            at = queue.popleft()
+            for step in board.steps:
+                to = step[at]
+                if far[to] > far[at] + 1:
+                    far[to] = far[at] + 1
+                    queue.append(to)
+        table.append(tuple(far))
+    return tuple(table)

@@ -1,0 +1,88 @@
+"""The players of the contextual bandit: Bayesian linear regression with three rules of choice."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
+from agents.turn import TurnRequest
+from textgames.exploration.contextual_bandit import (
+    CONTEXTS,
+    FEATURES,
+    ContextualBandit,
+    Visit,
+    best_on_average,
+    read_evidence,
+)
+
+Method = Literal["thompson", "ucb"]
+
+
+class LinearBelief:
+    """The posterior of every arm's weights after the evidence: Bayesian linear regression.
+
+    The prior is the game's own, standard normal; the noise counts as normal with its true standard deviation, of at
+    least .02, since rewards are read with two decimals.
+
+    Attributes:
+        means: shape (arms, features).
+        covariances: shape (arms, features, features).
+    """
+
+    def __init__(self, num_arms: int, noise: float, log: tuple[Visit, ...]) -> None:
+        precision = 1 / max(noise, 0.02) ** 2
+        gram = np.tile(np.eye(FEATURES), (num_arms, 1, 1))
+        targets = np.zeros((num_arms, FEATURES))
+        for context, arm, reward in log:
+            x = np.array(CONTEXTS[context])
+            gram[arm] += precision * np.outer(x, x)
+            targets[arm] += precision * reward * x
+        self.covariances = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+        self.means = np.asarray(np.einsum("aij,aj->ai", self.covariances, targets), dtype=np.float64)
+
+    def rewards(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation of every arm's expected reward; two arrays of shape (arms,)."""
+        x = np.array(CONTEXTS[context])
+        return self.means @ x, np.sqrt(np.einsum("i,aij,j->a", x, self.covariances, x))
+
+    def best_on_average(self) -> float:
+        """:func:`best_on_average` as if the posterior means were the weights."""
+        return best_on_average(tuple(map(tuple, self.means.tolist())))
+
+
+class ContextualBanditPlayer(SearchPlayer):
+    """Plays a contextual bandit from the posterior of its weights. Bayes-optimal play can't be computed here.
+
+    ``planner`` samples weights from the posterior and takes the arm that would be best with them (linear Thompson
+    sampling, Agrawal and Goyal 2013), or, with ``method="ucb"``, the largest mean plus one standard deviation (LinUCB,
+    Li et al. 2010). ``greedy`` takes the largest mean.
+    """
+
+    def __init__(self, game: ContextualBandit, method: Method = "ucb") -> None:
+        self._game, self._ucb = game, method == "ucb"
+        self.method = "LinUCB" if self._ucb else "linear Thompson sampling"
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        """Estimates: the posterior mean now, and later rounds as if the posterior means were the weights."""
+        belief, context, left = self._read(request)
+        means, _ = belief.rewards(context)
+        later = max(left - 1, 0) * belief.best_on_average()
+        return {name: float(mean) + later for name, mean in zip(self._game.actions, means, strict=True)}
+
+    def plan(self, request: TurnRequest) -> Choice:
+        belief, context, _ = self._read(request)
+        means, deviations = belief.rewards(context)
+        if self._ucb:
+            arm = int(np.argmax(means + deviations))
+            return Choice(self._game.actions[arm], "It has the largest upper confidence bound for them.")
+        # of the sampled weights only the sampled reward matters, and arms are independent
+        arm = int(np.argmax(np.random.default_rng(request.seed).normal(means, deviations)))
+        return Choice(self._game.actions[arm], "It is the best for them in a world drawn from what I know.")
+
+    def _read(self, request: TurnRequest) -> tuple[LinearBelief, int, int]:
+        context, log = read_evidence(request.observation, self._game.actions)
+        left = self._game.rounds - len(log)
+        steps = left if request.steps_left is None else min(left, request.steps_left)
+        return LinearBelief(self._game.num_arms, self._game.noise, log), context, steps

@@ -1,0 +1,134 @@
+"""Reference players of Werewolf: fixed rules, named as such, and no optimum.
+
+* ``planner`` follows the seer. The seer says whom it saw to be a wolf, everybody of the village votes for that player
+  as long as the one who said so isn't known to be a wolf, and otherwise for nobody; the doctor protects whoever said
+  so, else itself. The wolves attack and vote against whoever said so. They tell no lies.
+* ``greedy`` says nothing and believes nobody: it acts on what it alone knows, else at random.
+
+Both read the observation only; what is random comes from the request's seed.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
+from agents.turn import TurnRequest
+from textgames.social.werewolf.game import ABSTAIN, Werewolf
+
+_OWN = re.compile(r"^You are (\w+), a (\w+), ", re.MULTILINE)
+_SEEN = re.compile(r"night \d+ (\w+) is a (\w+)")
+_FOUND_OUT = re.compile(r"(\w+) \(a wolf\)")
+_CLAIM = re.compile(r'^Day \d+: (\w+) says: "I am the seer, and (\w+) is a wolf\."$', re.MULTILINE)
+_QUIET = "I have nothing to say."
+
+
+class _View(NamedTuple):
+    """What a player reads from an observation.
+
+    Attributes:
+        role: its own role.
+        alive: the living players, itself included.
+        wolves: living players that it knows to be wolves, from what the seer saw or as their fellow; not itself.
+        cleared: players that it has seen to be no wolves.
+        seer: the living player whom it believes to be the seer, ``""`` for nobody; ``accused`` is the living player
+            whom that one called a wolf.
+    """
+
+    role: str
+    alive: tuple[str, ...]
+    wolves: tuple[str, ...]
+    cleared: frozenset[str]
+    seer: str
+    accused: str
+
+
+class WerewolfPlayer(SearchPlayer):
+    """Werewolf by fixed rules: follow the seer."""
+
+    method = "fixed rules: the village follows the seer"
+
+    def __init__(self, game: Werewolf) -> None:
+        self._game = game
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        raise ValueError("the reference player of Werewolf follows fixed rules and can't tell what actions are worth")
+
+    def plan(self, request: TurnRequest) -> Choice:
+        view = _read(request)
+        if not request.legal_actions:
+            if view.role == "seer" and view.wolves:
+                return Choice(f"I am the seer, and {view.wolves[0]} is a wolf.", "The village has to know.")
+            return Choice(_QUIET, "I know nothing that would help my side.")
+        if ABSTAIN in request.legal_actions or "Vote now" in request.observation:
+            return self._vote(view, request)
+        if view.role == "doctor":
+            for name, why in ((view.seer, "The seer must live."), (request.player, "I had better live.")):
+                if name in request.legal_actions:
+                    return Choice(name, why)
+        if view.role == "wolf" and view.seer in request.legal_actions:
+            return Choice(view.seer, "The seer is our greatest danger.")
+        return self._random(view, request)
+
+    def _vote(self, view: _View, request: TurnRequest) -> Choice:
+        legal = request.legal_actions
+        if view.role == "wolf":
+            others = [name for name in legal if name not in (*view.wolves, ABSTAIN)]
+            target = view.seer if view.seer in others else others[0]
+            return Choice(target, f"Without {target} we are nearer to winning.")
+        if view.role == "seer" and view.wolves:
+            return Choice(view.wolves[0], f"I have seen that {view.wolves[0]} is a wolf.")
+        if view.accused in legal:
+            return Choice(view.accused, f"{view.seer} says that {view.accused} is a wolf.")
+        if view.accused == request.player and view.seer in legal:
+            return Choice(view.seer, f"I am no wolf, so {view.seer} lies.")
+        if ABSTAIN in legal:
+            return Choice(ABSTAIN, "As long as we know nothing a vote does more harm than good.")
+        return self._random(view, request)
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        if not request.legal_actions:
+            return Choice(_QUIET, "I keep what I know to myself.")
+        return self._random(_read(request), request)
+
+    def _random(self, view: _View, request: TurnRequest) -> Choice:
+        """A wolf that it knows of, for the village; else any player that it doesn't know to be on its own side."""
+        names = [name for name in request.legal_actions if name != ABSTAIN]
+        voting = "Vote now" in request.observation
+        if voting and view.role == "seer" and view.wolves:
+            return Choice(view.wolves[0], f"I have seen that {view.wolves[0]} is a wolf.")
+        if view.role == "wolf":
+            names = [name for name in names if name not in view.wolves] or names
+        if view.role == "seer":
+            known = view.cleared if voting else {*view.cleared, *view.wolves}
+            names = [name for name in names if name not in known] or names
+        rng = np.random.default_rng(request.seed or 0)
+        return Choice(names[int(rng.integers(len(names)))], "I know nothing that speaks for another choice.")
+
+
+def _read(request: TurnRequest) -> _View:
+    text = request.observation
+    own = _OWN.search(text)
+    if own is None:
+        raise ValueError(f"this is no observation of Werewolf: {text[:200]!r}")
+    me, role = own.groups()
+    alive = _names(text, "Alive")
+    wolves, cleared = _names(text, "Your fellow wolves"), frozenset[str]()
+    if role == "seer":
+        seen = _SEEN.findall(next(line for line in text.splitlines() if line.startswith("You have seen: ")))
+        wolves = tuple(name for name, shown in seen if shown == "wolf")
+        cleared = frozenset(name for name, shown in seen if shown != "wolf")
+    liars = set(_FOUND_OUT.findall(next(line for line in text.splitlines() if line.startswith("Out: "))))
+    claims = [(speaker, named) for speaker, named in _CLAIM.findall(text) if speaker not in liars]
+    first = claims[0][0] if claims else ""
+    accused = next((named for speaker, named in reversed(claims) if speaker == first and named in alive), "")
+    seer = first if first in alive and first != me else ""
+    return _View(role, alive, tuple(name for name in wolves if name in alive), cleared, seer, accused)
+
+
+def _names(text: str, label: str) -> tuple[str, ...]:
+    """The players of the line ``"Alive: player_0, player_1"``; none where there is no such line."""
+    found = re.search(rf"^{label}: (.*)$", text, re.MULTILINE)
+    return tuple(re.findall(r"player_\d+", found[1])) if found else ()

@@ -1,0 +1,101 @@
+"""What tic-tac-toe, nim and Connect Four share: turns, wins, texts and refusals. Each has a file of its own besides."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textgames.registry import game_of
+from textgames.scenarios import SCENARIOS
+from textgames.strategy.duel import PLAYERS
+
+NAMES = ("tic-tac-toe", "nim", "connect-four-small")
+
+
+def playouts(game: Any, count: int) -> list[list[tuple[Any, str, Any, dict[str, float], bool]]]:
+    """Random games, each a list of (state, action, next state, rewards, over)."""
+    played = []
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        state, over, rounds = game.initial_state(rng), False, []
+        while not over:
+            (mover,) = game.to_move(state)
+            action = game.sample_action(state, mover, rng)
+            after, rewards, over = game.transition(state, {mover: action}, rng)
+            rounds.append((state, action, after, rewards, over))
+            state = after
+        played.append(rounds)
+    return played
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_games_are_played_in_turns_to_their_end(name: str) -> None:
+    game, ends = SCENARIOS[name].game(), set()
+    for rounds in playouts(game, 60):
+        assert [game.to_move(state)[0] for state, *_ in rounds] == [PLAYERS[i % 2] for i in range(len(rounds))]
+        for state, action, after, rewards, over in rounds:
+            (mover,) = game.to_move(state)
+            assert game.outcomes(state, {mover: action}) == [(1.0, after, rewards, over)]
+            assert over == (game.to_move(after) == ())
+            assert rewards["player_0"] + rewards["player_1"] == 0.0
+            assert over or not any(rewards.values())
+        paid = rounds[-1][3]["player_0"]
+        ends.add(paid)
+        final = rounds[-1][2]
+        assert [game.succeeded(final, player) for player in PLAYERS] == [paid == 1.0, paid == -1.0]
+        assert game.metrics(final, "player_0") == {"won": float(paid == 1.0), "drawn": float(paid == 0.0)}
+        assert len(rounds) <= SCENARIOS[name].horizon
+    assert ends == ({1.0, -1.0} if name == "nim" else {1.0, -1.0, 0.0})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_observations_tell_the_state_to_both(name: str) -> None:
+    game = SCENARIOS[name].game()
+    for rounds in playouts(game, 20):
+        for state, *_ in rounds:
+            for player in PLAYERS:
+                text = game.observe(state, player)
+                assert game.read_observation(text, player) == state
+                assert ("It is your turn." in text) == (game.to_move(state) == (player,))
+        assert "The game is over" in game.observe(rounds[-1][2], "player_1")
+    for text in ("", "Board: 4 wide", game.observe(state, "player_0") + "."):
+        with pytest.raises(ValueError, match="not an observation of"):
+            game.read_observation(text, "player_0")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_out_of_turn_and_illegal_ones_are_refused(name: str) -> None:
+    game, rng = SCENARIOS[name].game(), np.random.default_rng(0)
+    state = game.initial_state(rng)
+    for joint_action in ({}, {"player_1": game.actions[0]}, {"player_0": "nowhere"}):
+        with pytest.raises(ValueError, match="player_0 is to move and can play"):
+            game.transition(state, joint_action, rng)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_starts_are_told(name: str) -> None:
+    game = SCENARIOS[name].game()
+    chances = {state: chance for chance, state in game.initial_outcomes()}
+    assert sum(chances.values()) == pytest.approx(1.0)
+    rng = np.random.default_rng(0)
+    assert {game.initial_state(rng) for _ in range(50)} <= set(chances)
+
+
+def test_what_ended_a_game_is_told_of_who_did_it() -> None:
+    told = set()
+    for name in NAMES:
+        game = SCENARIOS[name].game()
+        for rounds in playouts(game, 30):
+            state, action, after, _, _ = rounds[-1]
+            (mover,) = game.to_move(state)
+            (other,) = set(PLAYERS) - {mover}
+            told.add(game.what_happened(state, {mover: action}, after, mover).partition("; ")[2])
+            assert game.what_happened(state, {mover: action}, after, other) == ""
+            assert game.describe(after)
+    assert told == {"", "three in a row", "connected 4", "a draw"}
+
+
+def test_default_sizes_are_the_usual_ones() -> None:
+    assert game_of("TextNim-v0").heaps == (3, 4, 5)
+    board = game_of("TextConnectFour-v0")
+    assert (board.rows, board.columns, board.connect) == (6, 7, 4)

@@ -1,0 +1,87 @@
+"""Cliff walking against Gymnasium's table, and its exact values."""
+
+import itertools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from textgames.planning.cliff_walking import ACTIONS, GOAL, START, CliffWalking
+from textgames.solving.value_iteration import ValueIteration
+
+
+@pytest.mark.parametrize("is_slippery", [False, True])
+def test_outcomes_are_gymnasiums_table(is_slippery: bool) -> None:
+    game, table = (
+        CliffWalking(is_slippery=is_slippery),
+        gym.make("CliffWalking-v1", is_slippery=is_slippery).unwrapped.P,
+    )
+    assert len(table) == 48
+    for cell, (action, name) in itertools.product(table, enumerate(ACTIONS)):
+        told = [
+            (chance, after, rewards["player_0"], over)
+            for chance, after, rewards, over in game.outcomes(cell, {"player_0": name})
+        ]
+        assert told == table[cell][action]
+
+
+def test_a_slippery_step_is_drawn_from_the_outcomes() -> None:
+    game, rng, draws = CliffWalking(is_slippery=True), np.random.default_rng(0), 3000
+    ends = [game.transition(25, {"player_0": "right"}, rng)[0] for _ in range(draws)]
+    for cell in (13, 26, START):  # up, right, and over the cliff
+        assert abs(ends.count(cell) / draws - 1 / 3) < 5 * (2 / 9 / draws) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("is_slippery", "horizon", "optimal", "uniform"),
+    [
+        (False, 15, -13.0, -220.0099),
+        (False, 100, -13.0, -1083.0031),
+        (True, 100, -63.0134, -1083.0031),
+    ],
+)
+def test_the_values_of_the_start(is_slippery: bool, horizon: int, optimal: float, uniform: float) -> None:
+    """Uniform play goes in every direction with equal chances on either ground, so its value is the same on both."""
+    yardstick = ValueIteration(CliffWalking(is_slippery=is_slippery))
+    assert yardstick.value(START, horizon, "player_0") == pytest.approx(optimal, abs=1e-4)
+    assert yardstick.uniform_value(START, horizon, "player_0") == pytest.approx(uniform, abs=1e-4)
+
+
+def test_the_shortest_way_is_along_the_cliff() -> None:
+    game, rng = CliffWalking(), np.random.default_rng(0)
+    state, told = game.initial_state(rng), []
+    for action in ("right", "left", "up", *["right"] * 11, "down"):
+        after, rewards, over = game.transition(state, {"player_0": action}, rng)
+        told.append(game.what_happened(state, {"player_0": action}, after, "player_0"))
+        state = after
+    assert (state, rewards, over, game.succeeded(state, "player_0")) == (GOAL, {"player_0": -1.0}, True, True)
+    assert told[:2] == ["fell off the cliff, back to the start", "bumped into the edge"]
+    assert told[-1] == "reached the goal"
+    assert not any(told[2:-1])
+
+
+def test_slips_are_told() -> None:
+    game = CliffWalking(is_slippery=True)
+    assert game.what_happened(25, {"player_0": "right"}, 13, "player_0") == "slipped up instead of right"
+    fell = "slipped down instead of right; fell off the cliff, back to the start"
+    assert game.what_happened(25, {"player_0": "right"}, START, "player_0") == fell
+    assert game.what_happened(25, {"player_0": "right"}, 26, "player_0") == ""
+
+
+def test_an_observation_tells_the_state() -> None:
+    game = CliffWalking()
+    for cell in range(48):
+        assert game.read_observation(game.observe(cell, "player_0"), "player_0") == cell
+    for text in ("Player: (3, 1)", "Player: (90, 1)", "", game.observe(0, "player_0") + " "):
+        with pytest.raises(ValueError, match="not an observation of cliff walking"):
+            game.read_observation(text, "player_0")
+
+
+def test_the_board_shows_everything() -> None:
+    assert CliffWalking().board(13) == ("_" * 12, "_P" + "_" * 10, "_" * 12, "S" + "C" * 10 + "G")
+
+
+def test_wrong_actions_are_refused() -> None:
+    for joint_action in ({}, {"player_0": "north"}):
+        with pytest.raises(ValueError, match="one of up, right, down, left"):
+            CliffWalking().transition(START, joint_action, np.random.default_rng(0))

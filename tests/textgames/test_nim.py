@@ -1,0 +1,64 @@
+"""Nim: its rules, and its exact values against Bouton's rule."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textgames.solving.minimax import Minimax
+from textgames.strategy.nim import Nim, NimState, mover_wins
+
+
+@pytest.mark.parametrize("misere", [False, True])
+def test_values_follow_boutons_rule(misere: bool) -> None:
+    game = Nim(heaps=(4, 3, 5), misere=misere)
+    yardstick = Minimax(game)
+    for heaps in itertools.product(range(5), range(4), range(6)):
+        if any(heaps):
+            expected = 1.0 if mover_wins(heaps, misere) else -1.0
+            for mover, player in enumerate(game.players):
+                assert yardstick.value(NimState(heaps, mover), None, player) == expected
+
+
+def test_boutons_rule_by_hand() -> None:
+    assert not mover_wins((1, 2, 3), False)
+    assert not mover_wins((3, 3), False)
+    assert mover_wins((3, 4, 5), False)
+    assert not mover_wins((1,), True)
+    assert mover_wins((1, 1), True)
+    assert not mover_wins((2, 2), True)
+
+
+def test_the_one_winning_move_of_three_four_five() -> None:
+    values = Minimax(Nim()).values(NimState((3, 4, 5), 0), 12, "player_0")
+    assert [move for move, value in values.items() if value == 1.0] == ["take 2 from a"]
+
+
+@pytest.mark.parametrize(("misere", "winner"), [(False, "player_1"), (True, "player_0")])
+def test_the_last_counter_decides(misere: bool, winner: str) -> None:
+    game, rng = Nim(heaps=(1, 2), misere=misere), np.random.default_rng(0)
+    state = game.initial_state(rng)
+    state, _, over = game.transition(state, {"player_0": "take 1 from a"}, rng)
+    assert not over
+    assert game.legal_actions(state, "player_1") == ("take 1 from b", "take 2 from b")
+    state, rewards, over = game.transition(state, {"player_1": "take 2 from b"}, rng)
+    assert over
+    assert rewards[winner] == 1.0
+    assert game.observe(state, winner).endswith("you have won.")
+
+
+def test_random_heaps_lie_within_theirs() -> None:
+    game, rng = Nim(heaps=(2, 3), random_heaps=True), np.random.default_rng(0)
+    assert {game.initial_state(rng).heaps for _ in range(200)} == set(itertools.product((1, 2), (1, 2, 3)))
+    assert {state.heaps for _, state in game.initial_outcomes()} == set(itertools.product((1, 2), (1, 2, 3)))
+
+
+@pytest.mark.parametrize("heaps", [(), (0, 3), (21,), (1.5,), (True,), "34", (1,) * 9])
+def test_bad_heaps_are_named(heaps: Any) -> None:
+    with pytest.raises(ValueError, match="heaps must be one to eight whole numbers from 1 to 20, got"):
+        Nim(heaps=heaps)
+
+
+def test_a_drawing_for_spectators() -> None:
+    assert Nim().describe(NimState((3, 0, 2), 1)) == "a |||\nb\nc ||\nplayer_1 is to move"

@@ -1,0 +1,145 @@
+"""Full-information online learning: losses, texts, values, and its reference players."""
+
+import numpy as np
+import pytest
+
+from agents.baselines.hedge import OnlineLearningPlayer
+from agents.baselines.search import find_search_player
+from agents.turn import TurnRequest
+from textgames import SCENARIOS
+from textgames.exploration.online_learning import PATTERNS, OnlineLearning, OnlineState, read_losses
+from textgames.solving.regret import hedge, hedge_rate
+from textgames.yardsticks import find_yardstick
+
+ME = "player_0"
+STATE = OnlineState(((3.0, 1.0), (0.0, 10.0), (5.0, 4.0)))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_losses_are_numbers_of_one_decimal_drawn_before_the_first_round(pattern: str) -> None:
+    game = OnlineLearning(num_actions=3, rounds=40, pattern=pattern)
+    starts = [game.initial_state(np.random.default_rng(seed)) for seed in range(20)]
+    losses = np.array([start.losses for start in starts])
+    assert losses.shape == (20, 40, 3)
+    assert losses.min() >= 0
+    assert losses.max() <= 10
+    assert np.array_equal(losses, losses.round(1))
+    assert len({str(start) for start in starts}) == 20
+    assert len({game.observe(start, ME) for start in starts}) == 1
+    assert losses.mean(axis=(0, 1)) == pytest.approx(losses.mean(), abs=1.5)  # no action is better by its name
+
+
+def test_patterns_are_what_they_are_called() -> None:
+    rng = np.random.default_rng(0)
+    lines = PATTERNS["trend"](25, 2, rng)
+    rest = lines - np.polynomial.Polynomial.fit(np.arange(25), lines[:, 0], 1)(np.arange(25))[:, None]
+    assert rest[:, 0].std() == pytest.approx(0.5, abs=0.2)
+    wave = PATTERNS["sine"](25, 2, rng)
+    assert np.abs(wave.mean(axis=0) - 5).max() < 1.5
+    assert np.ptp(wave, axis=0).min() > 6
+    hit = PATTERNS["adversarial"](25, 2, rng)
+    leaders = np.cumsum(hit, axis=0)[:-1].argmin(axis=1)
+    assert (hit[1:].argmax(axis=1) == leaders).mean() > 0.9  # up to the first head start, whoever leads is hit
+
+
+def test_a_round_costs_what_the_row_says() -> None:
+    game, rng = OnlineLearning(rounds=3), np.random.default_rng(0)
+    state, rewards = STATE, []
+    for action in ("highway", "bridge", "highway"):
+        listed = game.outcomes(state, {ME: action})
+        state, paid, over = game.transition(state, {ME: action}, rng)
+        assert listed == [(1.0, state, paid, over)]
+        rewards.append(paid[ME])
+    assert over
+    assert rewards == [-3, -10, -5]
+    # "bridge instead of highway" would have gained 3 on days 1 and 3, "highway instead of bridge" 10 on day 2
+    regrets = {"external_regret": 10.0, "average_regret": pytest.approx(10 / 3), "swap_regret": 13.0}
+    assert game.metrics(state, ME) == regrets
+    assert game.transition(state, {ME: "bridge"}, rng) == (state, {ME: 0.0}, True)
+
+
+def test_everything_played_is_shown_and_nothing_else() -> None:
+    game = OnlineLearning(rounds=3)
+    played = STATE._replace(chosen=(0, 1))
+    assert game.observe(played, ME) == (
+        "Day 1: highway 3.0, bridge 1.0; you took highway\n"
+        "Day 2: highway 0.0, bridge 10.0; you took bridge\n"
+        "Day 3 of 3. You have lost 13.0 minutes so far."
+    )
+    assert read_losses(game.observe(played, ME)) == [(3.0, 1.0), (0.0, 10.0)]
+    other_future = played._replace(losses=(*played.losses[:2], (9.0, 9.0)))
+    assert game.observe(other_future, ME) == game.observe(played, ME)
+    with pytest.raises(ValueError, match="not an observation of online learning"):
+        read_losses("Round 1 of 3.")
+
+
+def test_the_oracle_is_the_sum_of_the_minima() -> None:
+    game = OnlineLearning(rounds=3)
+    oracle = find_yardstick(game)
+    assert oracle is not None
+    assert oracle.value(STATE, None, ME) == -5
+    assert oracle.values(STATE, None, ME) == {"highway": -7, "bridge": -5}
+    assert oracle.values(STATE, 2, ME) == {"highway": -3, "bridge": -1}
+    assert oracle.uniform_value(STATE, None, ME) == pytest.approx(-11.5)
+    assert oracle.value(STATE._replace(chosen=(0, 0, 0)), 0, ME) == 0
+
+
+def test_the_planner_is_hedge_and_greedy_follows_the_leader() -> None:
+    game = OnlineLearning(rounds=25)
+    player = find_search_player(game)
+    assert isinstance(player, OnlineLearningPlayer)
+    assert (player.exact, player.method) == (False, "Hedge")
+    text = game.observe(OnlineState(STATE.losses * 9, (0, 1, 1)), ME)  # highway has cost 8, bridge 15
+    requests = [
+        TurnRequest(text, legal_actions=game.actions, game=game, seed=(seed,), steps_left=22) for seed in range(2000)
+    ]
+    assert player.greedy(requests[0]).action == "highway"
+    expected = hedge((8.0, 15.0), hedge_rate(2, 25, 10.0))[0]
+    assert np.mean([player.plan(each).action == "highway" for each in requests]) == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["online-iid", "online-adversarial"])
+def test_who_wins_where(name: str) -> None:
+    """On i.i.d. losses both learn; against the adversary following the leader loses nearly everything."""
+    game = SCENARIOS[name].game()
+    assert isinstance(game, OnlineLearning)
+    player = OnlineLearningPlayer(game)
+    regrets = {}
+    for choose in (player.plan, player.greedy):
+        found = []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            state, over = game.initial_state(rng), False
+            while not over:
+                asked = TurnRequest(game.observe(state, ME), legal_actions=game.actions, seed=(seed, len(state.chosen)))
+                state, _, over = game.transition(state, {ME: choose(asked).action}, rng)
+            found.append(game.metrics(state, ME)["external_regret"])
+        regrets[choose.__name__] = np.mean(found)
+    if name == "online-iid":
+        assert max(regrets.values()) < 15  # random: 20
+    else:
+        assert regrets["plan"] < 30
+        assert regrets["greedy"] > 80
+
+
+def test_spectators_see_all_losses() -> None:
+    game = OnlineLearning(rounds=3)
+    before, after = STATE, STATE._replace(chosen=(0,))
+    assert game.what_happened(before, {ME: "highway"}, after, ME) == "lost 3.0 minutes; bridge would have cost 1.0"
+    assert game.describe(after).splitlines()[1:] == [
+        "  1      3.0*     1.0",
+        "  2      0.0     10.0",
+        "  3      5.0      4.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"pattern": "sinus"}, r"pattern must be one of .*, got 'sinus' \(did you mean 'sine'\?\)"),
+        ({"num_actions": 9}, "num_actions must be a whole number from 2 to 8, got 9"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        OnlineLearning(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,143 @@
+"""The taxi against Gymnasium's tables and episodes, and its exact values."""
+
+import itertools
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from textgames.planning.taxi import ACTIONS, RIDING, Taxi, TaxiState
+from textgames.solving.value_iteration import ValueIteration
+
+
+def numbered(state: TaxiState) -> int:
+    """The state's number in Gymnasium."""
+    return (state.taxi * 5 + state.passenger) * 4 + state.destination
+
+
+@pytest.mark.parametrize("settings", [{}, {"is_rainy": True}, {"is_rainy": True, "rainy_probability": 0.5}])
+def test_outcomes_are_gymnasiums_table(settings: dict[str, Any]) -> None:
+    game, table = Taxi(**settings), gym.make("Taxi-v4", **settings).unwrapped.P
+    assert len(table) == 500
+    for taxi, passenger, destination in itertools.product(range(25), range(5), range(4)):
+        state = TaxiState(taxi, passenger, destination)
+        for action, name in enumerate(ACTIONS):
+            told = [
+                (chance, numbered(after), rewards["player_0"], over)
+                for chance, after, rewards, over in game.outcomes(state, {"player_0": name})
+            ]
+            assert told == table[numbered(state)][action]
+
+
+def test_starts_are_gymnasiums() -> None:
+    expected = gym.make("Taxi-v4").unwrapped.initial_state_distrib
+    found = np.zeros(500)
+    for chance, state in Taxi().initial_outcomes():
+        found[numbered(state)] += chance
+    assert found == pytest.approx(expected)
+    rng, game = np.random.default_rng(0), Taxi()
+    drawn = np.bincount([numbered(game.initial_state(rng)) for _ in range(6000)], minlength=500)
+    assert (drawn[expected == 0] == 0).all()
+    assert (np.abs(drawn[expected > 0] - 20) < 6 * 20**0.5).all()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"is_rainy": True}, {"fickle_passenger": True}, {"is_rainy": True, "fickle_passenger": True}]
+)
+def test_transitions_are_drawn_from_the_outcomes(settings: dict[str, Any]) -> None:
+    game, rng, draws = Taxi(**settings), np.random.default_rng(0), 4000
+    state = TaxiState(7, RIDING, 2, game.fickle_passenger)
+    expected: dict[TaxiState, float] = {}
+    for chance, after, _, _ in game.outcomes(state, {"player_0": "south"}):
+        expected[after] = expected.get(after, 0.0) + chance
+    drawn = [game.transition(state, {"player_0": "south"}, rng)[0] for _ in range(draws)]
+    assert set(drawn) == set(expected)
+    for after, chance in expected.items():
+        assert abs(drawn.count(after) / draws - chance) < 5 * (chance * (1 - chance) / draws) ** 0.5
+
+
+def test_a_fickle_passenger_changes_its_mind_as_gymnasiums_does() -> None:
+    """After the first move of a ride, the share of each destination in Gymnasium's episodes is the outcomes' chance."""
+    env = gym.make("Taxi-v4", fickle_passenger=True).unwrapped
+    game, episodes, red_to_blue = Taxi(fickle_passenger=True), 2000, (0 * 5 + 0) * 4 + 3
+    counts = dict.fromkeys(range(4), 0)
+    env.reset(seed=0)
+    for _ in range(episodes):
+        env.reset()
+        env.s = red_to_blue
+        env.step(4)
+        env.step(1)  # north, where the edge is: no movement, so nothing changes yet
+        assert env.decode(env.s)[3] == 3
+        env.step(0)
+        counts[env.decode(env.s)[3]] += 1
+    riding = TaxiState(0, RIDING, 3, True)
+    bumped = [(1.0, riding, {"player_0": -1.0}, False)]
+    assert game.outcomes(riding, {"player_0": "north"}) == bumped
+    for chance, after, _, _ in game.outcomes(riding, {"player_0": "south"}):
+        assert not after.may_change
+        assert abs(counts[after.destination] / episodes - chance) < 5 * (chance * (1 - chance) / episodes) ** 0.5
+
+
+@pytest.mark.parametrize(("horizon", "optimal", "uniform"), [(20, 7.93, -78.7835), (200, 7.93, -771.0910)])
+def test_the_values_of_the_start(horizon: int, optimal: float, uniform: float) -> None:
+    game = Taxi()
+    yardstick = ValueIteration(game)
+    starts = game.initial_outcomes()
+    assert sum(p * yardstick.value(s, horizon, "player_0") for p, s in starts) == pytest.approx(optimal, abs=1e-9)
+    values = sum(p * yardstick.uniform_value(s, horizon, "player_0") for p, s in starts)
+    assert values == pytest.approx(uniform, abs=1e-4)
+
+
+def test_one_ride() -> None:
+    game, rng = Taxi(), np.random.default_rng(0)
+    state, told, paid = TaxiState(5, 0, 2), [], []  # below red, the passenger there, wants to go to yellow
+    for action in (
+        "pickup",
+        "north",
+        "north",
+        "pickup",
+        "dropoff",
+        "pickup",
+        "south",
+        "dropoff",
+        *["south"] * 3,
+        "dropoff",
+    ):
+        after, rewards, over = game.transition(state, {"player_0": action}, rng)
+        told.append(game.what_happened(state, {"player_0": action}, after, "player_0"))
+        paid.append(rewards["player_0"])
+        state = after
+    assert paid == [-10, -1, -1, -1, -1, -1, -1, -10, -1, -1, -1, 20]
+    assert over
+    assert game.succeeded(state, "player_0")
+    assert [words for words in told if words] == [
+        "can't pickup here",
+        "blocked",
+        "picked the passenger up",
+        "let the passenger out at the wrong stop",
+        "picked the passenger up",
+        "can't dropoff here",
+        "delivered the passenger",
+    ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"fickle_passenger": True}])
+def test_an_observation_tells_the_state(settings: dict[str, Any]) -> None:
+    game, minds = Taxi(**settings), (False, True) if settings else (False,)
+    for state in itertools.starmap(TaxiState, itertools.product(range(0, 25, 2), range(5), range(4), minds)):
+        assert game.read_observation(game.observe(state, "player_0"), "player_0") == state
+    for text in ("Taxi: (1, 1)", "", game.observe(state, "player_0").replace("T", "F")):
+        with pytest.raises(ValueError, match="not an observation of the taxi"):
+            game.read_observation(text, "player_0")
+
+
+def test_the_map_shows_walls_and_marks() -> None:
+    assert Taxi().board(TaxiState(12, 1, 2)) == ("o .|. . P", ". .|. . .", ". . T . .", ".|. .|. .", "D|. .|o .")
+    assert Taxi().board(TaxiState(0, RIDING, 2))[0] == "F .|. . o"
+
+
+@pytest.mark.parametrize("name", ["rainy_probability", "fickle_probability"])
+def test_bad_settings_are_named(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be in \[0, 1\], got 1.5"):
+        Taxi(**{name: 1.5})

@@ -1,0 +1,156 @@
+"""What a guess can tell about something hidden: exact counts, and optimal guessing where it is small enough.
+
+Everything here works on numbers: guess ``g`` and secret ``s`` are indices, and ``answers[g, s]`` is the number of the
+answer to ``g`` where ``s`` is hidden. Guesses and secrets are the same list. What is hidden was drawn uniformly, so all
+secrets that agree with the answers so far (the candidates) are equally likely.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.intp]
+
+
+class AnswerTable:
+    """The answer to every guess for every secret, and what follows from it.
+
+    Args:
+        answers: shape (n, n), whole numbers from 0; ``answers[g, s]`` for guess ``g`` and secret ``s``. The answer to a
+            right guess, ``answers[s, s]``, is the same for all ``s`` and no other guess gets it.
+    """
+
+    def __init__(self, answers: NDArray[np.integer]) -> None:
+        self.answers = answers.astype(np.intp)
+        self.num_answers = int(answers.max()) + 1
+        self.everything: Indices = np.arange(len(answers))
+        self._row_starts = (self.everything * self.num_answers)[:, np.newaxis]
+        # the most that a first guess can tell, in bits; 1 where there is nothing to tell, as a divisor
+        self._bits_per_guess = float(self.information(self.everything).max()) or 1.0
+
+    def counts(self, candidates: Indices) -> NDArray[np.intp]:
+        """How many candidates get each answer; shape (guesses, answers)."""
+        cells = self.answers[:, candidates] + self._row_starts
+        counted = np.bincount(cells.ravel(), minlength=len(self.answers) * self.num_answers)
+        return counted.reshape(len(self.answers), self.num_answers)
+
+    def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
+        """How many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape (n,)."""
+        return np.asarray((self.counts(candidates) ** 2).sum(axis=1) / len(candidates), dtype=np.float64)
+
+    def information(self, candidates: Indices) -> NDArray[np.float64]:
+        """The entropy of the answer to each guess, in bits; shape (n,)."""
+        shares = self.counts(candidates) / len(candidates)
+        return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1.0))).sum(axis=1), dtype=np.float64)
+
+    def estimated_values(self, candidates: Indices) -> NDArray[np.float64]:
+        """An estimate of ``-guesses`` of each guess and good play after it; its maximum is the entropy-greedy guess.
+
+        ``-1 - P(wrong) - (bits that are missing after the answer) / (bits of the best first guess)``: this guess, the
+        last one, and those between them, which each tell as much as the first could. Exact for up to two candidates.
+        """
+        missing = np.log2(len(candidates)) - self.information(candidates)
+        right = np.zeros(len(self.answers))
+        right[candidates] = 1.0 / len(candidates)
+        return np.asarray(-1.0 - (1.0 - right) - missing / self._bits_per_guess, dtype=np.float64)
+
+    def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
+        """The candidates that are left after an answer."""
+        left: Indices = candidates[self.answers[guess, candidates] == answer]
+        return left
+
+    def remaining_losses(self, guesses: Sequence[int], secret: int) -> list[float]:
+        """By how much each guess of a game left more candidates, on average over its answers, than the best one."""
+        losses, candidates = [], self.everything
+        for guess in guesses:
+            expected = self.expected_remaining(candidates)
+            losses.append(float(expected[guess] - expected.min()))
+            candidates = self.after(candidates, guess, int(self.answers[guess, secret]))
+        return losses
+
+
+class GuessSolver:
+    """Optimal guessing by dynamic programming over sets of candidates: exact, for up to about 64 secrets.
+
+    A set is the bits of a whole number. ``cost(S, h)`` is the sum, over the secrets in ``S``, of the guesses that
+    optimal play with ``h`` guesses left takes, with ``lost`` more for every secret that it doesn't find:
+    ``cost(S, h) = |S| + min_g sum_a cost(S with answer a to g, h - 1)``, where a right guess costs nothing more.
+    Guesses are tried in the order of a lower bound, and left as soon as they can't be the best.
+
+    Args:
+        table: the answers.
+        lost: what it costs, in guesses, not to have found the secret when no guess is left.
+    """
+
+    def __init__(self, table: AnswerTable, lost: int) -> None:
+        self._lost = lost
+        self._classes: list[tuple[int, ...]] = []  # per guess: the secrets of each answer, but for the right one
+        for guess, row in enumerate(table.answers):
+            secrets = [sum(1 << int(s) for s in np.flatnonzero(row == answer)) for answer in range(table.num_answers)]
+            self._classes.append(tuple(bits for bits in secrets if bits and bits != 1 << guess))
+        most = max(map(len, self._classes)) + 1
+        self._bounds = [self._lower_bounds(h, most) for h in range(3 + 1)]
+        self._costs: dict[tuple[int, int], int] = {}
+
+    def value(self, candidates: Indices, guesses_left: int) -> float:
+        """The expected return, ``-guesses``, of optimal play."""
+        return -self._cost(_bits(candidates), guesses_left) / len(candidates)
+
+    def guess_value(self, candidates: Indices, guess: int, guesses_left: int) -> float:
+        """The expected return of a guess and optimal play after it."""
+        bits = _bits(candidates)
+        after = sum(self._cost(bits & secrets, guesses_left - 1) for secrets in self._classes[guess])
+        return -1.0 - after / len(candidates)
+
+    def regret(self, table: AnswerTable, guesses: Sequence[int], secret: int, max_guesses: int) -> float:
+        """The expected guesses that a game lost against optimal play; how lucky its answers were plays no part."""
+        total, candidates = 0.0, table.everything
+        for played, guess in enumerate(guesses):
+            left = max_guesses - played
+            # never below 0, but for rounding
+            total += max(0.0, self.value(candidates, left) - self.guess_value(candidates, guess, left))
+            candidates = table.after(candidates, guess, int(table.answers[guess, secret]))
+        return total
+
+    def _cost(self, bits: int, guesses_left: int) -> int:
+        n = bits.bit_count()
+        if n == 0 or guesses_left == 0:
+            return self._lost * n
+        if n == 1:
+            return 1
+        # A good guess rules out at least one candidate, so that more guesses than candidates are never needed
+        guesses_left = min(guesses_left, n)
+        key = (bits, guesses_left)
+        if key not in self._costs:
+            self._costs[key] = self._search(bits, n, guesses_left)
+        return self._costs[key]
+
+    def _lower_bounds(self, guesses_left: int, most: int) -> list[int]:
+        """The least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess later."""
+        costs = [min(found, guesses_left + self._lost) for found in (1, *[2] * (most - 1))]
+        costs += [min(3, guesses_left + self._lost)] * (len(self._classes) - most)
+        return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]
+
+    def _search(self, bits: int, n: int, guesses_left: int) -> int:
+        bounds = self._bounds[min(guesses_left - 1, 3)]
+        splits: dict[tuple[int, ...], int] = {}  # {the sets that a guess leaves: lower bound of its cost}
+        for classes in self._classes:
+            split = tuple(sorted([left for secrets in classes if (left := bits & secrets)], key=int.bit_count))
+            if split != (bits,):  # a guess that tells nothing
+                splits[split] = n + sum([bounds[left.bit_count()] for left in split])
+        best = n + self._lost * n + guesses_left * n  # more than any
+        for split, bound in sorted(splits.items(), key=lambda item: item[1]):
+            if bound >= best:
+                break
+            cost = bound
+            for left in split:
+                cost += self._cost(left, guesses_left - 1) - bounds[left.bit_count()]
+                if cost >= best:
+                    break
+            best = min(best, cost)
+        return best
+
+
+def _bits(candidates: Indices) -> int:
+    return sum(1 << int(secret) for secret in candidates)

@@ -1,0 +1,102 @@
+"""Guess the number: a number is hidden, and every guess is answered with higher or lower.
+
+Optimal guessing is computed exactly: what is known is always an interval, so the dynamic program has one state for
+each length of it and each number of guesses left.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from textgames.commands import Command
+from textgames.exploration.deduction import AnswerTable
+from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+
+HIGHER, LOWER, RIGHT = "the number is higher", "the number is lower", "that is the number"
+
+
+class GuessNumber(GuessingGame):
+    """Guess a number from 1 to ``numbers``. Every guess costs 1; a game that ends without the number costs 1 more.
+
+    Args:
+        numbers: the largest number that may be hidden, 2 to 1000; all are equally likely.
+        max_guesses: the game ends after this many.
+
+    Raises:
+        ValueError: a setting outside of its range; the message says what is accepted.
+    """
+
+    noun = "number"
+
+    def __init__(self, *, numbers: int = 100, max_guesses: int = 10) -> None:
+        if isinstance(numbers, bool) or not isinstance(numbers, int | np.integer) or not 2 <= numbers <= 1000:
+            raise ValueError(f"numbers must be a whole number from 2 to 1000, got {numbers!r}")
+        choices = range(1, int(numbers) + 1)
+        super().__init__(tuple(map(str, choices)), Command("{number}", number=choices), max_guesses)
+
+    def answer(self, guess: str, secret: str) -> str:
+        if guess == secret:
+            return RIGHT
+        return HIGHER if int(guess) < int(secret) else LOWER
+
+    def make_table(self) -> AnswerTable:
+        return _table(len(self.secrets))
+
+    def regret(self, state: GuessState) -> float:
+        low, high, secret, total = 1, len(self.secrets), int(state.secret), 0.0
+        for played, guess in enumerate(map(int, state.guesses)):
+            left = self.max_guesses - played
+            best = interval_value(high - low + 1, left, LOST_GUESSES)
+            total += max(0.0, best - guess_value(low, high, guess, left, LOST_GUESSES))
+            if low <= guess <= high:
+                low, high = (guess + 1, high) if guess < secret else (low, guess - 1)
+        return total
+
+    def action_help(self, state: GuessState, player: str) -> str:
+        return f"a whole number from 1 to {len(self.secrets)}"
+
+    def instructions(self, player: str) -> str:
+        return (
+            f"You are guessing a number. A whole number from 1 to {len(self.secrets)} is hidden; all are equally "
+            "likely. Find it.\n"
+            "Each turn you guess a number, and are told whether the hidden number is higher or lower than your guess.\n"
+            f"{self.how_it_pays()}\n"
+            f"Action: a whole number from 1 to {len(self.secrets)}."
+        )
+
+
+@lru_cache(maxsize=4)
+def _table(numbers: int) -> AnswerTable:
+    every = np.arange(numbers)
+    return AnswerTable(np.sign(every - every[:, np.newaxis]) + 1)
+
+
+@lru_cache(maxsize=100_000)
+def interval_value(length: int, guesses_left: int, lost: int) -> float:
+    """The expected return, ``-guesses``, of optimal guessing.
+
+    ``V(0, h) = 0``, ``V(n, 0) = -lost`` and ``V(n, h) = -1 + max_k ((k-1) V(k-1, h-1) + (n-k) V(n-k, h-1)) / n``.
+    Guesses outside of the interval tell nothing, and are never better.
+
+    Args:
+        length: how many numbers are possible.
+        guesses_left: guesses that may still be made.
+        lost: what it costs not to have found the number when no guess is left.
+    """
+    if length == 0 or guesses_left == 0:
+        return -float(lost) if length else 0.0
+    # with more guesses than numbers, their limit plays no part
+    guesses_left = min(guesses_left, length)
+    return max(guess_value(1, length, guess, guesses_left, lost) for guess in range(1, (length + 1) // 2 + 1))
+
+
+def guess_value(low: int, high: int, guess: int, guesses_left: int, lost: int) -> float:
+    """The expected return of a guess, where the number is from ``low`` to ``high``, and optimal guessing after it."""
+    length = high - low + 1
+    if not low <= guess <= high:
+        return -1.0 + interval_value(length, guesses_left - 1, lost)
+    below, above = guess - low, high - guess
+    return -1.0 + (
+        (below * interval_value(below, guesses_left - 1, lost) + above * interval_value(above, guesses_left - 1, lost))
+        / length
+    )

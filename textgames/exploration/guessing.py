@@ -1,0 +1,170 @@
+"""What the guessing games share: one hidden thing of a list, guesses at it, and an answer to each guess.
+
+The return is ``-guesses``: every guess costs 1, and a game that ends without the right one costs 1 more, so that not
+finding it is always worse than finding it late.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from textgames.action_text import Unreadable
+from textgames.commands import Command
+from textgames.exploration.deduction import AnswerTable
+from textgames.tsmg import TSMG
+
+GUESS_REWARD = -1.0
+LOST_GUESSES = 1
+"""What a game costs, in guesses, that ends without the right one."""
+
+
+class GuessState(NamedTuple):
+    """What is hidden, and the guesses so far; the answers follow from both."""
+
+    secret: str
+    guesses: tuple[str, ...] = ()
+
+
+class GuessingGame(TSMG[GuessState]):
+    """Guess something hidden. Subclasses say what can be hidden, how a guess is answered, and tell the rules.
+
+    Attributes:
+        secrets: everything that may be hidden, in order; each is as likely, and each may be guessed.
+        command: how a guess is written.
+        max_guesses: the game ends after this many.
+        noun: what is hidden, for texts: ``"code"``.
+
+    Raises:
+        ValueError: a ``max_guesses`` that is not a whole number of at least 1.
+    """
+
+    noun = "secret"
+
+    def __init__(self, secrets: tuple[str, ...], command: Command, max_guesses: int) -> None:
+        if isinstance(max_guesses, bool) or not isinstance(max_guesses, int | np.integer) or max_guesses < 1:
+            raise ValueError(f"max_guesses must be a whole number of at least 1, got {max_guesses!r}")
+        self.secrets, self.command, self.max_guesses = secrets, command, int(max_guesses)
+        self.return_range = ((self.max_guesses + LOST_GUESSES) * GUESS_REWARD, GUESS_REWARD)
+        self._known = frozenset(secrets)
+
+    # ---------------------------------------------------------------- what a subclass adds
+
+    @abstractmethod
+    def answer(self, guess: str, secret: str) -> str:
+        """The answer to a guess, as the player reads it."""
+
+    def regret(self, state: GuessState) -> float | None:
+        """Expected guesses that were lost against optimal play; ``None`` where optimal play isn't known."""
+        return None
+
+    @abstractmethod
+    def make_table(self) -> AnswerTable:
+        """The answers as numbers, in the order of ``secrets``."""
+
+    # ---------------------------------------------------------------- rules
+
+    def initial_state(self, rng: np.random.Generator) -> GuessState:
+        return GuessState(self.secrets[int(rng.random() * len(self.secrets))])
+
+    def initial_outcomes(self) -> list[tuple[float, GuessState]]:
+        return [(1.0 / len(self.secrets), GuessState(secret)) for secret in self.secrets]
+
+    def transition(
+        self, state: GuessState, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[GuessState, dict[str, float], bool]:
+        """Take down one guess; nothing is random."""
+        if not self.is_playing(state, "player_0"):
+            return state, {"player_0": 0.0}, True
+        guess = joint_action.get("player_0")
+        if guess not in self._known:
+            raise ValueError(f"joint_action must give player_0 {self.command.help}, got {dict(joint_action)!r}")
+        after = GuessState(state.secret, (*state.guesses, guess))
+        if guess == state.secret:
+            return after, {"player_0": GUESS_REWARD}, True
+        if len(after.guesses) == self.max_guesses:
+            return after, {"player_0": GUESS_REWARD * (1 + LOST_GUESSES)}, True
+        return after, {"player_0": GUESS_REWARD}, False
+
+    def outcomes(
+        self, state: GuessState, joint_action: Mapping[str, str]
+    ) -> list[tuple[float, GuessState, dict[str, float], bool]]:
+        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def is_playing(self, state: GuessState, player: str) -> bool:
+        return len(state.guesses) < self.max_guesses and not self.succeeded(state, player)
+
+    def succeeded(self, state: GuessState, player: str) -> bool:
+        return bool(state.guesses) and state.guesses[-1] == state.secret
+
+    def metrics(self, state: GuessState, player: str) -> dict[str, float]:
+        """Exact figures of the guesses so far.
+
+        ``remaining_loss``: by how much a guess left more possibilities on average than the best one would have, mean
+        over the guesses. ``possible``: how many possibilities agree with all answers. ``regret``: guesses that were
+        lost in expectation against optimal play, where that is known.
+        """
+        secret, table = self.index[state.secret], self.table
+        guesses = [self.index[guess] for guess in state.guesses]
+        possible = table.everything
+        for guess in guesses:
+            possible = table.after(possible, guess, int(table.answers[guess, secret]))
+        losses = table.remaining_losses(guesses, secret)
+        figures = {"remaining_loss": sum(losses) / max(1, len(losses)), "possible": float(len(possible))}
+        regret = self.regret(state)
+        return figures if regret is None else {**figures, "regret": regret}
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """``{secret: its place in the list}``."""
+        return {secret: place for place, secret in enumerate(self.secrets)}
+
+    @cached_property
+    def table(self) -> AnswerTable:
+        """The answers as numbers; made when they are first needed, which play itself never does."""
+        return self.make_table()
+
+    # ---------------------------------------------------------------- text
+
+    def legal_actions(self, state: GuessState, player: str) -> tuple[str, ...]:
+        """None are listed: there are too many to be read with every request."""
+        return ()
+
+    def read_action(self, inside: str, state: GuessState, player: str) -> str | Unreadable:
+        return self.command.read(inside)
+
+    def default_action(self, state: GuessState, player: str) -> str:
+        """The last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""
+        return state.guesses[-1] if state.guesses else self.secrets[0]
+
+    def sample_action(self, state: GuessState, player: str, rng: np.random.Generator) -> str:
+        return self.secrets[int(rng.integers(len(self.secrets)))]
+
+    def observe(self, state: GuessState, player: str) -> str:
+        secret, guesses = state
+        answer = self.answer
+        lines = [f"{number}. {guess}: {answer(guess, secret)}" for number, guess in enumerate(guesses, 1)]
+        left = f"Guesses left: {self.max_guesses - len(guesses)}\nGuesses so far:"
+        return "\n".join([left, *lines]) if lines else f"{left} none"
+
+    def how_it_pays(self) -> str:
+        """The sentences of the instructions on rewards, the same for all guessing games."""
+        return (
+            f"You have {self.max_guesses} guesses. Every guess costs 1 point, so use as few as you can. "
+            f"If none of them is right, that costs 1 more point."
+        )
+
+    def what_happened(
+        self, state: GuessState, joint_action: Mapping[str, str], next_state: GuessState, player: str
+    ) -> str:
+        if not self.is_playing(state, player):
+            return ""
+        told = self.answer(next_state.guesses[-1], state.secret)
+        if self.succeeded(next_state, player):
+            return f"{told}; found the {self.noun}"
+        return told if self.is_playing(next_state, player) else f"{told}; the {self.noun} was {state.secret}"
+
+    def describe(self, state: GuessState) -> str:
+        return f"Hidden {self.noun}: {state.secret}\n{self.observe(state, 'player_0')}"

@@ -1,0 +1,144 @@
+"""Mastermind: find a hidden code of colours from how many pegs of each guess are right.
+
+Knuth, "The computer as Master Mind", Journal of Recreational Mathematics 9 (1976), gives the rules of the answer; the
+classic size is 4 pegs and 6 colours. Here the default is 3 pegs and 4 colours, small enough that optimal guessing is
+computed exactly (:class:`~textgames.exploration.deduction.GuessSolver`).
+"""
+
+from functools import lru_cache
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from textgames.commands import Command
+from textgames.exploration.deduction import AnswerTable, GuessSolver
+from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+
+COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
+EXACT_CODES = 64
+"""Up to this many codes, optimal guessing is computed; for 3 pegs and 4 colours that takes under a second."""
+
+MOST_CODES = 5000
+"""More codes would make the table of answers, one number a pair of codes, too large."""
+
+
+@lru_cache(maxsize=200_000)
+def score(guess: str, code: str) -> tuple[int, int]:
+    """How many pegs have the right colour in the right place, and how many more have it in a wrong place."""
+    pegs, hidden = guess.split(), code.split()
+    exact = sum(map(str.__eq__, pegs, hidden))
+    return exact, sum([min(pegs.count(colour), hidden.count(colour)) for colour in set(pegs)]) - exact
+
+
+@lru_cache(maxsize=200_000)
+def _answer(guess: str, code: str) -> str:
+    exact, misplaced = score(guess, code)
+    return f"{exact} exact, {misplaced} misplaced"
+
+
+class Mastermind(GuessingGame):
+    """Guess a code of colours. Every guess costs 1; a game that ends without the code costs 1 more.
+
+    Args:
+        pegs: places of the code, 1 to 6.
+        colours: colours that a place may have, 2 to 8; a colour may appear several times.
+        max_guesses: the game ends after this many.
+
+    Raises:
+        ValueError: a setting outside of its range, or more than 5000 codes; the message says what is accepted.
+    """
+
+    noun = "code"
+    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
+        "r": (213, 94, 0),
+        "g": (0, 158, 115),
+        "b": (0, 114, 178),
+        "y": (240, 228, 66),
+        "w": (250, 250, 250),
+        "o": (230, 159, 0),
+        "p": (204, 121, 167),
+        "k": (40, 40, 40),
+        "!": (20, 20, 20),
+        "?": (150, 150, 150),
+        "_": (205, 190, 170),
+    }
+    legend: ClassVar[dict[str, str]] = {
+        **{("k" if colour == "black" else colour[0]): colour for colour in COLOURS},
+        "!": "exact",
+        "?": "misplaced",
+    }
+
+    def __init__(self, *, pegs: int = 3, colours: int = 4, max_guesses: int = 10) -> None:
+        for name, value, low, high in (("pegs", pegs, 1, 6), ("colours", colours, 2, len(COLOURS))):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+                raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+        if colours**pegs > MOST_CODES:
+            raise ValueError(
+                f"pegs={pegs} and colours={colours} give {colours**pegs} codes; at most {MOST_CODES} are accepted"
+            )
+        self.pegs, self.colours = int(pegs), COLOURS[: int(colours)]
+        names = [f"peg_{place}" for place in range(1, self.pegs + 1)]
+        command = Command(" ".join(f"{{{name}}}" for name in names), **dict.fromkeys(names, self.colours))
+        super().__init__(tuple(map(" ".join, product(self.colours, repeat=self.pegs))), command, max_guesses)
+
+    def answer(self, guess: str, secret: str) -> str:
+        return _answer(guess, secret)
+
+    def make_table(self) -> AnswerTable:
+        return _table(self.pegs, len(self.colours))
+
+    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
+        """Optimal guessing, where not finding the code costs ``lost``; ``None`` where there are too many codes."""
+        return _solver(self.pegs, len(self.colours), lost) if len(self.secrets) <= EXACT_CODES else None
+
+    def regret(self, state: GuessState) -> float | None:
+        solver = self.solver()
+        if solver is None:
+            return None
+        guesses = [self.index[guess] for guess in state.guesses]
+        return solver.regret(self.table, guesses, self.index[state.secret], self.max_guesses)
+
+    def action_help(self, state: GuessState, player: str) -> str:
+        return f"{self.pegs} colours separated by spaces, each one of {', '.join(self.colours)}"
+
+    def instructions(self, player: str) -> str:
+        example = " ".join((self.colours * self.pegs)[: self.pegs])
+        return (
+            f"You are playing Mastermind. A code of {self.pegs} colours is hidden; find it.\n"
+            f"Each place of the code has one of the colours {', '.join(self.colours)}; a colour may appear more than "
+            "once, and all codes are equally likely.\n"
+            "Each turn you guess a whole code. The answer counts exact pegs, of the right colour in the right place, "
+            "and misplaced ones, whose colour is in the code in another place. Each peg of the code is counted once at "
+            "most.\n"
+            f"{self.how_it_pays()}\n"
+            f'Action: the {self.pegs} colours from the first place to the last, such as "{example}".'
+        )
+
+    def board(self, state: GuessState) -> tuple[str, ...]:
+        """The code, then a row for every guess with its answer, exact pegs first."""
+        rows = [self._letters(state.secret) + "_" * (self.pegs + 1)]
+        for guess in state.guesses:
+            exact, misplaced = score(guess, state.secret)
+            rows.append(f"{self._letters(guess)}_{('!' * exact + '?' * misplaced).ljust(self.pegs, '_')}")
+        return (*rows, *["_" * (2 * self.pegs + 1)] * (self.max_guesses - len(state.guesses)))
+
+    def _letters(self, code: str) -> str:
+        return "".join("k" if colour == "black" else colour[0] for colour in code.split())
+
+
+@lru_cache(maxsize=8)
+def _table(pegs: int, colours: int) -> AnswerTable:
+    """All answers at once: ``exact * (pegs + 1) + misplaced``."""
+    codes = np.array(list(product(range(colours), repeat=pegs)), dtype=np.int8)  # (n, pegs)
+    counts = np.stack([(codes == colour).sum(axis=1) for colour in range(colours)], axis=1)  # (n, colours)
+    exact = sum((codes[:, np.newaxis, place] == codes[:, place]).astype(np.int16) for place in range(pegs))
+    shared = sum(
+        np.minimum(counts[:, np.newaxis, colour], counts[:, colour]).astype(np.int16) for colour in range(colours)
+    )
+    return AnswerTable(np.asarray(exact * pegs + shared))
+
+
+@lru_cache(maxsize=8)
+def _solver(pegs: int, colours: int, lost: int) -> GuessSolver:
+    return GuessSolver(_table(pegs, colours), lost)

@@ -1,0 +1,336 @@
+"""The 3x3 sliding puzzle: eight tiles and a gap, to be put in order; every position's distance is known exactly.
+
+A position is a string of nine digits, row by row, where ``0`` is the gap. The goal is ``123456780``. From it 181,440
+positions can be reached, the farthest in 31 moves (Reinefeld, "Complete solution of the Eight-Puzzle and the benefit of
+node ordering in IDA*", IJCAI 1993).
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from math import factorial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.tsmg import TSMG
+from textgames.yardsticks import Yardstick
+
+SIDE = 3
+CELLS = SIDE * SIDE
+GOAL = "123456780"
+GAP = "0"
+LONGEST = 31
+"""The distance of the farthest positions."""
+
+BESIDE: tuple[tuple[int, ...], ...] = tuple(
+    tuple(other for other in range(CELLS) if abs(other % SIDE - cell % SIDE) + abs(other // SIDE - cell // SIDE) == 1)
+    for cell in range(CELLS)
+)
+"""The cells beside each cell."""
+
+
+class SlidingState(NamedTuple):
+    """The tiles, and how many moves were made."""
+
+    tiles: str
+    moves: int = 0
+
+
+def slide(tiles: str, tile: str) -> str:
+    """The position after a tile beside the gap was slid into it."""
+    return tiles.replace(tile, "_").replace(GAP, tile).replace("_", GAP)
+
+
+@lru_cache(maxsize=10_000)
+def movable(tiles: str) -> tuple[str, ...]:
+    """The tiles beside the gap, in the order of their numbers."""
+    return tuple(sorted(tiles[cell] for cell in BESIDE[tiles.index(GAP)]))
+
+
+# -------------------------------------------------------------------- the table of distances
+
+
+class DistanceTable:
+    """All positions with their distances, by reverse breadth-first search from the goal. Takes about 0.2 seconds.
+
+    Attributes:
+        positions: shape (9!, 9), uint8: every permutation in lexicographic order; a position's row is its rank.
+        next: shape (9!, 4), int32: the ranks after sliding each tile beside the gap; -1 where there are fewer.
+        distance: shape (9!,), int8: moves to the goal; -1 for the half of the positions that can't reach it.
+    """
+
+    def __init__(self) -> None:
+        self.positions = _permutations(CELLS)
+        self.next = np.full((len(self.positions), 4), -1, dtype=np.int32)
+        gaps = (self.positions == int(GAP)).argmax(axis=1)
+        for gap, cells in enumerate(BESIDE):
+            rows = np.flatnonzero(gaps == gap)
+            for column, cell in enumerate(cells):
+                moved = self.positions[rows]
+                moved[:, [gap, cell]] = moved[:, [cell, gap]]
+                self.next[rows, column] = _ranks(moved)
+        self.distance = np.full(len(self.positions), -1, dtype=np.int8)
+        layer = np.array([rank(GOAL)])
+        self.layers: list[NDArray[np.intp]] = []
+        while len(layer):
+            self.distance[layer] = len(self.layers)
+            self.layers.append(layer)
+            around = np.unique(self.next[layer])
+            layer = around[(around >= 0) & (self.distance[around] < 0)]
+
+    def tiles(self, position: int) -> str:
+        """The position of a rank."""
+        return "".join(map(str, self.positions[position].tolist()))
+
+
+@lru_cache(maxsize=1)
+def distance_table() -> DistanceTable:
+    """The table, made when it is first needed and kept."""
+    return DistanceTable()
+
+
+@lru_cache(maxsize=100_000)
+def rank(tiles: str) -> int:
+    """The place of a position among all permutations in lexicographic order."""
+    return sum(
+        sum(later < tile for later in tiles[cell + 1 :]) * factorial(CELLS - 1 - cell)
+        for cell, tile in enumerate(tiles)
+    )
+
+
+def distance(tiles: str) -> int:
+    """The fewest moves to the goal.
+
+    Raises:
+        ValueError: the goal can't be reached.
+    """
+    moves = int(distance_table().distance[rank(tiles)])
+    if moves < 0:
+        raise ValueError(f"the goal can't be reached from {tiles!r}")
+    return moves
+
+
+def _permutations(n: int) -> NDArray[np.uint8]:
+    """All permutations of ``0 .. n-1`` in lexicographic order; shape (n!, n)."""
+    found = np.zeros((1, 1), dtype=np.uint8)
+    for size in range(2, n + 1):
+        # after a first number come the permutations of the others: those of size - 1, counted around it
+        blocks = [
+            np.column_stack([np.full(len(found), first, dtype=np.uint8), found + (found >= first)])
+            for first in range(size)
+        ]
+        found = np.concatenate(blocks)
+    return found
+
+
+def _ranks(positions: NDArray[np.uint8]) -> NDArray[np.int32]:
+    total = np.zeros(len(positions), dtype=np.int32)
+    for cell in range(CELLS):
+        smaller = sum((positions[:, later] < positions[:, cell]).astype(np.int32) for later in range(cell + 1, CELLS))
+        total += smaller * factorial(CELLS - 1 - cell)
+    return total
+
+
+# -------------------------------------------------------------------- the game
+
+
+class SlidingPuzzle(TSMG[SlidingState]):
+    """Slide tiles into the gap until they are in order. An action is the number of the tile that slides.
+
+    Args:
+        min_distance: the fewest moves that a start needs, 1 to 31.
+        max_distance: the most moves that a start needs. The distance is drawn first, each with equal chances, then one
+            of the positions at this distance.
+        max_moves: the game ends after this many moves, at least ``max_distance``.
+        step_reward: what every move pays, at most 0.
+        goal_reward: what putting the tiles in order pays, at least 0.
+
+    Raises:
+        ValueError: a setting outside of its range; the message says what is accepted.
+    """
+
+    actions = tuple(GOAL.replace(GAP, ""))
+    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
+        "_": (245, 245, 245),
+        **{tile: (255 - 22 * int(tile), 190 - 8 * int(tile), 60 + 20 * int(tile)) for tile in "12345678"},
+    }
+    legend: ClassVar[dict[str, str]] = {"_": "gap", **{tile: f"tile {tile}" for tile in "12345678"}}
+
+    def __init__(
+        self,
+        *,
+        min_distance: int = 4,
+        max_distance: int = 8,
+        max_moves: int = 12,
+        step_reward: float = -0.02,
+        goal_reward: float = 1.0,
+    ) -> None:
+        for name, value in (("min_distance", min_distance), ("max_distance", max_distance), ("max_moves", max_moves)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+        if not 1 <= min_distance <= max_distance <= LONGEST:
+            raise ValueError(
+                f"min_distance and max_distance must be from 1 to {LONGEST}, the first not above the second, "
+                f"got {min_distance} and {max_distance}"
+            )
+        if max_moves < max_distance:
+            raise ValueError(f"max_moves must be at least max_distance, {max_distance}, got {max_moves}")
+        if not -np.inf < step_reward <= 0 or not 0 <= goal_reward < np.inf:
+            raise ValueError(
+                "step_reward must be a number of at most 0 and goal_reward one of at least 0, "
+                f"got {step_reward!r} and {goal_reward!r}"
+            )
+        self.min_distance, self.max_distance = int(min_distance), int(max_distance)
+        self.max_moves = int(max_moves)
+        self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)
+        self.return_range = (
+            self.step_reward * self.max_moves,
+            self.goal_reward + self.step_reward * self.min_distance,
+        )
+
+    # ---------------------------------------------------------------- rules
+
+    def initial_state(self, rng: np.random.Generator) -> SlidingState:
+        table = distance_table()
+        layer = table.layers[int(rng.integers(self.min_distance, self.max_distance + 1))]
+        return SlidingState(table.tiles(int(layer[int(rng.integers(len(layer)))])))
+
+    def initial_outcomes(self) -> list[tuple[float, SlidingState]]:
+        table = distance_table()
+        layers = table.layers[self.min_distance : self.max_distance + 1]
+        return [
+            (1.0 / len(layers) / len(layer), SlidingState(table.tiles(position)))
+            for layer in layers
+            for position in layer.tolist()
+        ]
+
+    def legal_actions(self, state: SlidingState, player: str) -> tuple[str, ...]:
+        return movable(state.tiles)
+
+    def transition(
+        self, state: SlidingState, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[SlidingState, dict[str, float], bool]:
+        """Slide one tile; nothing is random."""
+        tiles, moves = state
+        if not self.is_playing(state, "player_0"):
+            return state, {"player_0": 0.0}, True
+        tile = joint_action.get("player_0")
+        if tile not in movable(tiles):
+            raise ValueError(
+                f"joint_action must give player_0 one of the tiles beside the gap, {', '.join(movable(tiles))}, "
+                f"got {dict(joint_action)!r}"
+            )
+        after = SlidingState(slide(tiles, tile), moves + 1)
+        if after.tiles == GOAL:
+            return after, {"player_0": self.step_reward + self.goal_reward}, True
+        return after, {"player_0": self.step_reward}, after.moves == self.max_moves
+
+    def outcomes(
+        self, state: SlidingState, joint_action: Mapping[str, str]
+    ) -> list[tuple[float, SlidingState, dict[str, float], bool]]:
+        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def is_playing(self, state: SlidingState, player: str) -> bool:
+        return state.tiles != GOAL and state.moves < self.max_moves
+
+    def succeeded(self, state: SlidingState, player: str) -> bool:
+        return state.tiles == GOAL
+
+    def metrics(self, state: SlidingState, player: str) -> dict[str, float]:
+        """``distance_left``: the moves that are still missing to the goal, exactly."""
+        return {"distance_left": float(distance(state.tiles))}
+
+    # ---------------------------------------------------------------- text
+
+    def observe(self, state: SlidingState, player: str) -> str:
+        a, b, c, d, e, f, g, h, i = tuple(state.tiles.replace(GAP, "_"))
+        return (
+            f"Moves left: {self.max_moves - state.moves}\n"
+            f"Grid (_ is the gap):\n{a} {b} {c}\n{d} {e} {f}\n{g} {h} {i}\n"
+            f"Tiles beside the gap: {', '.join(movable(state.tiles))}"
+        )
+
+    def read_observation(self, observation: str, player: str) -> SlidingState:
+        """The state that an observation shows."""
+        left = re.search(r"^Moves left: (\d+)$", observation, re.MULTILINE)
+        grid = re.search(r"^Grid \(_ is the gap\):\n((?:[_1-8] [_1-8] [_1-8]\n){3})", observation, re.MULTILINE)
+        tiles = grid[1].replace(" ", "").replace("\n", "").replace("_", GAP) if grid else ""
+        if left is None or sorted(tiles) != sorted(GOAL):
+            raise ValueError(f"not an observation of the sliding puzzle: {observation[:80]!r}")
+        return SlidingState(tiles, self.max_moves - int(left[1]))
+
+    def instructions(self, player: str) -> str:
+        return (
+            "You are solving a sliding puzzle: eight tiles with the numbers 1 to 8 and one gap on a board of 3 by 3 "
+            "cells. Bring them into this order:\n1 2 3\n4 5 6\n7 8 _\n"
+            "Each turn you slide one tile that is beside the gap (left, right, above or below it, not diagonally) into "
+            "the gap; the gap is then where the tile was.\n"
+            f"You have {self.max_moves} moves. The right order pays {self.goal_reward:g} and ends the game. "
+            f"Every move pays {self.step_reward:g}.\n"
+            f"Actions: the number of the tile that slides, one of {', '.join(self.actions)}; only tiles beside the gap "
+            "can slide."
+        )
+
+    def what_happened(
+        self, state: SlidingState, joint_action: Mapping[str, str], next_state: SlidingState, player: str
+    ) -> str:
+        if not self.is_playing(state, player):
+            return ""
+        if next_state.tiles == GOAL:
+            return "the tiles are in order"
+        before, after = distance(state.tiles), distance(next_state.tiles)
+        return f"{'nearer to' if after < before else 'farther from'} the goal: {after} moves away"
+
+    def board(self, state: SlidingState) -> tuple[str, ...]:
+        marks = state.tiles.replace(GAP, "_")
+        return tuple(marks[start : start + SIDE] for start in range(0, CELLS, SIDE))
+
+
+class SlidingYardstick(Yardstick):
+    """Exact values from the table of distances.
+
+    Moves never pay more than 0 and the goal never less, so with ``h`` moves left the optimum is the shortest way where
+    that takes at most ``h`` moves, and any ``h`` moves otherwise.
+    """
+
+    method = "table of distances"
+
+    def __init__(self, game: SlidingPuzzle) -> None:
+        self._game = game
+
+    def values(self, state: SlidingState, steps_left: int | None, player: str) -> dict[str, float]:
+        left = self._moves_left(state, steps_left)
+        return {
+            tile: self._game.step_reward + self._worth(slide(state.tiles, tile), left - 1)
+            for tile in movable(state.tiles)
+        }
+
+    def uniform_value(self, state: SlidingState, steps_left: int | None, player: str) -> float:
+        """Exact, by going through all positions once for every move that is left."""
+        moves = self._moves_left(state, steps_left)
+        return float(_uniform_values(moves, self._game.step_reward, self._game.goal_reward)[rank(state.tiles)])
+
+    def _worth(self, tiles: str, moves_left: int) -> float:
+        moves = distance(tiles)
+        if moves > moves_left:
+            return self._game.step_reward * moves_left
+        return self._game.goal_reward + self._game.step_reward * moves
+
+    def _moves_left(self, state: SlidingState, steps_left: int | None) -> int:
+        left = self._game.max_moves - state.moves
+        return left if steps_left is None else min(left, steps_left)
+
+
+@lru_cache(maxsize=4)
+def _uniform_values(moves: int, step_reward: float, goal_reward: float) -> NDArray[np.float64]:
+    """The expected return of ``moves`` random moves from every position, by rank; shape (9!,)."""
+    table = distance_table()
+    has = table.next >= 0
+    chances = has / has.sum(axis=1, keepdims=True)
+    goal, values = rank(GOAL), np.zeros(len(table.positions))
+    for _ in range(moves):
+        values[goal] = goal_reward  # what arriving there pays, as nothing comes after it
+        values = step_reward + sum(chances[:, column] * values[table.next[:, column]] for column in range(4))
+    return values

@@ -1,0 +1,269 @@
+"""Small Sokoban: push every box onto a target; a box in a corner never comes out again.
+
+Rules and the exact table of a level are in :mod:`textgames.planning.sokoban_levels`; here are the texts and the game.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from textgames.grid_text import board_line, board_size, coordinates_of
+from textgames.planning.sokoban_levels import (
+    ACTIONS,
+    BOX_REWARD,
+    FLOOR,
+    SOLVED_REWARD,
+    STEP_REWARD,
+    TARGET,
+    WALL,
+    Level,
+    SokobanState,
+    draw_start,
+    level_table,
+    move,
+    moves_to_solve,
+    on_targets,
+)
+from textgames.tsmg import TSMG
+from textgames.yardsticks import Yardstick
+
+PLAYER, PLAYER_ON_TARGET, BOX, BOX_ON_TARGET = "P", "p", "B", "X"
+GRID_KEY = "Grid (P player, p player on a target, B box, X box on a target, T target, # wall, _ floor):"
+MOVES_LEFT = "Moves left: "
+
+MOST_POSITIONS = 70_000
+_INDEX = {name: index for index, name in enumerate(ACTIONS)}
+
+
+class Sokoban(TSMG[SokobanState]):
+    """Push the boxes onto the targets.
+
+    Args:
+        size: side of the square board with the walls around it, 5 to 8.
+        boxes: how many boxes, 1 to 3, and as many targets.
+        most_walls: inner walls are drawn, 0 to this many with equal chances.
+        shortest: the fewest moves that the shortest solution of a start may have.
+        longest: the most.
+        max_moves: the game ends after this many moves, at least ``longest``.
+
+    Raises:
+        ValueError: a setting outside of its range; the message says what is accepted.
+    """
+
+    actions = ACTIONS
+    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
+        WALL: (70, 70, 70),
+        FLOOR: (235, 230, 220),
+        TARGET: (240, 190, 190),
+        PLAYER: (0, 114, 178),
+        PLAYER_ON_TARGET: (110, 150, 200),
+        BOX: (160, 100, 40),
+        BOX_ON_TARGET: (0, 158, 115),
+    }
+    legend: ClassVar[dict[str, str]] = {
+        WALL: "wall",
+        FLOOR: "floor",
+        TARGET: "target",
+        PLAYER: "player",
+        PLAYER_ON_TARGET: "player on a target",
+        BOX: "box",
+        BOX_ON_TARGET: "box on a target",
+    }
+
+    def __init__(
+        self,
+        *,
+        size: int = 6,
+        boxes: int = 1,
+        most_walls: int = 3,
+        shortest: int = 4,
+        longest: int = 10,
+        max_moves: int = 15,
+    ) -> None:
+        whole = {
+            "size": (size, 5, 8),
+            "boxes": (boxes, 1, 3),
+            "most_walls": (most_walls, 0, 6),
+            "shortest": (shortest, 1, 200),
+            "longest": (longest, shortest, 200),
+            "max_moves": (max_moves, longest, 1000),
+        }
+        for name, (value, low, high) in whole.items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+                raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+        if (size - 2) ** (2 * (1 + boxes)) > MOST_POSITIONS:
+            raise ValueError(
+                f"size={size} with boxes={boxes} has too many positions to be searched; accepted: a smaller size or "
+                "fewer boxes, such as size 6 with 3 or size 8 with 2"
+            )
+        self.size, self.boxes, self.most_walls = int(size), int(boxes), int(most_walls)
+        self.shortest, self.longest, self.max_moves = int(shortest), int(longest), int(max_moves)
+        # boxes start off their targets, so what they pay never falls below 0
+        self.return_range = (
+            STEP_REWARD * self.max_moves,
+            SOLVED_REWARD + BOX_REWARD * self.boxes + STEP_REWARD * self.shortest,
+        )
+
+    # ---------------------------------------------------------------- rules
+
+    def initial_state(self, rng: np.random.Generator) -> SokobanState:
+        return draw_start(self.size, self.boxes, self.most_walls, self.shortest, self.longest, rng)
+
+    def transition(
+        self, state: SokobanState, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[SokobanState, dict[str, float], bool]:
+        """Walk or push; nothing is random."""
+        level, player, boxes, moves, shortest = state
+        try:
+            action = _INDEX[joint_action["player_0"]]
+        except KeyError:
+            if not self.is_playing(state, "player_0"):
+                return state, {"player_0": 0.0}, True
+            raise ValueError(
+                f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}"
+            ) from None
+        if not self.is_playing(state, "player_0"):
+            return state, {"player_0": 0.0}, True
+        player, moved = move(level, player, boxes, action)
+        after = SokobanState(level, player, moved, moves + 1, shortest)
+        reward, over = STEP_REWARD, after.moves == self.max_moves
+        if moved is not boxes:
+            on = on_targets(level, moved)
+            reward += BOX_REWARD * (on - on_targets(level, boxes))
+            if on == len(moved):
+                return after, {"player_0": reward + SOLVED_REWARD}, True
+        return after, {"player_0": reward}, over
+
+    def outcomes(
+        self, state: SokobanState, joint_action: Mapping[str, str]
+    ) -> list[tuple[float, SokobanState, dict[str, float], bool]]:
+        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def is_playing(self, state: SokobanState, player: str) -> bool:
+        return state.moves < self.max_moves and not self.succeeded(state, player)
+
+    def succeeded(self, state: SokobanState, player: str) -> bool:
+        return on_targets(state.level, state.boxes) == len(state.boxes)
+
+    def metrics(self, state: SokobanState, player: str) -> dict[str, float]:
+        """Exact figures, from the search of the whole level.
+
+        ``dead``: 1 if a push has made a solution impossible, which nothing undoes. ``moves_over_optimum``: by how much
+        the moves so far, with the shortest way to go on, exceed the shortest solution; left out of a dead position.
+        """
+        left = moves_to_solve(state)
+        if left is None:
+            return {"dead": 1.0}
+        return {"dead": 0.0, "moves_over_optimum": float(state.moves + left - state.shortest)}
+
+    # ---------------------------------------------------------------- text
+
+    def observe(self, state: SokobanState, player: str) -> str:
+        level, cell, boxes, moves, _ = state
+        names, rows = coordinates_of(self.size, self.size), " ".join(_marks(level, cell, boxes))
+        width = 2 * self.size
+        grid = "\n".join([rows[start : start + width - 1] for start in range(0, width * self.size, width)])
+        return (
+            f"{_first_line(self.size)}\n{MOVES_LEFT}{self.max_moves - moves}\nPlayer: {names[cell]}\n"
+            f"Boxes: {', '.join([names[box] for box in boxes])}\nTargets: {_targets(level)}\n{GRID_KEY}\n{grid}"
+        )
+
+    def read_observation(self, observation: str, player: str) -> SokobanState:
+        """The state that an observation shows.
+
+        How long the shortest solution was at the start can't be seen any more: it is read as if all moves so far had
+        been the best ones (or 0 where there is no solution any more). Only metrics look at it.
+        """
+        head, found, grid = observation.partition(f"\n{GRID_KEY}\n")
+        size, left = board_size(head), head.partition(MOVES_LEFT)[2].partition("\n")[0]
+        marks = grid.replace(" ", "").replace("\n", "")
+        if not found or size is None or not left.isdigit() or len(marks) != size[0] * size[1]:
+            raise ValueError(f"not a Sokoban observation: {observation[:80]!r}")
+        tiles = marks.translate(str.maketrans("PpBX", "_T_T"))
+        boxes = tuple([cell for cell, mark in enumerate(marks) if mark in "BX"])
+        players = [cell for cell, mark in enumerate(marks) if mark in "Pp"]
+        if len(players) != 1 or set(tiles) - {WALL, FLOOR, TARGET} or len(boxes) != tiles.count(TARGET):
+            raise ValueError(f"not a Sokoban grid: {grid[:80]!r}")
+        state = SokobanState(Level(size[0], tiles), players[0], boxes, self.max_moves - int(left), 0)
+        to_go = moves_to_solve(state)
+        return state if to_go is None else state._replace(shortest=state.moves + to_go)
+
+    def instructions(self, player: str) -> str:
+        boxes = "the box onto the target" if self.boxes == 1 else "every box onto a target; any box fits any target"
+        return (
+            f"You are playing Sokoban. Push {boxes}.\n"
+            "Each turn you move by one cell: up (Y + 1), down (Y - 1), left (X - 1) or right (X + 1). "
+            "If a box is in the cell that you move into, you push it one cell farther in the same direction. "
+            "A box can't be pushed into a wall or another box, and never be pulled. A move that is blocked leaves "
+            "everything as it is.\n"
+            f"You have {self.max_moves} moves. Every move pays {STEP_REWARD:g}, a box pushed onto a target "
+            f"{BOX_REWARD:g}, a box pushed off a target {-BOX_REWARD:g}. When all boxes are on targets, that pays "
+            f"{SOLVED_REWARD:g} more and ends the game.\n"
+            f"Actions: {', '.join(ACTIONS)}."
+        )
+
+    def what_happened(
+        self, state: SokobanState, joint_action: Mapping[str, str], next_state: SokobanState, player: str
+    ) -> str:
+        if not self.is_playing(state, player):
+            return ""
+        if next_state.player == state.player:
+            return "bumped into a wall or a box that can't be pushed"
+        if next_state.boxes == state.boxes:
+            return ""
+        change = on_targets(state.level, next_state.boxes) - on_targets(state.level, state.boxes)
+        told = {1: "pushed a box onto a target", -1: "pushed a box off a target"}.get(change, "pushed a box")
+        if self.succeeded(next_state, player):
+            return f"{told}; solved"
+        dead = moves_to_solve(next_state) is None and moves_to_solve(state) is not None
+        return f"{told}; from here there is no solution any more" if dead else told
+
+    def board(self, state: SokobanState) -> tuple[str, ...]:
+        marks = "".join(_marks(state.level, state.player, state.boxes))
+        return tuple(marks[start : start + self.size] for start in range(0, len(marks), self.size))
+
+
+def _marks(level: Level, player: int, boxes: tuple[int, ...]) -> list[str]:
+    marks = list(level.tiles)
+    for box in boxes:
+        marks[box] = BOX_ON_TARGET if marks[box] == TARGET else BOX
+    marks[player] = PLAYER_ON_TARGET if marks[player] == TARGET else PLAYER
+    return marks
+
+
+@lru_cache(maxsize=16)
+def _first_line(size: int) -> str:
+    return board_line(size, size)
+
+
+@lru_cache(maxsize=1024)
+def _targets(level: Level) -> str:
+    names = coordinates_of(len(level.tiles) // level.width, level.width)
+    return ", ".join([names[cell] for cell, tile in enumerate(level.tiles) if tile == TARGET])
+
+
+class SokobanYardstick(Yardstick):
+    """Exact values by backward induction over every position of the level."""
+
+    method = "backward induction"
+
+    def __init__(self, game: Sokoban) -> None:
+        self._game = game
+
+    def values(self, state: SokobanState, steps_left: int | None, player: str) -> dict[str, float]:
+        table, position = level_table(state.level, len(state.boxes)), self._position(state)
+        after = table.optimal_values(self._moves_left(state, steps_left) - 1)[table.next[position]]
+        return dict(zip(ACTIONS, (table.rewards[position] + after).tolist(), strict=True))
+
+    def uniform_value(self, state: SokobanState, steps_left: int | None, player: str) -> float:
+        table = level_table(state.level, len(state.boxes))
+        return float(table.uniform_values(self._moves_left(state, steps_left))[self._position(state)])
+
+    def _position(self, state: SokobanState) -> int:
+        return level_table(state.level, len(state.boxes)).position(state.player, state.boxes)
+
+    def _moves_left(self, state: SokobanState, steps_left: int | None) -> int:
+        left = self._game.max_moves - state.moves
+        return left if steps_left is None else min(left, steps_left)

@@ -1,0 +1,320 @@
+"""Taxi: fetch a passenger and drive it to where it wants to go, with the dynamics of Gymnasium's ``Taxi-v4``.
+
+The problem is from T. G. Dietterich, "Hierarchical Reinforcement Learning with the MAXQ Value Function Decomposition",
+Journal of Artificial Intelligence Research 13 (2000), as are the two variants with chance, rain and a fickle passenger.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from textgames.grid_text import board_line, coordinates_of
+from textgames.tsmg import TSMG
+
+ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")
+SIZE = 5
+STOPS = (0, 4, 20, 23)
+"""The cells of the four stops, numbered row by row from the top left: red, green, yellow, blue."""
+RIDING = 4
+"""The passenger's place while it is in the taxi; else the number of its stop."""
+STEP_REWARD, DELIVERY_REWARD, ILLEGAL_REWARD = -1.0, 20.0, -10.0
+
+_WALLED = frozenset({(1, 2), (6, 7), (15, 16), (17, 18), (20, 21), (22, 23)})  # neighbours with a wall between them
+_SOUTH, _NORTH, _EAST, _WEST, _PICKUP, _DROPOFF = range(6)
+_LATERAL = ((_EAST, _WEST), (_WEST, _EAST), (_NORTH, _SOUTH), (_SOUTH, _NORTH))  # left and right of each direction
+_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
+
+
+class TaxiState(NamedTuple):
+    """Where everybody is.
+
+    Attributes:
+        taxi: the taxi's cell.
+        passenger: the passenger's stop, or :data:`RIDING`.
+        destination: the stop that it wants to go to.
+        may_change: whether the passenger may still change its destination, which it does on its first ride or never.
+    """
+
+    taxi: int
+    passenger: int
+    destination: int
+    may_change: bool = False
+
+
+def _neighbour(cell: int, direction: int) -> int:
+    row, column = divmod(cell, SIZE)
+    if direction == _SOUTH:
+        return cell + SIZE if row < SIZE - 1 else cell
+    if direction == _NORTH:
+        return cell - SIZE if row > 0 else cell
+    other = cell + 1 if direction == _EAST else cell - 1
+    on_board = column < SIZE - 1 if direction == _EAST else column > 0
+    return other if on_board and (min(cell, other), max(cell, other)) not in _WALLED else cell
+
+
+_NEIGHBOURS = tuple(tuple(_neighbour(cell, direction) for direction in range(4)) for cell in range(SIZE * SIZE))
+_STARTS = tuple(
+    (taxi, passenger, destination)
+    for taxi in range(SIZE * SIZE)
+    for passenger in range(4)
+    for destination in range(4)
+    if passenger != destination
+)
+
+
+def serve(state: TaxiState, action: int) -> tuple[TaxiState, float, bool]:
+    """Pick the passenger up or drop it off: the next state, the reward, and whether the game is over."""
+    taxi, passenger, destination, _ = state
+    if action == _PICKUP:
+        if passenger != RIDING and taxi == STOPS[passenger]:
+            return state._replace(passenger=RIDING), STEP_REWARD, False
+    elif passenger == RIDING and taxi in STOPS:
+        stop = STOPS.index(taxi)
+        arrived = stop == destination
+        return state._replace(passenger=stop), DELIVERY_REWARD if arrived else STEP_REWARD, arrived
+    return state, ILLEGAL_REWARD, False
+
+
+# ------------------------------------------------------------------------------------------------ texts
+
+COLOURS = ("red", "green", "yellow", "blue")
+TAXI_MARK, FULL_MARK, PASSENGER_MARK, DESTINATION_MARK, STOP_MARK, ROAD_MARK, WALL_MARK = "TFPDo.|"
+_NAMES = coordinates_of(SIZE, SIZE)
+_STOP_NAMES = tuple(f"{colour} {_NAMES[cell]}" for colour, cell in zip(COLOURS, STOPS, strict=True))
+_FIXED_LINES = (
+    f"{board_line(SIZE, SIZE)}\n"
+    f"Stops: {', '.join(_STOP_NAMES)}\n"
+    f"Walls: {', '.join(f'between {_NAMES[west]} and {_NAMES[east]}' for west, east in sorted(_WALLED))}\n"
+)
+_MAP_KEY = "Map (T taxi, F taxi with the passenger, P passenger, D destination, o other stop, . road, | wall):\n"
+_MAY_CHANGE = "The passenger may change the destination at the start of its first ride.\n"
+_FIXED_DESTINATION = "The passenger doesn't change the destination any more.\n"
+_READ = re.compile(
+    r"^Taxi: (\(\d, \d\))\n"
+    rf"Passenger: (?:(in the taxi)|at the destination|waiting at ({'|'.join(COLOURS)}) \(\d, \d\))\n"
+    rf"Destination: ({'|'.join(COLOURS)}) ",
+    re.MULTILINE,
+)
+
+
+def board_rows(state: TaxiState) -> tuple[str, ...]:
+    """The map, top row first: the marks of the cells, and between neighbours a wall's mark or a space."""
+    taxi, passenger, destination, _ = state
+    marks = [ROAD_MARK] * (SIZE * SIZE)
+    for stop, cell in enumerate(STOPS):
+        marks[cell] = {passenger: PASSENGER_MARK, destination: DESTINATION_MARK}.get(stop, STOP_MARK)
+    marks[taxi] = FULL_MARK if passenger == RIDING else TAXI_MARK
+    rows = []
+    for start in range(0, SIZE * SIZE, SIZE):
+        row = marks[start]
+        for cell in range(start + 1, start + SIZE):
+            row += (WALL_MARK if (cell - 1, cell) in _WALLED else " ") + marks[cell]
+        rows.append(row)
+    return tuple(rows)
+
+
+@lru_cache(maxsize=2048)
+def observation(state: TaxiState, is_fickle: bool) -> str:
+    """The observation map ``phi``; there are at most 1,000 different ones."""
+    taxi, passenger, destination, may_change = state
+    if passenger == RIDING:
+        place = "in the taxi"
+    else:
+        place = "at the destination" if passenger == destination else f"waiting at {_STOP_NAMES[passenger]}"
+    return (
+        f"{_FIXED_LINES}Taxi: {_NAMES[taxi]}\nPassenger: {place}\nDestination: {_STOP_NAMES[destination]}\n"
+        f"{(_MAY_CHANGE if may_change else _FIXED_DESTINATION) if is_fickle else ''}{_MAP_KEY}"
+        + "\n".join(board_rows(state))
+    )
+
+
+class Taxi(TSMG[TaxiState]):
+    """Drive to the passenger, pick it up, drive to its destination, drop it off.
+
+    Every step pays -1, the delivery 20 instead, and picking up or dropping off where that isn't possible -10 instead.
+
+    Args:
+        is_rainy: whether a drive that isn't blocked may go astray: to the left or to the right of its direction.
+        rainy_probability: in rain, the probability of the direction that was chosen, in [0, 1]; left and right share
+            the rest.
+        fickle_passenger: whether the passenger may change its destination on its first ride, as the taxi moves.
+        fickle_probability: the probability that a fickle passenger does, in [0, 1].
+
+    Raises:
+        ValueError: a probability outside of [0, 1]; the message names it.
+    """
+
+    actions = ACTIONS
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
+        TAXI_MARK: (240, 228, 66),
+        FULL_MARK: (213, 94, 0),
+        PASSENGER_MARK: (86, 180, 233),
+        DESTINATION_MARK: (0, 158, 115),
+        STOP_MARK: (190, 170, 200),
+        ROAD_MARK: (225, 225, 225),
+        WALL_MARK: (60, 60, 60),
+        " ": (205, 205, 205),
+    }
+    legend: ClassVar[Mapping[str, str]] = {
+        TAXI_MARK: "taxi",
+        FULL_MARK: "taxi with the passenger",
+        PASSENGER_MARK: "passenger",
+        DESTINATION_MARK: "destination",
+        STOP_MARK: "other stop",
+        WALL_MARK: "wall",
+    }
+
+    def __init__(
+        self,
+        *,
+        is_rainy: bool = False,
+        rainy_probability: float = 0.8,
+        fickle_passenger: bool = False,
+        fickle_probability: float = 0.3,
+    ) -> None:
+        for name, value in (("rainy_probability", rainy_probability), ("fickle_probability", fickle_probability)):
+            if not 0 <= value <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+        self.is_rainy, self.fickle_passenger = bool(is_rainy), bool(fickle_passenger)
+        self.rainy_probability = float(rainy_probability) if is_rainy else 1.0
+        self.fickle_probability = float(fickle_probability) if fickle_passenger else 0.0
+
+    def initial_state(self, rng: np.random.Generator) -> TaxiState:
+        """The taxi anywhere, the passenger and its destination at two different stops: 300 starts, equally likely."""
+        return TaxiState(*_STARTS[int(rng.integers(len(_STARTS)))], self.fickle_passenger)
+
+    def initial_outcomes(self) -> list[tuple[float, TaxiState]]:
+        return [(1 / len(_STARTS), TaxiState(*start, self.fickle_passenger)) for start in _STARTS]
+
+    def transition(
+        self, state: TaxiState, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[TaxiState, dict[str, float], bool]:
+        """Play one step; in rain, and when a passenger changes its mind, it takes uniform numbers of ``rng``."""
+        action = self._action(joint_action)
+        if action >= _PICKUP:
+            after, reward, terminated = serve(state, action)
+            return after, {"player_0": reward}, terminated
+        taxi, passenger, destination, may_change = state
+        cell = _NEIGHBOURS[taxi][action]
+        if self.is_rainy and cell != taxi:
+            chance = rng.random()
+            if chance >= self.rainy_probability:
+                aside = int(chance >= (1 + self.rainy_probability) / 2)
+                cell = _NEIGHBOURS[taxi][_LATERAL[action][aside]]
+        if may_change and passenger == RIDING and cell != taxi:
+            may_change = False
+            if rng.random() < self.fickle_probability:
+                destination = (destination + 1 + int(rng.random() * 3)) % 4
+        return TaxiState(cell, passenger, destination, may_change), {"player_0": STEP_REWARD}, False
+
+    def outcomes(
+        self, state: TaxiState, joint_action: Mapping[str, str]
+    ) -> list[tuple[float, TaxiState, dict[str, float], bool]]:
+        action = self._action(joint_action)
+        if action >= _PICKUP:
+            after, reward, terminated = serve(state, action)
+            return [(1.0, after, {"player_0": reward}, terminated)]
+        return [
+            (chance * mind, TaxiState(cell, state.passenger, destination, may_change), {"player_0": STEP_REWARD}, False)
+            for chance, cell in self._drives(state.taxi, action)
+            for mind, destination, may_change in self._minds(state, cell)
+            if chance * mind
+        ]
+
+    def _drives(self, taxi: int, action: int) -> list[tuple[float, int]]:
+        """``[(probability, cell), ...]``: where a drive may end; straight on, to the left, to the right."""
+        ahead = _NEIGHBOURS[taxi][action]
+        if not self.is_rainy:
+            return [(1.0, ahead)]
+        aside = (1.0 - self.rainy_probability) / 2.0
+        left, right = [taxi if ahead == taxi else _NEIGHBOURS[taxi][way] for way in _LATERAL[action]]
+        return [(self.rainy_probability, ahead), (aside, left), (aside, right)]
+
+    def _minds(self, state: TaxiState, cell: int) -> list[tuple[float, int, bool]]:
+        """``[(probability, destination, whether it may still change), ...]`` once the taxi is in ``cell``."""
+        if not (state.may_change and state.passenger == RIDING and cell != state.taxi):
+            return [(1.0, state.destination, state.may_change)]
+        others = [stop for stop in range(4) if stop != state.destination]
+        change = self.fickle_probability
+        return [(1.0 - change, state.destination, False), *((change / 3, other, False) for other in others)]
+
+    def _action(self, joint_action: Mapping[str, str]) -> int:
+        action = _ACTION_INDEX.get(joint_action.get("player_0", ""))
+        if action is None:
+            raise ValueError(f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}")
+        return action
+
+    def is_playing(self, state: TaxiState, player: str) -> bool:
+        return state.passenger != state.destination
+
+    def succeeded(self, state: TaxiState, player: str) -> bool:
+        return not self.is_playing(state, player)
+
+    def observe(self, state: TaxiState, player: str) -> str:
+        return observation(state, self.fickle_passenger)
+
+    def instructions(self, player: str) -> str:
+        rain = (
+            "It is raining: a drive that nothing blocks goes in the direction that you choose with probability "
+            f"{self.rainy_probability:.3g}, and to the left and to the right of it with probability "
+            f"{(1 - self.rainy_probability) / 2:.3g} each.\n"
+            if self.is_rainy
+            else ""
+        )
+        fickle = (
+            "With the first move of the passenger's first ride, it changes its destination to another stop with "
+            f"probability {self.fickle_probability:.3g}.\n"
+            if self.fickle_passenger
+            else ""
+        )
+        return (
+            "You are driving a taxi. Drive to the passenger, pick it up, drive to its destination and drop it off "
+            "there, in as few steps as you can.\n"
+            "Each turn you drive to a neighbouring cell, south (Y - 1), north (Y + 1), east (X + 1) or west (X - 1), "
+            "or take the passenger in (pickup) or let it out (dropoff). Walls and the edges of the board leave you "
+            "where you are.\n"
+            f"{rain}{fickle}"
+            "Every step gives a reward of -1. Letting the passenger out at its destination gives 20 instead and ends "
+            "the game. It can be let out at any other stop, too, and be picked up there again. Trying to pick up where "
+            "the passenger isn't, or to drop off where that isn't possible, gives -10 instead.\n"
+            f"Actions: {', '.join(ACTIONS)}."
+        )
+
+    def read_observation(self, observation: str, player: str) -> TaxiState:
+        found = _READ.search(observation)
+        if found is not None:
+            taxi, riding, waiting, wish = found.groups()
+            destination = COLOURS.index(wish)
+            passenger = RIDING if riding else COLOURS.index(waiting) if waiting else destination
+            state = TaxiState(_NAMES.index(taxi), passenger, destination, _MAY_CHANGE in observation)
+            if self.observe(state, player) == observation:
+                return state
+        raise ValueError(f"not an observation of the taxi with these settings: {observation[:80]!r}")
+
+    def what_happened(
+        self, state: TaxiState, joint_action: Mapping[str, str], next_state: TaxiState, player: str
+    ) -> str:
+        if not self.is_playing(state, player):
+            return ""
+        action = self._action(joint_action)
+        if action >= _PICKUP:
+            _, reward, arrived = serve(state, action)
+            if reward == ILLEGAL_REWARD:
+                return f"can't {ACTIONS[action]} here"
+            if action == _PICKUP:
+                return "picked the passenger up"
+            return "delivered the passenger" if arrived else "let the passenger out at the wrong stop"
+        told = []
+        if next_state.taxi == state.taxi:
+            told.append("blocked")
+        elif next_state.taxi != _NEIGHBOURS[state.taxi][action]:
+            told.append("went astray in the rain")
+        if next_state.destination != state.destination:
+            told.append(f"the passenger now wants to go to {COLOURS[next_state.destination]}")
+        return "; ".join(told)
+
+    def board(self, state: TaxiState) -> tuple[str, ...]:
+        return board_rows(state)

@@ -1,0 +1,29 @@
+"""Checks of a game's settings, whose errors name the setting, quote the value and say what would be accepted."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from textgames.names import did_you_mean
+
+
+def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Refuse a setting that is not a whole number from ``least`` to ``most``, with a ValueError that names it."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        accepted = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {accepted}, got {value!r}")
+
+
+def check_number(name: str, value: object, least: float, most: float, *, open_ends: bool = False) -> None:
+    """Refuse a setting that is not a number from ``least`` to ``most``; ``open_ends`` excludes these two."""
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not real or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
+        accepted = f"above {least:g} and below {most:g}" if open_ends else f"from {least:g} to {most:g}"
+        raise ValueError(f"{name} must be a number {accepted}, got {value!r}")
+
+
+def check_one_of(name: str, value: object, known: Mapping[str, object] | tuple[str, ...]) -> None:
+    """Refuse a setting that is not one of the known words, with a ValueError that names the nearest."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(str(value), known)}")

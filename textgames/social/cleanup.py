@@ -1,0 +1,281 @@
+"""Cleanup: apples grow only while somebody keeps the river clean, and cleaning pays nothing.
+
+Hughes et al., "Inequity aversion improves cooperation in intertemporal social dilemmas" (NeurIPS 2018). The presets
+named for a source have its settings: ``"arxiv-2603.19453"``, and ``"melting-pot"`` for Clean Up of Melting Pot 2
+(github.com/google-deepmind/meltingpot). Their maps are ours. The order within a round is that of
+:mod:`textgames.social.commons.game`; in both sources players act one after another.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from textgames.names import nearest_or_all
+from textgames.social.commons.board import Cells, beams_of
+from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
+from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, CommonsText, count, ready
+from textgames.tsmg import Action, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanupConfig(CommonsConfig):
+    """The settings of Cleanup: those of both games, and these.
+
+    Attributes:
+        clean_reward: for cleaning, which reaches as far as the beam.
+        clean_cooldown: rounds after cleaning in which a player can't clean.
+        growth_rate: the chance that an apple grows on an empty cell in a round, while the river is clean.
+        depletion: the dirty share of the river from which on nothing grows, and no more dirt comes.
+        restoration: the dirty share up to which apples grow at the full rate; in between the rate falls evenly.
+        dirt_chance: the chance that one more cell becomes dirty in a round.
+        dirt_from_round: the first round in which that happens.
+        apples_at_first: whether every apple cell has its apple at the start, or none.
+    """
+
+    clean_reward: float
+    clean_cooldown: int = 0
+    growth_rate: float = 0.05
+    depletion: float = 0.4
+    restoration: float = 0.0
+    dirt_chance: float = 0.5
+    dirt_from_round: int = 0
+    apples_at_first: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("growth_rate", "depletion", "restoration", "dirt_chance"):
+            self._check_number(name, 0, 1)
+        if self.restoration >= self.depletion:
+            raise ValueError(
+                f"restoration must be below depletion, got restoration={self.restoration} and "
+                f"depletion={self.depletion}"
+            )
+        for name in ("clean_cooldown", "dirt_from_round"):
+            self._check_whole(name, 0)
+        if not self.board.river:
+            raise ValueError(f"the map of Cleanup needs a river (R or D), got {self.map}")
+
+    def growth(self, dirty: int) -> float:
+        """The chance of an apple on an empty cell in a round, with so many cells of the river dirty."""
+        share = dirty / len(self.board.river)
+        rate = self.growth_rate * (share - self.depletion) / (self.restoration - self.depletion)
+        return min(max(rate, 0.0), self.growth_rate)
+
+
+def _valley(width: int, height: int, river: int, orchard: int, starts: int) -> tuple[str, ...]:
+    """A map with a river on the left whose every second row is dirty, an orchard on the right, and starts between."""
+    between = width - river - orchard
+    rows = []
+    for row in range(height):
+        middle = ["."] * between
+        for start in range(starts):  # spread over rows and columns, none on the edge of the orchard
+            if (start + 1) * height // (starts + 1) == row:
+                middle[1 + 2 * start % max(1, between - 2)] = "P"
+        apples = "A" * orchard if 0 < row < height - 1 else "." * orchard
+        rows.append(("D" if row % 2 else "R") * river + "".join(middle) + apples)
+    return tuple(rows)
+
+
+PRESETS: Mapping[str, CleanupConfig] = MappingProxyType(
+    {
+        "small": CleanupConfig(
+            map=_valley(13, 11, 3, 4, 3),
+            num_players=3,
+            beam_length=5,
+            beam_width=3,
+            hits_until_out=1,
+            out_rounds=10,
+            beam_reward=-1.0,
+            hit_reward=-5.0,
+            clean_reward=-1.0,
+            apples_at_first=False,
+        ),
+        "arxiv-2603.19453": CleanupConfig(
+            map=_valley(16, 23, 6, 5, 5),
+            num_players=5,
+            beam_length=5,
+            beam_width=3,
+            hits_until_out=1,
+            out_rounds=25,
+            beam_reward=-1.0,
+            hit_reward=-50.0,
+            clean_reward=-1.0,
+        ),
+        "melting-pot": CleanupConfig(
+            map=_valley(28, 19, 6, 5, 7),
+            num_players=7,
+            beam_length=3,
+            beam_width=3,
+            hits_until_out=1,
+            out_rounds=50,
+            beam_cooldown=10,
+            clean_reward=0.0,
+            clean_cooldown=2,
+            dirt_from_round=50,
+            apples_at_first=False,
+        ),
+    }
+)
+"""The settings by name: our small one, and those of two sources."""
+
+
+class CleanupText(CommonsText):
+    """What players of Cleanup read."""
+
+    config: CleanupConfig
+    key = f"{CommonsText.key}, {RIVER_MARK} clean river, {DIRT_MARK} dirt in the river"
+
+    def world(self, state: CommonsState, number: int) -> list[str]:
+        names, config, dirt = self._names, self.config, state.dirt
+        body = state.bodies[number]
+        lines = []
+        if not body.out:
+            cells = len(self._beams[body.heading][body.cell].intersection(dirt))
+            lines.append(f"Cleaning: {ready(body.clean_wait)}; it would remove dirt from {count(cells, 'cell')}.")
+        river, share = len(self._map.river), len(dirt) / len(self._map.river)
+        apples = [names[cell] for missing, cell in zip(state.apples, self._map.apples, strict=True) if not missing]
+        return [
+            *lines,
+            f"River: {len(dirt)} of {river} cells are dirty, {share:.0%}; an apple grows on each empty apple cell with "
+            f"a chance of {config.growth(len(dirt)):.2%} a round.",
+            f"Dirt: {', '.join([names[cell] for cell in dirt]) or 'none'}",
+            f"Apples: {', '.join(apples) or 'none'}",
+        ]
+
+    def opening(self, player: Player) -> list[str]:
+        return [
+            f"You are {player}, one of {len(self.players)} players who share a river and an orchard. "
+            "Collect as much reward as you can.",
+        ]
+
+    def rules(self) -> list[str]:
+        config = self.config
+        cooldown = f" After it you have to wait {config.clean_cooldown} rounds." if config.clean_cooldown else ""
+        start = f" from round {config.dirt_from_round} on" if config.dirt_from_round else ""
+        clean_enough = f"at most {config.restoration:.0%}" if config.restoration else "nothing"
+        return [
+            f"Cleaning (the action clean) removes the dirt from every cell that the beam would reach: "
+            f"{config.clean_reward:+g}.{cooldown} You can walk on the river.",
+            f"You eat an apple by standing on its cell at the end of a round: {config.apple_reward:+g}. Where several "
+            "players stand on one apple, one of them gets it, with equal chances.",
+            f"Apples grow on empty apple cells, and the cleaner the river the faster: in every round with a chance of "
+            f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more "
+            f"dirt, and not at all from {config.depletion:.0%} on.",
+            f"In every round{start}, with a chance of {config.dirt_chance:.0%}, one more cell of the river becomes "
+            f"dirty, until {config.depletion:.0%} of it is. Where a player stands nothing grows and no dirt comes.",
+        ]
+
+
+class Cleanup(CommonsGame):
+    """Cleanup with any number of players who all move at once.
+
+    Every setting but the preset is that of the preset unless it is given; :class:`CleanupConfig` and
+    :class:`textgames.social.commons.state.CommonsConfig` explain them.
+
+    Args:
+        preset: ``"small"``, ``"arxiv-2603.19453"`` or ``"melting-pot"``; see :data:`PRESETS`.
+        map: rows of ``#`` wall, ``.`` floor, ``P`` start, ``A`` apple cell, ``R`` river and ``D`` dirty river.
+        num_players: ``player_0``, ``player_1``, ...; the map has a start for each.
+        out_rounds: rounds that a player misses who was hit.
+        beam_reward: paid for using the beam; ``hit_reward`` for being hit, ``clean_reward`` for cleaning.
+        hit_reward: see ``beam_reward``.
+        clean_reward: see ``beam_reward``.
+        growth_rate: the chance of an apple on an empty cell in a round, while the river is clean.
+        dirt_chance: the chance of one more dirty cell in a round.
+        apples_at_first: whether every apple cell has its apple at the start, or none.
+
+    Raises:
+        ValueError: naming the setting, its value and what is accepted.
+    """
+
+    config: CleanupConfig
+    actions: tuple[Action, ...] = (*ACTIONS, CLEAN)
+
+    def __init__(
+        self,
+        *,
+        preset: str = "small",
+        map: Sequence[str] | None = None,
+        num_players: int | None = None,
+        out_rounds: int | None = None,
+        beam_reward: float | None = None,
+        hit_reward: float | None = None,
+        clean_reward: float | None = None,
+        growth_rate: float | None = None,
+        dirt_chance: float | None = None,
+        apples_at_first: bool | None = None,
+    ) -> None:
+        if preset not in PRESETS:
+            raise ValueError(f"preset must name settings of Cleanup, got {preset!r}; {nearest_or_all(preset, PRESETS)}")
+        given = {
+            "map": None if map is None else tuple(map),
+            "num_players": num_players,
+            "out_rounds": out_rounds,
+            "beam_reward": beam_reward,
+            "hit_reward": hit_reward,
+            "clean_reward": clean_reward,
+            "growth_rate": growth_rate,
+            "dirt_chance": dirt_chance,
+            "apples_at_first": apples_at_first,
+        }
+        own = {name: value for name, value in given.items() if value is not None}
+        config = replace(PRESETS[preset], **own)  # type: ignore[arg-type]  # the config checks every value
+        super().__init__(config, CleanupText(config))
+        self.first_apple = 0 if config.apples_at_first else 1
+        self._growth = [config.growth(dirty) for dirty in range(len(self._map.river) + 1)]
+        # as soon as so many cells are dirty, no more dirt comes
+        self._most_dirt = math.ceil(config.depletion * len(self._map.river))
+        self._clean_reach = beams_of(config.map, config.beam_length, config.beam_width)
+        self._legal = {
+            (bool(beam), bool(clean)): tuple(
+                [name for name in self.actions if not ((beam and name == BEAM) or (clean and name == CLEAN))]
+            )
+            for beam in (False, True)
+            for clean in (False, True)
+        }
+
+    def legal_actions(self, state: CommonsState, player: Player) -> tuple[Action, ...]:
+        body = state.bodies[self._numbers[player]]
+        return self._legal[bool(body.beam_wait), bool(body.clean_wait)]
+
+    def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
+        left = set(dirt)
+        for number, deed in enumerate(deeds):
+            if deed.action != CLEAN:
+                continue
+            reached = self._clean_reach[bodies[number].heading][bodies[number].cell]
+            # dirt that two players clean at once counts for both
+            deeds[number] = deed._replace(cleaned=len(reached.intersection(dirt)))
+            left -= reached
+            rewards[number] += self.config.clean_reward
+            bodies[number] = bodies[number]._replace(clean_wait=self.config.clean_cooldown)
+        return tuple([cell for cell in dirt if cell in left]) if len(left) < len(dirt) else dirt
+
+    def nature(
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None"
+    ) -> tuple[list[int], Cells]:
+        """First perhaps one more dirty cell, then apples, at the rate that the river now allows."""
+        assert rng is not None
+        config = self.config
+        taken = {body.cell for body in bodies if not body.out}
+        if state.round >= config.dirt_from_round and len(dirt) < self._most_dirt and rng.random() < config.dirt_chance:
+            clean = [cell for cell in self._map.river if cell not in dirt and cell not in taken]
+            if clean:
+                dirt = tuple(sorted((*dirt, clean[int(rng.integers(len(clean)))])))
+        chance, apples = self._growth[len(dirt)], list(state.apples)
+        if chance:
+            for place, draw in enumerate(rng.random(len(apples)).tolist()):
+                if draw < chance and apples[place] and self._map.apples[place] not in taken:
+                    apples[place] = 0
+        return apples, dirt
+
+    def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
+        """The social statistics, rounds missed, hits made, and the cells of the river that this player cleaned."""
+        cleaned = state.tallies[self._numbers[player]].cleaned
+        return {**super().metrics(state, player), "cells_cleaned": float(cleaned)}

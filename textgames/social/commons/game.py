@@ -1,0 +1,247 @@
+"""One round of Gathering or Cleanup: everybody moves at once, beams strike, nature grows, apples are eaten.
+
+The order within a round:
+
+1. Everyone who plays moves or turns, all at once. Players don't block each other and may share a cell.
+2. Beams are used, all at once, from where their players stand to where the others stand after moving. Whoever took
+   enough hits is out for a number of whole rounds and then comes back at its own start. Cleaning happens here too.
+3. Nature: apples and dirt come and go, as the game has it.
+4. Everyone who plays and stands on an apple eats it; of several on one cell one does, with equal chances.
+
+If everybody is out there is nobody to ask, so the rounds until the first player is back pass within the same
+transition. They count as rounds in the statistics.
+"""
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textgames.social.commons.board import Cells, beams_of
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed, Tally
+from textgames.social.commons.statistics import social_statistics
+from textgames.social.commons.text import LEGEND, PALETTE, CommonsText
+from textgames.tsmg import TSMG, Action, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+STAY, BEAM, CLEAN = "stay", "beam", "clean"
+STEPS = {"forward": 0, "step right": 1, "backward": 2, "step left": 3}  # quarter turns from the heading
+TURNS = {"turn left": 3, "turn right": 1}
+ACTIONS: tuple[Action, ...] = (STAY, *STEPS, *TURNS, BEAM)
+
+Eaters = list[tuple[int, list[int]]]
+"""``[(place of an apple cell, numbers of the players on it), ...]``"""
+
+
+class CommonsGame(TSMG[CommonsState]):
+    """What the two games share; a subclass has its settings, its nature and the texts on both."""
+
+    actions = ACTIONS
+    noop = STAY
+    first_apple = 0
+    """What every apple cell is at first: 0 where its apple is there."""
+    empty_apple = 1
+    """What an apple cell is set to when its apple is eaten."""
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE
+    legend: ClassVar[Mapping[str, str]] = LEGEND
+
+    def __init__(self, config: CommonsConfig, text: CommonsText) -> None:
+        self.config = config
+        self.players = text.players
+        self._text = text
+        self._map = config.board
+        self._beams = beams_of(config.map, config.beam_length, config.beam_width)
+        self._numbers = {player: number for number, player in enumerate(self.players)}
+        self._everyone = range(len(self.players))
+
+    # ---------------------------------------------------------------- rules
+
+    @abstractmethod
+    def nature(
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None"
+    ) -> tuple[list[int], Cells]:
+        """What apples and dirt become in a round, before anything is eaten; ``None`` where nothing is random."""
+
+    def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
+        """The dirt that is left once those whose deed is to clean have done so. Only Cleanup has dirt."""
+        return dirt
+
+    def initial_state(self, rng: "np.random.Generator") -> CommonsState:
+        """Players stand on random ones of the starts, with random headings."""
+        homes = rng.permutation(len(self._map.starts))[: len(self.players)]
+        headings = rng.integers(4, size=len(self.players))
+        return self._beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
+
+    def _beginning(self, homes: Iterable[int], headings: Iterable[int]) -> CommonsState:
+        bodies = tuple(Body(home, heading, home) for home, heading in zip(homes, headings, strict=True))
+        tallies = (Tally(),) * len(bodies)
+        return CommonsState(bodies, (self.first_apple,) * len(self._map.apples), self._map.dirt, 0, (), tallies)
+
+    def initial_outcomes(self) -> Sequence[tuple[float, CommonsState]]:
+        n = len(self.players)
+        states = [
+            self._beginning(homes, headings)
+            for homes in itertools.permutations(self._map.starts, n)
+            for headings in itertools.product(range(4), repeat=n)
+        ]
+        return [(1 / len(states), state) for state in states]
+
+    def to_move(self, state: CommonsState) -> tuple[Player, ...]:
+        """Everyone who isn't out. Those who are keep playing: they are asked again when they are back."""
+        bodies = state.bodies
+        return tuple([player for player, body in zip(self.players, bodies, strict=True) if not body.out])
+
+    def legal_actions(self, state: CommonsState, player: Player) -> tuple[Action, ...]:
+        return self.actions if not state.bodies[self._numbers[player]].beam_wait else self.actions[:-1]
+
+    def transition(
+        self, state: CommonsState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
+    ) -> tuple[CommonsState, dict[Player, float], bool]:
+        """One round, or more where everybody is out; the game never ends by itself."""
+        bodies, deeds, rewards, dirt = self._act(state, joint_action)
+        apples, dirt = self.nature(state, bodies, dirt, rng)
+        eaters = self._eaters(apples, bodies)
+        winners = [some[0] if len(some) == 1 else some[int(rng.integers(len(some)))] for _, some in eaters]
+        after = self._eat(state, bodies, deeds, rewards, apples, dirt, eaters, winners)
+        while all(body.out for body in after.bodies):
+            after = self._let_pass(after, rng)
+        return after, dict(zip(self.players, rewards, strict=True)), False
+
+    def _act(
+        self, state: CommonsState, joint_action: Mapping[Player, Action]
+    ) -> tuple[list[Body], list[Deed], list[float], Cells]:
+        """Steps 1 and 2 of a round: the players, their deeds and rewards, and the dirt after them."""
+        bodies: list[Body] = []
+        deeds: list[Deed] = []
+        for player, body in zip(self.players, state.bodies, strict=True):
+            if body.out:
+                bodies.append(body)
+                deeds.append(Deed())
+                continue
+            action = joint_action.get(player, "")
+            if action not in self.legal_actions(state, player):
+                accepted = ", ".join(self.legal_actions(state, player))
+                raise ValueError(f"{player} needs a legal action, one of {accepted}; got {action!r}")
+            bodies.append(self._moved(body, action))
+            deeds.append(Deed(action))
+        rewards = [0.0] * len(bodies)
+        dirt = self.clean(bodies, deeds, rewards, state.dirt)
+        if any(deed.action == BEAM for deed in deeds):
+            self._strike(bodies, deeds, rewards)
+        return bodies, deeds, rewards, dirt
+
+    def _moved(self, body: Body, action: Action) -> Body:
+        cell, heading, home, hits, out, beam_wait, clean_wait = body
+        if action in STEPS:
+            cell = self._map.steps[(heading + STEPS[action]) % 4][cell]
+        elif action in TURNS:
+            heading = (heading + TURNS[action]) % 4
+        return Body(cell, heading, home, hits, out, max(0, beam_wait - 1), max(0, clean_wait - 1))
+
+    def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
+        """Use all beams at once: who is hit may still hit others."""
+        config = self.config
+        hits = [0] * len(bodies)
+        for number, deed in enumerate(deeds):
+            if deed.action != BEAM:
+                continue
+            reached = self._beams[bodies[number].heading][bodies[number].cell]
+            struck = [i for i, body in enumerate(bodies) if i != number and not body.out and body.cell in reached]
+            for other in struck:
+                hits[other] += 1
+            rewards[number] += config.beam_reward
+            deeds[number] = deed._replace(struck=tuple(struck))
+            bodies[number] = bodies[number]._replace(beam_wait=config.beam_cooldown)
+        for number, count in enumerate(hits):
+            if not count:
+                continue
+            body = bodies[number]
+            rewards[number] += count * config.hit_reward
+            if body.hits + count < config.hits_until_out:
+                bodies[number] = body._replace(hits=body.hits + count)
+            else:  # one more than it misses, since every round's end takes one off
+                bodies[number] = body._replace(cell=body.home, hits=0, out=config.out_rounds + 1)
+
+    def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> Eaters:
+        """Who stands on which apple."""
+        found = []
+        cells = [-1 if body.out else body.cell for body in bodies]
+        for place, cell in enumerate(self._map.apples):
+            if not apples[place] and cell in cells:
+                found.append((place, [number for number, at in enumerate(cells) if at == cell]))
+        return found
+
+    def _eat(
+        self,
+        state: CommonsState,
+        bodies: Sequence[Body],
+        deeds: list[Deed],
+        rewards: list[float],
+        apples: list[int],
+        dirt: Cells,
+        eaters: Eaters,
+        winners: Sequence[int],
+    ) -> CommonsState:
+        """Step 4 of a round, and what is counted. Changes the lists that it is given, which are the round's own."""
+        for (place, _), winner in zip(eaters, winners, strict=True):
+            apples[place] = self.empty_apple
+            rewards[winner] += self.config.apple_reward
+            deeds[winner] = deeds[winner]._replace(ate=True)
+        tallies = tuple(
+            [
+                Tally(
+                    tally.total + reward,
+                    tally.paid + (reward > 0),
+                    tally.paid_at + (state.round if reward > 0 else 0),
+                    tally.missed + (not deed.action),
+                    tally.hits + len(deed.struck),
+                    tally.cleaned + deed.cleaned,
+                )
+                for tally, reward, deed in zip(state.tallies, rewards, deeds, strict=True)
+            ]
+        )
+        back = tuple([body._replace(out=body.out - 1) if body.out else body for body in bodies])
+        return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tallies)
+
+    def _let_pass(self, state: CommonsState, rng: "np.random.Generator | None") -> CommonsState:
+        """A round in which everybody is out; the deeds of the last round that was played stay told."""
+        apples, dirt = self.nature(state, state.bodies, state.dirt, rng)
+        return state._replace(
+            bodies=tuple([body._replace(out=body.out - 1) for body in state.bodies]),
+            apples=tuple(apples),
+            dirt=dirt,
+            round=state.round + 1,
+            tallies=tuple([tally._replace(missed=tally.missed + 1) for tally in state.tallies]),
+        )
+
+    def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
+        """The social statistics, equal for all players, and what this player did: rounds missed and hits made."""
+        tally = state.tallies[self._numbers[player]]
+        own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
+        return {**social_statistics(state.tallies, state.round), **own}
+
+    # ---------------------------------------------------------------- text
+
+    def observe(self, state: CommonsState, player: Player) -> str:
+        return self._text.observe(state, self._numbers[player])
+
+    def instructions(self, player: Player) -> str:
+        return self._text.instructions(player)
+
+    def board(self, state: CommonsState) -> tuple[str, ...]:
+        """The spectator's rows, top row first: players as digits, A, #, ~ and the rest of the legend."""
+        marks = "".join(self._text.marks(state))
+        return tuple(marks[start : start + self._map.ncol] for start in range(0, len(marks), self._map.ncol))
+
+    def describe(self, state: CommonsState) -> str:
+        return "\n".join([" ".join(row) for row in self.board(state)] + self._text.standing(state))
+
+    def what_happened(
+        self, state: CommonsState, joint_action: Mapping[Player, Action], next_state: CommonsState, player: Player
+    ) -> str:
+        number = self._numbers[player]
+        if state.bodies[number].out:
+            return "out for another round" if next_state.bodies[number].out else "back from now on"
+        return self._text.what_happened(next_state, number)

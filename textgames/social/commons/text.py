@@ -1,0 +1,257 @@
+"""What players of Gathering and Cleanup read: everything from the reader's own place and heading, then the map."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from textgames.grid_text import board_line, grid_rows
+from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, START, WALL, Cells, beams_of
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
+
+ARROWS = "^>v<"
+"""The reader's own mark on the map, by its heading."""
+
+APPLE_MARK, EMPTY_MARK, FLOOR_MARK, WALL_MARK, RIVER_MARK, DIRT_MARK = "Aa_#~D"
+
+PALETTE: Mapping[str, tuple[int, int, int]] = {
+    FLOOR_MARK: (28, 32, 38),
+    WALL_MARK: (120, 134, 150),
+    APPLE_MARK: (214, 60, 62),
+    EMPTY_MARK: (48, 66, 46),
+    RIVER_MARK: (70, 132, 222),
+    DIRT_MARK: (134, 98, 58),
+    "0": (74, 176, 92),
+    "1": (240, 202, 64),
+    "2": (170, 96, 204),
+    "3": (64, 186, 186),
+    "4": (222, 112, 168),
+    "5": (240, 128, 36),
+    "6": (150, 186, 60),
+    "7": (120, 108, 220),
+    "8": (232, 160, 128),
+    "9": (200, 200, 200),
+}
+
+LEGEND: Mapping[str, str] = {
+    **{str(number): f"player_{number}" for number in range(10)},
+    APPLE_MARK: "apple",
+    EMPTY_MARK: "apple cell without its apple",
+    WALL_MARK: "wall",
+    RIVER_MARK: "clean river",
+    DIRT_MARK: "dirt in the river",
+    FLOOR_MARK: "floor",
+}
+
+_GROUND = {
+    WALL: WALL_MARK,
+    FLOOR: FLOOR_MARK,
+    START: FLOOR_MARK,
+    APPLE: EMPTY_MARK,
+    RIVER: RIVER_MARK,
+    DIRT: RIVER_MARK,
+}
+
+
+class CommonsText:
+    """The texts that both games share, for one configuration; a subclass tells of the apples and the river."""
+
+    key = f"{APPLE_MARK} apple, {EMPTY_MARK} apple cell without its apple"
+
+    def __init__(self, config: CommonsConfig) -> None:
+        self.config = config
+        self.players = tuple(f"player_{number}" for number in range(config.num_players))
+        self._map = config.board
+        self._names = self._map.names
+        self._ground = [_GROUND[tile] for tile in self._map.tiles]
+        self._beams = beams_of(config.map, config.beam_length, config.beam_width)
+        grid, self._offsets = grid_rows("".join(self._ground), self._map.ncol, False)
+        self._grid = list(grid)
+        self._header = board_line(self._map.ncol, self._map.nrow)
+        self._ways: dict[tuple[int, int], str] = {}
+
+    # ---------------------------------------------------------------- for a game to say
+
+    def world(self, state: CommonsState, number: int) -> list[str]:
+        """The lines on apples, and on the river where there is one."""
+        raise NotImplementedError
+
+    def rules(self) -> list[str]:
+        """The lines of the instructions on what grows, and what is paid."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- the observation
+
+    def observe(self, state: CommonsState, number: int) -> str:
+        """What a player reads: itself, the others, the world, the last round, and the map with itself as an arrow."""
+        lines = [
+            self._header,
+            f"Round: {state.round}",
+            *self._own(state, number),
+            *[self._other(state, other, number) for other in range(len(self.players)) if other != number],
+            *self.world(state, number),
+            self._last_round(state, number),
+            self._returns(state, number),
+            self._key(number),
+        ]
+        return "\n".join(lines) + "\n" + self._drawing(state, number)
+
+    def _own(self, state: CommonsState, number: int) -> list[str]:
+        body, config = state.bodies[number], self.config
+        if body.out:
+            return [f"You are {self.players[number]}: {self._out(body)}."]
+        taken = f", hit {body.hits} of {config.hits_until_out} times" if config.hits_until_out > 1 else ""
+        lines = [
+            f"You are {self.players[number]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}{taken}.",
+            self._ways_from(body.cell, body.heading),
+        ]
+        reached = self._beams[body.heading][body.cell]
+        hit = [self.players[i] for i, o in enumerate(state.bodies) if i != number and not o.out and o.cell in reached]
+        aim = f"it would hit {' and '.join(hit)}" if hit else "it would hit nobody"
+        lines.append(f"Beam: {ready(body.beam_wait)}; as everyone stands now {aim}.")
+        return lines
+
+    def _out(self, body: Body) -> str:
+        return f"out for {count(body.out, 'round')}, then back at {self._names[body.home]}"
+
+    def _ways_from(self, cell: int, heading: int) -> str:
+        known = self._ways.get((cell, heading))
+        if known is None:
+            ways = []
+            for quarter, way in enumerate(("forward", "step right", "backward", "step left")):
+                to = self._map.steps[(heading + quarter) % 4][cell]
+                ways.append(f"{way} is blocked" if to == cell else f"{way} to {self._names[to]}")
+            known = self._ways[cell, heading] = f"Ways: {', '.join(ways)}."
+        return known
+
+    def _other(self, state: CommonsState, other: int, reader: int) -> str:
+        body, own = state.bodies[other], state.bodies[reader]
+        if body.out:
+            return f"{self.players[other]}: {self._out(body)}."
+        text = f"{self.players[other]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}"
+        if self.config.hits_until_out > 1:
+            text += f", hit {body.hits} of {self.config.hits_until_out} times"
+        aims = not own.out and not body.beam_wait and own.cell in self._beams[body.heading][body.cell]
+        return text + ("; its beam would hit you." if aims else ".")
+
+    def _last_round(self, state: CommonsState, reader: int) -> str:
+        if not state.deeds:
+            return "Last round: none yet."
+        told = [
+            f"{'you' if number == reader else self.players[number]}: {self._deed(deed, reader)}"
+            for number, deed in enumerate(state.deeds)
+        ]
+        return f"Last round: {'; '.join(told)}."
+
+    def _deed(self, deed: Deed, reader: int) -> str:
+        if not deed.action:
+            return "out"
+        text = deed.action
+        if deed.struck:
+            hit = " and ".join("you" if other == reader else self.players[other] for other in deed.struck)
+            text += f", hit {hit}"
+        if deed.cleaned:
+            text += f", removed dirt from {count(deed.cleaned, 'cell')}"
+        return f"{text}, ate an apple" if deed.ate else text
+
+    def _returns(self, state: CommonsState, reader: int) -> str:
+        told = [
+            f"{'you' if number == reader else self.players[number]} {tally.total:g}"
+            for number, tally in enumerate(state.tallies)
+        ]
+        return f"Reward so far: {', '.join(told)}"
+
+    def _key(self, reader: int) -> str:
+        own = "^ > v < you, pointing where you face"
+        others = ", ".join(f"{number} {player}" for number, player in enumerate(self.players) if number != reader)
+        walls = f", {WALL_MARK} wall" if WALL in self._map.tiles else ""
+        return f"Map ({own}, {others}, {self.key}{walls}, {FLOOR_MARK} floor):"
+
+    def _drawing(self, state: CommonsState, reader: int) -> str:
+        grid = self._grid.copy()
+        self._draw(state, grid, self._offsets)
+        body = state.bodies[reader]
+        if not body.out:  # whoever else stands there, the reader finds itself
+            grid[self._offsets[body.cell]] = ARROWS[body.heading]
+        return "".join(grid)
+
+    def marks(self, state: CommonsState) -> list[str]:
+        """One mark a cell, as a spectator sees it; of several players on one cell, the first."""
+        marks = self._ground.copy()
+        self._draw(state, marks, range(len(marks)))
+        return marks
+
+    def _draw(self, state: CommonsState, marks: list[str], places: "Cells | range") -> None:
+        for missing, cell in zip(state.apples, self._map.apples, strict=True):
+            if not missing:
+                marks[places[cell]] = APPLE_MARK
+        for cell in state.dirt:
+            marks[places[cell]] = DIRT_MARK
+        for number in range(len(state.bodies) - 1, -1, -1):
+            body = state.bodies[number]
+            if not body.out:
+                marks[places[body.cell]] = str(number)
+
+    def standing(self, state: CommonsState) -> list[str]:
+        """A line on every player, for spectators."""
+        lines = []
+        for player, body, tally in zip(self.players, state.bodies, state.tallies, strict=True):
+            where = f"out for {body.out}" if body.out else f"{self._names[body.cell]} facing {HEADINGS[body.heading]}"
+            lines.append(f"{player}: {where}, reward so far {tally.total:g}")
+        return lines
+
+    def what_happened(self, state: CommonsState, number: int) -> str:
+        """What the last round did to a player that played in it; a phrase for replays."""
+        deed, told = state.deeds[number], []
+        if deed.struck:
+            told.append("hit " + " and ".join(self.players[other] for other in deed.struck))
+        if deed.cleaned:
+            told.append(f"removed dirt from {count(deed.cleaned, 'cell')}")
+        if deed.ate:
+            told.append(f"ate an apple ({self.config.apple_reward:+g})")
+        by = [self.players[other] for other, one in enumerate(state.deeds) if number in one.struck]
+        if by:
+            told.append("hit by " + " and ".join(by) + (", and out" if state.bodies[number].out else ""))
+        return "; ".join(told)
+
+    # ---------------------------------------------------------------- the instructions
+
+    def instructions(self, player: str) -> str:
+        return "\n".join([*self.opening(player), *self._moving, *self.rules()])
+
+    def opening(self, player: str) -> list[str]:
+        """The first lines of the instructions: who plays, and what for."""
+        raise NotImplementedError
+
+    @cached_property
+    def _moving(self) -> list[str]:
+        config = self.config
+        lanes = (
+            "in your own lane" if config.beam_width == 1 else f"in {config.beam_width} lanes with yours in the middle"
+        )
+        hits = "One hit puts" if config.hits_until_out == 1 else f"{config.hits_until_out} hits put"
+        cooldown = f" After using it you have to wait {config.beam_cooldown} rounds." if config.beam_cooldown else ""
+        costs = [
+            f"{what} {reward:+g}"
+            for what, reward in (("using it", config.beam_reward), ("being hit", config.hit_reward))
+            if reward
+        ]
+        paid = f" Rewards: {', '.join(costs)}." if costs else " Using it costs nothing."
+        return [
+            "In every round all players choose at the same time. Actions: stay (do nothing); forward, backward, "
+            "step left, step right (move by one cell without turning); turn left, turn right (a quarter turn, without "
+            "moving); beam" + ("; clean." if DIRT_MARK in self.key else "."),
+            "All directions of moves are seen from where you face. Walls and the edge of the map block you. Players "
+            "don't block each other.",
+            f"The beam hits every other player that stands up to {config.beam_length} cells ahead of you {lanes}, "
+            f"after this round's moves. Walls stop it. {hits} a player out for {config.out_rounds} rounds: it does "
+            f"nothing in them, and then comes back at its own start.{cooldown}{paid}",
+        ]
+
+
+def ready(wait: int) -> str:
+    """Whether a beam may be used: ``"ready"``, or for how many rounds it may not."""
+    return f"not ready for {count(wait, 'more round')}" if wait else "ready"
+
+
+def count(number: int, thing: str) -> str:
+    """``"1 cell"``, ``"2 cells"``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,0 +1,185 @@
+"""Gathering: apples that come back slowly, and a beam that puts a rival out of the way for a while.
+
+Leibo et al., "Multi-agent Reinforcement Learning in Sequential Social Dilemmas" (AAMAS 2017). The settings of the
+preset ``"arxiv-2603.19453"`` are those of that paper's Gathering (its map is ours, of the same size). Ours differs in
+what happens at one moment: moves are made before beams are used, equal claims to an apple are drawn by lot instead of
+going to the player with the lower number, and who was out comes back at its own start.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from textgames.names import nearest_or_all
+from textgames.social.commons.board import Cells
+from textgames.social.commons.game import CommonsGame
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState
+from textgames.social.commons.text import CommonsText
+from textgames.tsmg import Action, Outcome, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatheringConfig(CommonsConfig):
+    """The settings of Gathering: those of both games, and ``refill_rounds``, after which an eaten apple is back."""
+
+    refill_rounds: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_whole("refill_rounds", 1)
+
+
+DUEL_MAP = (
+    "....A....",
+    ".........",
+    "...A.A...",
+    "P...A...P",
+    "...A.A...",
+    ".........",
+    "....A....",
+)
+HALL_MAP = (
+    "##################",
+    "#P..............P#",
+    "#......A..A......#",
+    "#.....A.AA.A.....#",
+    "#......A..A......#",
+    "#......A..A......#",
+    "#.....A.AA.A.....#",
+    "#......A..A......#",
+    "#P..............P#",
+    "##################",
+)
+
+PRESETS: Mapping[str, GatheringConfig] = MappingProxyType(
+    {
+        "duel": GatheringConfig(
+            map=DUEL_MAP,
+            num_players=2,
+            beam_length=20,
+            beam_width=1,
+            hits_until_out=2,
+            out_rounds=5,
+            refill_rounds=8,
+        ),
+        "arxiv-2603.19453": GatheringConfig(
+            map=HALL_MAP,
+            num_players=2,
+            beam_length=20,
+            beam_width=1,
+            hits_until_out=2,
+            out_rounds=25,
+            refill_rounds=25,
+        ),
+    }
+)
+"""The settings by name: our small one, and those of a source."""
+
+
+class GatheringText(CommonsText):
+    """What players of Gathering read."""
+
+    config: GatheringConfig
+
+    def world(self, state: CommonsState, number: int) -> list[str]:
+        there, coming = [], []
+        for missing, cell in zip(state.apples, self._map.apples, strict=True):
+            if missing:
+                coming.append(f"{self._names[cell]} in {missing}")
+            else:
+                there.append(self._names[cell])
+        return [
+            f"Apples: {', '.join(there) or 'none'}",
+            f"Apples that come back, and in how many rounds: {', '.join(coming) or 'none'}",
+        ]
+
+    def opening(self, player: Player) -> list[str]:
+        return [
+            f"You are {player}, one of {len(self.players)} players who gather apples on one map. "
+            "Collect as much reward as you can.",
+        ]
+
+    def rules(self) -> list[str]:
+        return [
+            f"You eat an apple by standing on its cell at the end of a round: {self.config.apple_reward:+g}. It is "
+            f"back on the same cell after {self.config.refill_rounds} rounds. Where several players stand on one "
+            "apple, one of them gets it, with equal chances.",
+        ]
+
+
+class Gathering(CommonsGame):
+    """Gathering with any number of players who all move at once.
+
+    Every setting but the preset is that of the preset unless it is given.
+
+    Args:
+        preset: ``"duel"`` or ``"arxiv-2603.19453"``; see :data:`PRESETS`.
+        map: rows of ``#`` wall, ``.`` floor, ``P`` a player's start and ``A`` apple cell.
+        num_players: ``player_0``, ``player_1``, ...; the map has a start for each.
+        refill_rounds: rounds after which an eaten apple is back.
+        out_rounds: rounds that a player misses who was put out, after ``hits_until_out`` hits.
+        hits_until_out: hits that put a player out.
+        beam_length: cells that the beam reaches; ``beam_width`` is the odd number of its lanes.
+        beam_width: see ``beam_length``.
+
+    Raises:
+        ValueError: naming the setting, its value and what is accepted.
+    """
+
+    config: GatheringConfig
+
+    def __init__(
+        self,
+        *,
+        preset: str = "duel",
+        map: Sequence[str] | None = None,
+        num_players: int | None = None,
+        refill_rounds: int | None = None,
+        out_rounds: int | None = None,
+        hits_until_out: int | None = None,
+        beam_length: int | None = None,
+        beam_width: int | None = None,
+    ) -> None:
+        if preset not in PRESETS:
+            raise ValueError(
+                f"preset must name settings of Gathering, got {preset!r}; {nearest_or_all(preset, PRESETS)}"
+            )
+        given = {
+            "map": None if map is None else tuple(map),
+            "num_players": num_players,
+            "refill_rounds": refill_rounds,
+            "out_rounds": out_rounds,
+            "hits_until_out": hits_until_out,
+            "beam_length": beam_length,
+            "beam_width": beam_width,
+        }
+        own = {name: value for name, value in given.items() if value is not None}
+        config = replace(PRESETS[preset], **own)  # type: ignore[arg-type]  # the config checks every value
+        super().__init__(config, GatheringText(config))
+        self.empty_apple = config.refill_rounds
+
+    def nature(
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None" = None
+    ) -> tuple[list[int], Cells]:
+        """Every missing apple comes a round nearer. Nothing is random."""
+        return [missing - 1 if missing else 0 for missing in state.apples], dirt
+
+    def outcomes(self, state: CommonsState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[CommonsState]]:
+        """All that chance decides is who of several players on one apple gets it."""
+        bodies, deeds, rewards, dirt = self._act(state, joint_action)
+        apples, dirt = self.nature(state, bodies, dirt)
+        eaters = self._eaters(apples, bodies)
+        draws = list(itertools.product(*[some for _, some in eaters]))
+        found = []
+        for winners in draws:
+            paid = rewards.copy()
+            after = self._eat(state, bodies, deeds.copy(), paid, apples.copy(), dirt, eaters, winners)
+            while all(body.out for body in after.bodies):
+                after = self._let_pass(after, None)
+            found.append((1 / len(draws), after, dict(zip(self.players, paid, strict=True)), False))
+        return found

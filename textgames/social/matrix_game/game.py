@@ -1,0 +1,277 @@
+"""Repeated matrix games of two players, or of one player and a program of a few states."""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from textgames.settings import check_one_of, check_whole
+from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
+from textgames.social.matrix_game.payoffs import GAMES, Payoffs
+from textgames.solving.regret import external_regret, swap_regret
+from textgames.tsmg import TSMG, Action, Outcome, Player
+
+if TYPE_CHECKING:
+    from textgames.social.matrix_game.best_response import BestResponse
+
+
+class MatrixState(NamedTuple):
+    """What has been played.
+
+    Attributes:
+        history: ``(action of the first seat, action of the second)`` of every round, as indices.
+        memory: what the opponent inside remembers; ``None`` in a game of two players.
+    """
+
+    history: tuple[tuple[int, int], ...] = ()
+    memory: Memory = None
+
+
+# ---------------------------------------------------------------- texts
+
+_ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
+
+
+@lru_cache(maxsize=8192)
+def _round_line(round_: int, mine: str, other: str, gain: float, others: float) -> str:
+    return f"Round {round_}: you played {mine}, the other {other}; you got {gain:g}, the other {others:g}"
+
+
+def _drawn(chances: tuple[float, ...], number: float) -> int:
+    """The action that a uniform number of [0, 1) stands for."""
+    possible = [action for action, chance in enumerate(chances) if chance > 0]
+    for action in possible[:-1]:
+        number -= chances[action]
+        if number < 0:
+            return action
+    return possible[-1]  # whatever the rounding of the sum
+
+
+# ---------------------------------------------------------------- the game
+
+
+class MatrixGame(TSMG[MatrixState]):
+    """Two players choose at the same time in every round, are paid by a table, and see what the other chose.
+
+    Args:
+        matrix: the payoffs: ``"prisoners-dilemma"``, ``"stag-hunt"``, ``"chicken"``, ``"battle-of-the-sexes"``,
+            ``"rock-paper-scissors"``, ``"matching-pennies"`` or ``"shapley"``.
+        rounds: after which the game is over, up to 1000, against a program up to 100; players are told.
+        opponent: ``None`` for two players; or a program in the second seat: ``"tit-for-tat"``, ``"grim"`` (in games of
+            two actions), ``"uniform"``, ``"hedge"`` or ``"always-ACTION"``.
+        tell_opponent: whether the instructions say by which rule the program plays. Without it the exact optimum is
+            still that of a player who knows.
+
+    Raises:
+        ValueError: a setting outside of its range; the message names it.
+    """
+
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
+        ".": (238, 238, 238),
+        "C": (0, 158, 115),
+        "D": (213, 94, 0),
+        "S": (0, 158, 115),
+        "H": (230, 159, 0),
+        "O": (204, 121, 167),
+        "F": (0, 114, 178),
+        "R": (0, 114, 178),
+        "P": (230, 159, 0),
+        "T": (86, 180, 233),
+    }
+    legend: ClassVar[Mapping[str, str]] = {
+        ".": "still to come",
+        "C": "cooperate",
+        "D": "defect or dare",
+        "S": "stag, swerve or scissors",
+        "H": "hare or heads",
+        "O": "opera",
+        "F": "football",
+        "R": "rock",
+        "P": "paper",
+        "T": "tails",
+    }
+
+    def __init__(
+        self,
+        *,
+        matrix: str = "prisoners-dilemma",
+        rounds: int = 10,
+        opponent: str | None = None,
+        tell_opponent: bool = True,
+    ) -> None:
+        check_one_of("matrix", matrix, GAMES)
+        # the best response to a program is computed for every memory and number of rounds
+        check_whole("rounds", rounds, 1, 1000 if opponent is None else 100)
+        self.payoffs: Payoffs = GAMES[matrix]
+        self.rounds = int(rounds)
+        self.opponent: Opponent | None = None
+        if opponent is not None:
+            self.opponent = make_opponent(opponent, self.payoffs, self.rounds)
+        self.actions = self.payoffs.actions
+        self.players = ("player_0",) if self.opponent is not None else ("player_0", "player_1")
+        spans = [self.payoffs.span(seat) for seat in range(len(self.players))]
+        self.return_range = (self.rounds * min(low for low, _ in spans), self.rounds * max(high for _, high in spans))
+        self._tell_opponent = bool(tell_opponent)
+        self._index = {name: index for index, name in enumerate(self.actions)}
+
+    # ------------------------------------------------------------ rules
+
+    def initial_state(self, rng: np.random.Generator) -> MatrixState:
+        return self._start
+
+    def initial_outcomes(self) -> list[tuple[float, MatrixState]]:
+        return [(1.0, self._start)]
+
+    @cached_property
+    def _start(self) -> MatrixState:
+        return MatrixState((), None if self.opponent is None else self.opponent.start)
+
+    def transition(
+        self, state: MatrixState, joint_action: Mapping[Player, Action], rng: np.random.Generator
+    ) -> tuple[MatrixState, dict[Player, float], bool]:
+        """Play one round; an opponent inside takes one uniform number of ``rng``."""
+        chosen = self._chosen(joint_action)
+        if len(state.history) == self.rounds:
+            return state, dict.fromkeys(self.players, 0.0), True
+        if self.opponent is None:
+            return self._played(state, chosen[0], chosen[1])
+        other = _drawn(self.opponent.chances(state.memory), rng.random())
+        return self._played(state, chosen[0], other)
+
+    def outcomes(self, state: MatrixState, joint_action: Mapping[Player, Action]) -> list[Outcome[MatrixState]]:
+        chosen = self._chosen(joint_action)
+        if len(state.history) == self.rounds:
+            return [(1.0, state, dict.fromkeys(self.players, 0.0), True)]
+        if self.opponent is None:
+            return [(1.0, *self._played(state, chosen[0], chosen[1]))]
+        chances = self.opponent.chances(state.memory)
+        return [(chance, *self._played(state, chosen[0], other)) for other, chance in enumerate(chances) if chance]
+
+    def _played(self, state: MatrixState, first: int, second: int) -> tuple[MatrixState, dict[Player, float], bool]:
+        history = (*state.history, (first, second))
+        memory = None if self.opponent is None else self.opponent.remember(state.memory, first)
+        paid = self.payoffs.first[first][second], self.payoffs.second[first][second]
+        rewards = dict(zip(self.players, paid, strict=False))
+        return MatrixState(history, memory), rewards, len(history) == self.rounds
+
+    def _chosen(self, joint_action: Mapping[Player, Action]) -> list[int]:
+        try:
+            return [self._index[joint_action[player]] for player in self.players]
+        except KeyError:
+            raise ValueError(
+                f"joint_action must give {' and '.join(self.players)} one of {', '.join(self.actions)}, "
+                f"got {dict(joint_action)!r}"
+            ) from None
+
+    def metrics(self, state: MatrixState, player: Player) -> dict[str, float]:
+        """What tells how a player did, over the rounds played.
+
+        ``external_regret`` (also by round, ``average_regret``) and ``swap_regret`` hold the other's play fixed.
+        ``welfare`` is the sum of both players' payoffs, and ``welfare_share`` its share of the most there is, where
+        that is above 0. In a game of two, ``cce_distance`` is how far the play is from a coarse correlated
+        equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
+        was lost in expectation against the best response.
+        """
+        rounds = max(len(state.history), 1)
+        regrets = [external_regret(*self._losses(state, seat)) for seat in (0, 1)]
+        seat = self.players.index(player)
+        welfare = sum(self.payoffs.first[a][b] + self.payoffs.second[a][b] for a, b in state.history)
+        told = {
+            "external_regret": regrets[seat],
+            "average_regret": regrets[seat] / rounds,
+            "swap_regret": swap_regret(*self._losses(state, seat)),
+            "welfare": welfare,
+        }
+        if self.payoffs.most_welfare > 0:
+            told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
+        if self.opponent is None:
+            told["cce_distance"] = max(0.0, *regrets) / rounds
+        else:
+            told["policy_regret"] = self._best_response.regret(state)
+        return told
+
+    def _losses(self, state: MatrixState, seat: int) -> tuple[list[list[float]], list[int]]:
+        """What every action would have cost a seat in every round, and what it chose."""
+        rounds = [pair if seat == 0 else pair[::-1] for pair in state.history]
+        actions = range(len(self.actions))
+        return [[-self.payoffs.of(seat, a, other) for a in actions] for _, other in rounds], [a for a, _ in rounds]
+
+    @cached_property
+    def _best_response(self) -> "BestResponse":
+        from textgames.social.matrix_game.best_response import BestResponse
+
+        return BestResponse(self)
+
+    # ------------------------------------------------------------ text
+
+    def observe(self, state: MatrixState, player: Player) -> str:
+        seat, names, history = self.players.index(player), self.actions, state.history
+        first, second = self.payoffs.first, self.payoffs.second
+        totals = [0.0, 0.0]
+        lines = []
+        for round_, (a, b) in enumerate(history, 1):
+            paid, mine, other = (first[a][b], second[a][b]), a, b
+            if seat:
+                paid, mine, other = paid[::-1], b, a
+            totals[0] += paid[0]
+            totals[1] += paid[1]
+            lines.append(_round_line(round_, names[mine], names[other], *paid))
+        if history:
+            lines.append(f"You have {totals[0]:g} in all, the other {totals[1]:g}.")
+        played = len(history)
+        over = played == self.rounds
+        lines.append(
+            f"All {played} rounds are over." if over else f"Now choose for round {played + 1} of {self.rounds}."
+        )
+        return "\n".join(lines)
+
+    def read_observation(self, observation: str, player: Player) -> MatrixState:
+        if not observation.startswith(("Round ", "Now choose for round ", "All ")):
+            raise ValueError(f"this is not an observation of a matrix game: {observation[:80]!r}")
+        seat = self.players.index(player)
+        state = self._start
+        for mine, other in _ROUND.findall(observation):
+            pair = self._index[mine], self._index[other]
+            state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
+        return state
+
+    def instructions(self, player: Player) -> str:
+        seat, names = self.players.index(player), self.actions
+        table = [
+            f"- {mine} against {other}: you get {self.payoffs.of(seat, a, b):g}, "
+            f"the other gets {self.payoffs.of(1 - seat, b, a):g}"
+            for a, mine in enumerate(names)
+            for b, other in enumerate(names)
+        ]
+        told = [
+            f"You play a game of {self.rounds} rounds with another player. In every round both of you choose at the "
+            "same time, and then see what the other has chosen.",
+            f"Actions of both players: {', '.join(names)}.",
+            "Payoffs of a round, your action first:",
+            *table,
+        ]
+        if self.opponent is not None:
+            rule = f" It {self.opponent.rule}." if self._tell_opponent else ""
+            told.append(f"The other player is a program.{rule}")
+        told.append(f"Your goal is the largest total payoff for yourself over all {self.rounds} rounds.")
+        return "\n".join(told)
+
+    # ------------------------------------------------------------ for people
+
+    def what_happened(
+        self, state: MatrixState, joint_action: Mapping[Player, Action], next_state: MatrixState, player: Player
+    ) -> str:
+        if len(state.history) == self.rounds:
+            return ""
+        a, b = next_state.history[-1]
+        first, second = self.payoffs.first[a][b], self.payoffs.second[a][b]
+        other, mine, theirs = (b, first, second) if player == "player_0" else (a, second, first)
+        return f"the other played {self.actions[other]}; {mine:+g}, the other {theirs:+g}"
+
+    def board(self, state: MatrixState) -> tuple[str, ...]:
+        """One row a player, the first above, and one column a round: the first letter of what was played."""
+        marks = [name[0].upper() for name in self.actions]
+        to_come = "." * (self.rounds - len(state.history))
+        return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))

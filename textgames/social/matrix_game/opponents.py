@@ -1,0 +1,135 @@
+"""Opponents inside the game: programs of a few states, against which the best response can be computed.
+
+They play the second seat. What they do next depends on a small memory of what the player did, which the best response
+takes as its state: :class:`textgames.social.matrix_game.best_response.BestResponse`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any
+
+from textgames.names import did_you_mean
+from textgames.social.matrix_game.payoffs import Payoffs
+from textgames.solving.regret import hedge, hedge_rate
+
+Memory = Hashable
+
+
+class Opponent(ABC):
+    """A program that plays.
+
+    Attributes:
+        start: its memory before the first round.
+        rule: what it does, in a sentence for the player.
+    """
+
+    start: Memory = None
+    rule: str
+
+    @abstractmethod
+    def chances(self, memory: Any) -> tuple[float, ...]:
+        """The probability of each of its actions in the next round; they sum to 1."""
+
+    def remember(self, memory: Any, action: int) -> Memory:
+        """Its memory after the player has chosen ``action``."""
+        kept: Memory = memory
+        return kept
+
+
+class Mixture(Opponent):
+    """The same chances in every round."""
+
+    def __init__(self, chances: tuple[float, ...], rule: str) -> None:
+        self._chances, self.rule = chances, rule
+
+    def chances(self, memory: None) -> tuple[float, ...]:
+        return self._chances
+
+
+class TitForTat(Opponent):
+    """Begins with the first action, then repeats what the player did in the round before."""
+
+    start = 0
+
+    def __init__(self, payoffs: Payoffs) -> None:
+        self._pure = _pure(payoffs)
+        self.rule = (
+            f"plays {payoffs.actions[0]} in the first round, and then always what you played in the round before"
+        )
+
+    def chances(self, memory: int) -> tuple[float, ...]:
+        return self._pure[memory]
+
+    def remember(self, memory: int, action: int) -> int:
+        return action
+
+
+class Grim(Opponent):
+    """The first action until the player plays the second once, then the second for ever."""
+
+    start = 0
+
+    def __init__(self, payoffs: Payoffs) -> None:
+        friendly, other = payoffs.actions
+        self._pure = _pure(payoffs)
+        self.rule = f"plays {friendly} until you play {other} for the first time, and from then on always {other}"
+
+    def chances(self, memory: int) -> tuple[float, ...]:
+        return self._pure[memory]
+
+    def remember(self, memory: int, action: int) -> int:
+        return max(memory, action)
+
+
+class HedgeOpponent(Opponent):
+    """Hedge for the second seat, with the learning rate for the number of rounds. It remembers how often the player
+    has played each action."""
+
+    def __init__(self, payoffs: Payoffs, rounds: int) -> None:
+        self._losses = tuple(tuple(-payoff for payoff in row) for row in payoffs.second)
+        low, high = payoffs.span(1)
+        self._rate = hedge_rate(len(payoffs.actions), rounds, high - low)
+        self.start = (0,) * len(payoffs.actions)
+        self.rule = (
+            "learns: it plays each action with a probability proportional to "
+            f"exp({self._rate:.3g} * what that action would have earned it against all your actions so far)"
+        )
+
+    def chances(self, memory: tuple[int, ...]) -> tuple[float, ...]:
+        actions = range(len(memory))
+        losses = [sum(n * self._losses[mine][own] for mine, n in enumerate(memory)) for own in actions]
+        return hedge(losses, self._rate)
+
+    def remember(self, memory: tuple[int, ...], action: int) -> tuple[int, ...]:
+        return (*memory[:action], memory[action] + 1, *memory[action + 1 :])
+
+
+def opponent_names(payoffs: Payoffs) -> list[str]:
+    """The opponents that there are in a game."""
+    grim = ["grim"] if len(payoffs.actions) == 2 else []
+    return ["tit-for-tat", *grim, "uniform", "hedge", *(f"always-{action}" for action in payoffs.actions)]
+
+
+def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
+    """The opponent of a name; a ValueError that lists the names where there is none."""
+    known = opponent_names(payoffs)
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            f"opponent must be None or one of {', '.join(known)}, got {name!r}{did_you_mean(str(name), known)}"
+        )
+    if name == "tit-for-tat":
+        return TitForTat(payoffs)
+    if name == "grim":
+        return Grim(payoffs)
+    if name == "hedge":
+        return HedgeOpponent(payoffs, rounds)
+    number = len(payoffs.actions)
+    if name == "uniform":
+        return Mixture((1 / number,) * number, "plays every action with equal chances, whatever you do")
+    action = name.removeprefix("always-")
+    return Mixture(_pure(payoffs)[payoffs.actions.index(action)], f"always plays {action}")
+
+
+def _pure(payoffs: Payoffs) -> tuple[tuple[float, ...], ...]:
+    number = len(payoffs.actions)
+    return tuple(tuple(float(other == action) for other in range(number)) for action in range(number))

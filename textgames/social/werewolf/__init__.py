@@ -1,0 +1,5 @@
+"""Werewolf: hidden roles, speeches and votes. ``rules`` is the game without text, ``text`` what players read."""
+
+from textgames.social.werewolf.game import Werewolf
+
+__all__ = ["Werewolf"]

@@ -1,0 +1,213 @@
+"""Werewolf as a text-mediated stochastic game: the rules of :mod:`rules` seen through the texts of :mod:`text`.
+
+The setting with seven players (two wolves, seer, doctor, three villagers) is that of Xu et al., arXiv 2502.04686, with
+our choices where it leaves the rules open: the lowest-numbered wolf decides, and a tie puts nobody out.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textgames.action_text import Unreadable, UnreadableReason
+from textgames.commands import MESSAGE_LENGTH, Message
+from textgames.social.werewolf import rules
+from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF, Phase, WerewolfState
+from textgames.social.werewolf.text import WerewolfText
+from textgames.tsmg import TSMG, Action, Outcome, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ABSTAIN = "nobody"
+SILENCE = "(says nothing)"
+"""What is heard of a player whose response could not be read when it was to speak."""
+MAX_PLAYERS = 12
+
+_RANDOM_WORDS = ("I have nothing to say.", "I am not a wolf.", "I don't trust anyone here.")
+
+
+class Werewolf(TSMG[WerewolfState]):
+    """Hidden roles: wolves who know each other, and a village that has to find them by talking and voting.
+
+    Args:
+        wolves: how many wolves; fewer than all others together.
+        seers: 0 or 1 player who sees a role every night; ``doctors`` likewise, who protects a player every night.
+        doctors: see ``seers``.
+        villagers: players without a special role.
+        speeches: whether everyone who is alive speaks before the vote.
+        reveal_roles: whether the role of a player who is out is told to all.
+        abstain: whether one may vote for nobody, which is also what an unreadable vote counts as.
+        protect_again: whether the doctor may protect the same player two nights in a row.
+        days_in_full: of how many days, today included, an observation has the speeches; votes are always told.
+
+    Raises:
+        ValueError: naming the setting, its value and what is accepted.
+    """
+
+    bare_responses = False
+    hidden_information = True
+    return_range = (-1.0, 1.0)
+
+    def __init__(
+        self,
+        *,
+        wolves: int = 2,
+        seers: int = 1,
+        doctors: int = 1,
+        villagers: int = 3,
+        speeches: bool = True,
+        reveal_roles: bool = True,
+        abstain: bool = True,
+        protect_again: bool = False,
+        days_in_full: int = 2,
+    ) -> None:
+        _check("wolves", wolves, 1, MAX_PLAYERS)
+        _check("seers", seers, 0, 1)
+        _check("doctors", doctors, 0, 1)
+        _check("villagers", villagers, 0, MAX_PLAYERS)
+        _check("days_in_full", days_in_full, 1, None)
+        others = seers + doctors + villagers
+        if wolves >= others or wolves + others > MAX_PLAYERS:
+            raise ValueError(
+                f"wolves must be fewer than all others, and at most {MAX_PLAYERS} play; got wolves={wolves} and "
+                f"{others} others"
+            )
+        self._roles = (WOLF,) * wolves + (SEER,) * seers + (DOCTOR,) * doctors + (VILLAGER,) * villagers
+        self.players = tuple(f"player_{number}" for number in range(len(self._roles)))
+        self.actions: tuple[Action, ...] = ((ABSTAIN,) if abstain else ()) + self.players
+        self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
+        self._abstain, self._speeches, self._protect_again = abstain, speeches, protect_again
+        self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
+        self._text = WerewolfText(
+            self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
+        )
+
+    # ---------------------------------------------------------------- rules
+
+    def initial_state(self, rng: "np.random.Generator") -> WerewolfState:
+        """The first night, with the roles dealt at random."""
+        return self._night_one(tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist()))
+
+    def _night_one(self, roles: tuple[str, ...]) -> WerewolfState:
+        return WerewolfState(roles, (True,) * len(roles), Phase.NIGHT)
+
+    def initial_outcomes(self) -> Sequence[tuple[float, WerewolfState]]:
+        deals = sorted(set(itertools.permutations(self._roles)))
+        return [(1 / len(deals), self._night_one(roles)) for roles in deals]
+
+    def to_move(self, state: WerewolfState) -> tuple[Player, ...]:
+        """At night the wolf that decides, the seer and the doctor; by day the next speaker; in a vote all who live.
+
+        A player who is out is never to move again, but keeps playing until its side has won or lost.
+        """
+        return tuple([self.players[number] for number in rules.movers(state)])
+
+    def legal_actions(self, state: WerewolfState, player: Player) -> tuple[Action, ...]:
+        """The names that may be chosen now; none for a speech, and for players who aren't asked."""
+        number = self._numbers[player]
+        if state.phase is Phase.SPEECHES or number not in rules.movers(state):
+            return ()
+        names = tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
+        return (ABSTAIN, *names) if state.phase is Phase.VOTE and self._abstain else names
+
+    def transition(
+        self, state: WerewolfState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
+    ) -> tuple[WerewolfState, dict[Player, float], bool]:
+        """A night, one speech, or a vote. Nothing in them is random."""
+        ((_, after, rewards, over),) = self.outcomes(state, joint_action)
+        return after, rewards, over
+
+    def outcomes(self, state: WerewolfState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[WerewolfState]]:
+        """Chance deals the roles, and nothing else: one outcome, with probability 1."""
+        chosen = {number: self._checked(state, number, joint_action) for number in rules.movers(state)}
+        if not chosen:
+            raise ValueError("the game is over; there is no next round")
+        if state.phase is Phase.SPEECHES:
+            after = rules.play_speech(state, chosen[state.speakers[0]])
+        else:
+            named = {number: self._numbers[action] for number, action in chosen.items()}
+            night = state.phase is Phase.NIGHT
+            after = rules.play_night(state, named, self._speeches) if night else rules.play_vote(state, named)
+        return [(1.0, after, self._rewards(after), after.phase is Phase.OVER)]
+
+    def _checked(self, state: WerewolfState, number: int, joint_action: Mapping[Player, Action]) -> Action:
+        player = self.players[number]
+        action = joint_action.get(player)
+        legal = self.legal_actions(state, player)
+        if action is None or (action not in legal if legal else self._message.read(action) != action):
+            accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
+            raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")
+        return action
+
+    def _rewards(self, state: WerewolfState) -> dict[Player, float]:
+        if state.phase is not Phase.OVER:
+            return dict.fromkeys(self.players, 0.0)
+        won = rules.winner(state) == WOLF
+        return {p: 1.0 if (r == WOLF) == won else -1.0 for p, r in zip(self.players, state.roles, strict=True)}
+
+    def succeeded(self, state: WerewolfState, player: Player) -> bool:
+        """Whether the player's side has won."""
+        side = WOLF if state.roles[self._numbers[player]] == WOLF else VILLAGER
+        return rules.winner(state) == side
+
+    def metrics(self, state: WerewolfState, player: Player) -> dict[str, float]:
+        """Whether it is alive, its votes and their share on wolves; of the seer also the wolves that it saw, of the
+        doctor the players that it saved."""
+        number = self._numbers[player]
+        role = state.roles[number]
+        found = {"alive": float(state.alive[number])}
+        votes = [target for day in state.days for voter, target in day.votes if voter == number and target != NOBODY]
+        if votes:
+            found["votes_on_wolves"] = sum(state.roles[target] == WOLF for target in votes) / len(votes)
+        if role == SEER:
+            seen = {night.inspected for night in state.nights} - {NOBODY}
+            found["wolves_seen"] = float(sum(state.roles[target] == WOLF for target in seen))
+        if role == DOCTOR:
+            found["saved"] = float(sum(night.attacked == night.protected for night in state.nights))
+        return found
+
+    # ---------------------------------------------------------------- text
+
+    def read_action(self, inside: str, state: WerewolfState, player: Player) -> "Action | Unreadable":
+        """A name; or, when it is the player's turn to speak, the whole text inside the tag as one clean line."""
+        if state.phase is not Phase.SPEECHES:
+            return super().read_action(inside, state, player)
+        words = self._message.read(inside)
+        return Unreadable(UnreadableReason.EMPTY, inside) if words is None else words
+
+    def default_action(self, state: WerewolfState, player: Player) -> Action:
+        return SILENCE if state.phase is Phase.SPEECHES else self.legal_actions(state, player)[0]
+
+    def sample_action(self, state: WerewolfState, player: Player, rng: "np.random.Generator") -> Action:
+        """A random name, or one of a few things to say that tell nothing."""
+        return self._message.sample(rng) if state.phase is Phase.SPEECHES else super().sample_action(state, player, rng)
+
+    def action_help(self, state: WerewolfState, player: Player) -> str:
+        if state.phase is Phase.SPEECHES:
+            return f"{self._message.help}; names that a colon follows are taken out of it"
+        return super().action_help(state, player)
+
+    def observe(self, state: WerewolfState, player: Player) -> str:
+        return self._text.observe(state, self._numbers[player])
+
+    def instructions(self, player: Player) -> str:
+        return self._text.instructions(player, self._speeches, self._protect_again)
+
+    def describe(self, state: WerewolfState) -> str:
+        return self._text.describe(state)
+
+    def what_happened(
+        self,
+        state: WerewolfState,
+        joint_action: Mapping[Player, Action],
+        next_state: WerewolfState,
+        player: Player,
+    ) -> str:
+        number = self._numbers[player]
+        return self._text.what_happened(state, next_state, number) if state.alive[number] else ""
+
+
+def _check(name: str, value: int, least: int, most: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {span}, got {value!r}")

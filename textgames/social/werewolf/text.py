@@ -1,0 +1,231 @@
+"""What players of Werewolf read: what is public, what only they know, and what they are asked.
+
+Everything that somebody said stands in double quotation marks on a line of its own, and a message can hold neither
+line ends nor double quotation marks, so it can't be taken for a line of the game.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from textgames.social.werewolf.rules import (
+    DOCTOR,
+    NOBODY,
+    SEER,
+    VILLAGER,
+    WOLF,
+    Day,
+    Phase,
+    WerewolfState,
+    movers,
+    winner,
+)
+
+SIDES = {WOLF: "the wolves", VILLAGER: "the village"}
+_PLURALS = {WOLF: "wolves", SEER: "seers", DOCTOR: "doctors", VILLAGER: "villagers"}
+
+
+class WerewolfText:
+    """The texts for players of these names; the settings are those of :class:`textgames.social.werewolf.Werewolf`."""
+
+    def __init__(
+        self, players: Sequence[str], roles: Sequence[str], *, reveal_roles: bool, abstain: bool, days_in_full: int
+    ) -> None:
+        self.players, self._roles = tuple(players), tuple(roles)
+        self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
+
+    # ---------------------------------------------------------------- the observation
+
+    def observe(self, state: WerewolfState, number: int) -> str:
+        """What a player reads; equal for all states that differ only in what is hidden from it."""
+        lines = [self._heading(state), self._own(state, number)]
+        lines.append(f"Alive: {self._list(state.living)}")
+        lines.append(f"Out: {'; '.join(self._deaths(state)) or 'nobody'}")
+        lines += self._secrets(state, number)
+        lines += self._log(state)
+        lines.append(self._question(state, number))
+        return "\n".join(lines)
+
+    def _heading(self, state: WerewolfState) -> str:
+        if state.phase is Phase.OVER:
+            return f"Werewolf. The game is over: {SIDES[winner(state) or WOLF]} won."
+        if state.phase is Phase.NIGHT:
+            return f"Werewolf. Night {len(state.nights) + 1}."
+        return f"Werewolf. Day {len(state.nights)}, {state.phase}."
+
+    def _own(self, state: WerewolfState, number: int) -> str:
+        role = state.roles[number]
+        side = SIDES.get(role, SIDES[VILLAGER])
+        status = "alive" if state.alive[number] else "out, and play no more; your side's result still counts for you"
+        return f"You are {self.players[number]}, a {role}, on the side of {side}. You are {status}."
+
+    def _deaths(self, state: WerewolfState) -> list[str]:
+        told = []
+        for night, done in enumerate(state.nights, 1):
+            if done.killed != NOBODY:
+                told.append(f"{self._dead(state, done.killed)} killed in night {night}")
+            if night <= len(state.days) and (removed := state.days[night - 1].removed) != NOBODY:
+                told.append(f"{self._dead(state, removed)} voted out on day {night}")
+        return told
+
+    def _dead(self, state: WerewolfState, number: int) -> str:
+        shown = self._reveal or state.phase is Phase.OVER
+        return f"{self.players[number]} (a {state.roles[number]})" if shown else self.players[number]
+
+    def _secrets(self, state: WerewolfState, number: int) -> list[str]:
+        """What only this player knows, or only its fellow wolves."""
+        role, nights = state.roles[number], list(enumerate(state.nights, 1))
+        if role == WOLF:
+            wolves = [n for n, other in enumerate(state.roles) if other == WOLF and n != number]
+            lines = [f"Your fellow wolves: {self._list(wolves)}"] if wolves else ["You are the only wolf."]
+            done = [
+                f"night {night} {self.players[one.attacked]}, who {'died' if one.killed != NOBODY else 'was protected'}"
+                for night, one in nights
+            ]
+            return [*lines, f"The wolves attacked: {'; '.join(done) or 'nobody yet'}"]
+        if role == SEER:
+            seen = [
+                f"night {night} {self.players[one.inspected]} is a {state.roles[one.inspected]}"
+                for night, one in nights
+                if one.inspected != NOBODY
+            ]
+            return [f"You have seen: {'; '.join(seen) or 'nothing yet'}"]
+        if role == DOCTOR:
+            protected = [
+                f"night {night} {self.players[one.protected]}" for night, one in nights if one.protected != NOBODY
+            ]
+            return [f"You have protected: {'; '.join(protected) or 'nobody yet'}"]
+        return []
+
+    def _log(self, state: WerewolfState) -> list[str]:
+        """Everything public, in order; what was said longer ago than the setting has it is left out."""
+        lines = []
+        for number, night in enumerate(state.nights, 1):
+            killed = "nobody was killed" if night.killed == NOBODY else f"{self.players[night.killed]} was killed"
+            lines.append(f"Night {number}: {killed}.")
+            if number <= len(state.days):
+                in_full = len(state.days) - number < self._days_in_full
+                lines += self._day(number, state.days[number - 1], in_full)
+        return lines
+
+    def _day(self, number: int, day: Day, in_full: bool) -> list[str]:
+        lines = [f'Day {number}: {self.players[speaker]} says: "{words}"' for speaker, words in day.speeches]
+        if day.speeches and not in_full:
+            lines = [f"Day {number}: what was said is left out here."]
+        if day.votes:
+            votes = ", ".join(f"{self.players[voter]} for {self._name(target)}" for voter, target in day.votes)
+            lines.append(f"Day {number}: votes: {votes}.")
+            lines.append(f"Day {number}: {self._name(day.removed)} was voted out.")
+        return lines
+
+    def _question(self, state: WerewolfState, number: int) -> str:
+        if state.phase is Phase.OVER:
+            return f"Roles: {', '.join(f'{p} {r}' for p, r in zip(self.players, state.roles, strict=True))}"
+        if not state.alive[number]:
+            return "Nothing is asked of you any more."
+        if number not in movers(state):
+            return "Others are deciding now."
+        if state.phase is Phase.SPEECHES:
+            after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"
+            return f"It is your turn to speak to all. {after}; then all vote."
+        if state.phase is Phase.VOTE:
+            return f"Vote now, at the same time as all others: who should be out?{self._or_nobody}"
+        return {
+            WOLF: "You choose for the wolves: whom do they attack tonight?",
+            SEER: "Whose role do you want to see tonight?",
+            DOCTOR: "Whom do you protect tonight?",
+        }[state.roles[number]]
+
+    @property
+    def _or_nobody(self) -> str:
+        return " You may also vote for nobody." if self._abstain else ""
+
+    def _name(self, number: int) -> str:
+        return "nobody" if number == NOBODY else self.players[number]
+
+    def _list(self, numbers: Sequence[int]) -> str:
+        return ", ".join([self.players[number] for number in numbers]) or "nobody"
+
+    # ---------------------------------------------------------------- for people
+
+    def describe(self, state: WerewolfState) -> str:
+        """Everything, as a spectator sees it: the roles, and today's words and votes."""
+        lines = [self._heading(state)]
+        for number, (player, role) in enumerate(zip(self.players, state.roles, strict=True)):
+            lines.append(f"  {'+' if state.alive[number] else '-'} {player} {role}")
+        if state.nights:
+            last = state.nights[-1]
+            done = [f"the wolves attacked {self._name(last.attacked)}"]
+            if last.protected != NOBODY:
+                done.append(f"the doctor protected {self._name(last.protected)}")
+            if last.inspected != NOBODY:
+                done.append(f"the seer saw {self._name(last.inspected)}")
+            lines.append(f"Night {len(state.nights)}: {'; '.join(done)}.")
+        if state.days:
+            lines += self._day(len(state.days), state.days[-1], in_full=True)
+        return "\n".join(lines)
+
+    def what_happened(self, state: WerewolfState, after: WerewolfState, number: int) -> str:
+        """What a round did to a player who was alive before it; a phrase for replays."""
+        role, told = state.roles[number], []
+        if state.phase is Phase.NIGHT:
+            night = after.nights[-1]
+            if number == state.acting_wolf:
+                told.append(f"attacked {self._name(night.attacked)}" + (", in vain" if night.killed == NOBODY else ""))
+            if role == DOCTOR:
+                told.append(f"protected {self._name(night.protected)}")
+            if role == SEER:
+                told.append(f"saw that {self._name(night.inspected)} is a {state.roles[night.inspected]}")
+            if night.killed == number:
+                told.append("was killed")
+        if state.phase is Phase.VOTE and after.days[-1].removed == number:
+            told.append("was voted out")
+        if after.phase is Phase.OVER:
+            told.append(f"{SIDES[winner(after) or WOLF]} won")
+        return "; ".join(told)
+
+    # ---------------------------------------------------------------- the instructions
+
+    def instructions(self, player: str, speeches: bool, protect_again: bool) -> str:
+        """The rules for this player, whose role the observation tells."""
+        counts = Counter(self._roles)
+        roles = ", ".join(f"{number} {role if number == 1 else _PLURALS[role]}" for role, number in counts.items())
+        lines = [
+            f"You are {player} in a game of Werewolf of {len(self.players)} players. Their secret roles are drawn at "
+            f"random: {roles}. All but the wolves are the village.",
+            "The village wins when no wolf is left; the wolves win as soon as they are at least as many as all others "
+            "who are alive. When the game is over every player of the side that won is paid +1 and every other -1, "
+            "whether alive or out. Nothing else is paid.",
+            self._night(protect_again),
+            self._daily(speeches),
+        ]
+        if self._reveal:
+            lines.append("The role of a player who is out is told to all.")
+        names = ", ".join(self.players)
+        lines.append(
+            f"To choose a player, write its name: {names}."
+            + (" In a vote you may write nobody instead." if self._abstain else "")
+            + (" When it is your turn to speak, write what you want to say to all." if speeches else "")
+        )
+        return "\n".join(lines)
+
+    def _night(self, protect_again: bool) -> str:
+        text = "First comes a night. The living wolf with the lowest number chooses a player whom the wolves kill"
+        if DOCTOR in self._roles:
+            again = "" if protect_again else ", but not the same player two nights in a row"
+            text += f"; the doctor chooses a player, maybe itself, who can't be killed that night{again}"
+        if SEER in self._roles:
+            text += "; the seer chooses a player and learns its role"
+        text += ". The wolves know each other." if self._roles.count(WOLF) > 1 else "."
+        return text + " Nobody is told what others did, only who was killed."
+
+    def _daily(self, speeches: bool) -> str:
+        spoken = (
+            "everyone who is alive speaks once to all, in an order that begins one seat further each day; then "
+            if speeches
+            else ""
+        )
+        nobody = " Votes for nobody count like those for a player." if self._abstain else ""
+        return (
+            f"By day {spoken}all who are alive vote at the same time, and all are told the votes. The one with most "
+            f"votes is out; with a tie nobody is.{nobody} Then comes the next night."
+        )

@@ -1,0 +1,59 @@
+"""Exact minimax for any zero-sum game of two players who take turns and hide nothing."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from textgames.solving.exact_solver import MAX_STATES, ExactSolver
+from textgames.tsmg import TSMG, Action, Outcome, Player
+
+
+class Minimax(ExactSolver):
+    """The exact values of a game of two players with opposed interests where both play as well as possible.
+
+    Each position is solved once, by backward induction over all that can be reached from the one that is asked about;
+    where chance plays a part, its outcomes are averaged (expectiminimax). A game without chance need not tell its
+    outcomes: its transitions are asked.
+
+    Raises:
+        ValueError: the game has not exactly two players. Asked for values: both players move at once, the rewards don't
+            sum to 0, or the game draws from its generator and doesn't tell its outcomes.
+    """
+
+    method = "minimax"
+
+    def __init__(
+        self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
+    ) -> None:
+        if len(game.players) != 2:
+            raise ValueError(f"minimax is for two players, {type(game).__name__} has {len(game.players)}")
+        super().__init__(game, canonical=canonical, max_states=max_states)
+        self._first, self._second = game.players
+
+    def _mover(self, state: Any) -> tuple[Player, bool]:
+        movers = self._game.to_move(state)
+        if len(movers) != 1:
+            who = " and ".join(movers) or "nobody"
+            raise ValueError(f"minimax is for players who take turns, in {type(self._game).__name__} {who} moves")
+        return movers[0], movers[0] == self._first
+
+    def _outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
+        if self._game.has_outcomes:
+            return self._game.outcomes(state, joint_action)
+        no_chance: Any = _NoChance(type(self._game).__name__)
+        return [(1.0, *self._game.transition(state, joint_action, no_chance))]
+
+    def _reward(self, rewards: Mapping[Player, float]) -> float:
+        reward = rewards[self._first]
+        if abs(reward + rewards[self._second]) > 1e-9:
+            raise ValueError(f"minimax is for games whose rewards sum to 0, got {dict(rewards)}")
+        return reward
+
+
+class _NoChance:
+    """Stands in for the generator of a game that is taken to draw nothing, and says so where it does."""
+
+    def __init__(self, game: str) -> None:
+        self._game = game
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError(f"{self._game} draws from its generator, so minimax needs its outcomes(state, joint_action)")

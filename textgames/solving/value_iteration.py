@@ -1,0 +1,41 @@
+"""Finite-horizon value iteration for any game of one player that tells its outcomes."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from textgames.solving.exact_solver import MAX_STATES, ExactSolver
+from textgames.tsmg import TSMG, Player
+
+
+class ValueIteration(ExactSolver):
+    """The exact values of optimal play in a game for one player: Bellman's backward induction.
+
+    ``V_0 = 0`` and ``V_h(s) = max_a sum_s' P(s'|s, a) (r + V_{h-1}(s'))``, over the states within reach of the one that
+    is asked about. Without a limit of steps it is iterated until the values settle, which they do in a game that comes
+    to an end by itself, and in one where delay doesn't pay.
+
+    A player's knowledge is not considered: in a game that hides part of its state these are the values of a player
+    that sees all of it.
+
+    Raises:
+        ValueError: the game has several players, or doesn't tell its outcomes.
+    """
+
+    method = "value iteration"
+
+    def __init__(
+        self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
+    ) -> None:
+        if len(game.players) != 1:
+            raise ValueError(f"value iteration is for one player, {type(game).__name__} has {len(game.players)}")
+        if not game.has_outcomes:
+            name = type(game).__name__
+            raise ValueError(f"value iteration needs {name}.outcomes(state, joint_action), which {name} doesn't have")
+        super().__init__(game, canonical=canonical, max_states=max_states)
+        self._player = game.players[0]
+
+    def _mover(self, state: Any) -> tuple[Player, bool]:
+        return self._player, True
+
+    def _reward(self, rewards: Mapping[Player, float]) -> float:
+        return rewards[self._player]

@@ -1,0 +1,136 @@
+"""Nim: take counters from one of several heaps; who takes the last one wins, or in misère play loses.
+
+Solved by C. L. Bouton, "Nim, a game with a complete mathematical theory", Annals of Mathematics 3 (1901): who moves
+loses, both playing perfectly, where the heaps' sizes written in binary add up to 0 without carrying (their exclusive
+or). In misère play the same holds, except that with no heap above 1 it is the other way round.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from textgames.strategy.duel import PLAYERS, Duel
+
+HEAP_NAMES = "abcdefgh"
+_READ_HEAP = re.compile(r"^Heap ([a-h]): (\d+)\b", re.MULTILINE)
+
+
+class NimState(NamedTuple):
+    """The heaps' sizes, and the number of the player whose turn it is."""
+
+    heaps: tuple[int, ...]
+    mover: int
+
+
+def mover_wins(heaps: Sequence[int], misere: bool) -> bool:
+    """Whether the player who is to move wins with perfect play: Bouton's rule."""
+    balance = 0
+    for size in heaps:
+        balance ^= size
+    return (balance != 0) != (misere and all(size <= 1 for size in heaps))
+
+
+class Nim(Duel[NimState]):
+    """Take any number of counters from one heap, in turns; who takes the last counter of all wins.
+
+    Winning pays 1, losing -1. ``player_0`` begins.
+
+    Args:
+        heaps: the sizes of one to eight heaps, each 1 to 20.
+        random_heaps: each heap's size is drawn at every reset, between 1 and its number in ``heaps``.
+        misere: who takes the last counter loses instead.
+
+    Raises:
+        ValueError: heaps that are too many, too few, too small or too large.
+    """
+
+    def __init__(self, *, heaps: Sequence[int] = (3, 4, 5), random_heaps: bool = False, misere: bool = False) -> None:
+        sizes = tuple(heaps)
+        whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes)
+        if not whole or not 1 <= len(sizes) <= len(HEAP_NAMES) or not all(1 <= size <= 20 for size in sizes):
+            raise ValueError(f"heaps must be one to eight whole numbers from 1 to 20, got {heaps!r}")
+        self.heaps = tuple(int(size) for size in sizes)
+        self.random_heaps, self.misere = bool(random_heaps), bool(misere)
+        self._names = tuple(  # by heap, then by the number that is taken
+            tuple(f"take {count} from {name}" for count in range(1, size + 1))
+            for name, size in zip(HEAP_NAMES, self.heaps, strict=False)
+        )
+        self.actions = tuple(name for names in self._names for name in names)
+        self._moves = {
+            name: (heap, count + 1) for heap, names in enumerate(self._names) for count, name in enumerate(names)
+        }
+
+    def initial_state(self, rng: np.random.Generator) -> NimState:
+        if self.random_heaps:
+            return NimState(tuple(int(rng.integers(1, size + 1)) for size in self.heaps), 0)
+        return NimState(self.heaps, 0)
+
+    def initial_outcomes(self) -> list[tuple[float, NimState]]:
+        drawn: list[tuple[int, ...]] = [()]
+        for size in self.heaps:
+            drawn = [
+                (*before, own) for before in drawn for own in (range(1, size + 1) if self.random_heaps else [size])
+            ]
+        return [(1 / len(drawn), NimState(heaps, 0)) for heaps in drawn]
+
+    def mover(self, state: NimState) -> int:
+        return state.mover
+
+    def moves(self, state: NimState) -> tuple[str, ...]:
+        return tuple([name for names, size in zip(self._names, state.heaps, strict=True) for name in names[:size]])
+
+    def play(self, state: NimState, action: str) -> NimState:
+        heap, count = self._moves[action]
+        heaps = state.heaps
+        return NimState((*heaps[:heap], heaps[heap] - count, *heaps[heap + 1 :]), 1 - state.mover)
+
+    def result(self, state: NimState) -> float | None:
+        if any(state.heaps):
+            return None
+        # who is to move has not taken the last counter
+        return 1.0 if (state.mover == 1) != self.misere else -1.0
+
+    def observe(self, state: NimState, player: str) -> str:
+        if not any(state.heaps):
+            won = self.succeeded(state, player)
+            return f"The game is over, no counter is left: you have {'won' if won else 'lost'}."
+        turn = "It is your turn." if PLAYERS[state.mover] == player else "It is your opponent's turn."
+        lines = [
+            f"Heap {name}: {size}{' ' + '|' * size if size else ''}"
+            for name, size in zip(HEAP_NAMES, state.heaps, strict=False)
+        ]
+        return "\n".join([turn, *lines])
+
+    def instructions(self, player: str) -> str:
+        largest = max(range(len(self.heaps)), key=lambda heap: self.heaps[heap])
+        has = "has at most" if self.random_heaps else "has"
+        heaps = ", ".join(f"heap {name} {has} {size}" for name, size in zip(HEAP_NAMES, self.heaps, strict=False))
+        return (
+            f"You are playing Nim against an opponent. There are heaps of counters; at the start {heaps}. In turns "
+            "each player takes one or more counters, as many as it likes, all of them from one heap.\n"
+            f"Whoever takes the last counter of all {'loses' if self.misere else 'wins'}. "
+            f"You {'begin' if player == 'player_0' else 'play second'}.\n"
+            "Winning gives a reward of 1, losing -1.\n"
+            f'An action says how many counters to take and from which heap: "{self._names[largest][0]}".\n'
+            f"Actions, of which those are legal that the heaps are large enough for: {', '.join(self.actions)}."
+        )
+
+    def read_observation(self, observation: str, player: str) -> NimState:
+        sizes = tuple(int(size) for _, size in _READ_HEAP.findall(observation))
+        own = PLAYERS.index(player)
+        state = NimState(sizes, own if observation.startswith("It is your turn.") else 1 - own)
+        if len(sizes) != len(self.heaps) or self.observe(state, player) != observation:
+            raise ValueError(f"not an observation of a game of Nim that goes on, for {player}: {observation[:80]!r}")
+        return state
+
+    def what_happened(self, state: NimState, joint_action: Mapping[str, str], next_state: NimState, player: str) -> str:
+        if self.to_move(state) != (player,) or any(next_state.heaps):
+            return ""
+        return "took the last counter"
+
+    def describe(self, state: NimState) -> str:
+        turn = f"{PLAYERS[state.mover]} is to move" if any(state.heaps) else "no counter is left"
+        lines = [f"{name} {'|' * size}".rstrip() for name, size in zip(HEAP_NAMES, state.heaps, strict=False)]
+        return "\n".join([*lines, turn])

@@ -1,0 +1,130 @@
+"""Tic-tac-toe: three in a row on a board of three by three.
+
+A state is the board, a string of nine characters row by row from the top; whose turn it is follows from their number.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from textgames.strategy.duel import Duel
+
+MARKS = "XO"
+FREE = "."
+CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")
+"""The cells' names, row by row from the top: a letter for the column and a number for the row, as in chess."""
+_LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+_INDEX = {name: cell for cell, name in enumerate(CELLS)}
+_START = FREE * 9
+
+# All functions of a board are remembered: there are 5,478 boards that can come up.
+
+
+@lru_cache(maxsize=8192)
+def winner(board: str) -> str | None:
+    """The mark that has three in a row, or ``None``."""
+    return next((board[a] for a, b, c in _LINES if FREE != board[a] == board[b] == board[c]), None)
+
+
+@lru_cache(maxsize=8192)
+def result(board: str) -> float | None:
+    """1 where X has won, -1 where O has, 0 on a full board without a winner, else ``None``."""
+    won = winner(board)
+    if won is not None:
+        return 1.0 if won == MARKS[0] else -1.0
+    return None if FREE in board else 0.0
+
+
+@lru_cache(maxsize=8192)
+def free_cells(board: str) -> tuple[str, ...]:
+    """The names of the free cells; none where the game is over."""
+    if result(board) is not None:
+        return ()
+    return tuple(name for name, mark in zip(CELLS, board, strict=True) if mark == FREE)
+
+
+def to_move(board: str) -> int:
+    """0 where it is X's turn, 1 where it is O's."""
+    return (9 - board.count(FREE)) % 2
+
+
+@lru_cache(maxsize=16384)
+def observation(board: str, player: int) -> str:
+    """What player 0 (X) or 1 (O) reads."""
+    ended = result(board)
+    if ended is None:
+        turn = "It is your turn." if to_move(board) == player else f"It is the turn of {MARKS[1 - player]}."
+    elif ended == 0.0:
+        turn = "The game is over: a draw."
+    else:
+        turn = f"The game is over: {winner(board)} has won."
+    rows = [f"{3 - row} {' '.join(board[3 * row : 3 * row + 3])}" for row in range(3)]
+    lines = [f"You play {MARKS[player]}. {turn}", "Board (. is a free cell):", *rows, "  a b c"]
+    return "\n".join(lines if ended is not None else [*lines, f"Free cells: {', '.join(free_cells(board))}"])
+
+
+class TicTacToe(Duel[str]):
+    """Put marks on a board of three by three in turns; three in a row, column or diagonal win.
+
+    Winning pays 1, losing -1, and a full board without a winner 0 for both. ``player_0`` plays X and begins.
+    """
+
+    actions = CELLS
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
+        "X": (213, 94, 0),
+        "O": (0, 114, 178),
+        FREE: (235, 235, 235),
+    }
+    legend: ClassVar[Mapping[str, str]] = {"X": "player_0", "O": "player_1", FREE: "free"}
+
+    def initial_state(self, rng: np.random.Generator) -> str:
+        return _START
+
+    def initial_outcomes(self) -> list[tuple[float, str]]:
+        return [(1.0, _START)]
+
+    def mover(self, state: str) -> int:
+        return to_move(state)
+
+    def moves(self, state: str) -> tuple[str, ...]:
+        return free_cells(state)
+
+    def play(self, state: str, action: str) -> str:
+        cell = _INDEX[action]
+        return state[:cell] + MARKS[to_move(state)] + state[cell + 1 :]
+
+    def result(self, state: str) -> float | None:
+        return result(state)
+
+    def observe(self, state: str, player: str) -> str:
+        return observation(state, self.players.index(player))
+
+    def instructions(self, player: str) -> str:
+        own = self.players.index(player)
+        return (
+            f"You are playing tic-tac-toe. You play {MARKS[own]}, your opponent plays {MARKS[1 - own]}; X begins. In "
+            "turns each puts its mark on a free cell of a board of three by three.\n"
+            "Three of your marks in a row, in a column or on a diagonal win. A full board without that is a draw.\n"
+            "Winning gives a reward of 1, a draw 0, losing -1.\n"
+            "A cell is named by its column (a, b, c from the left) and its row (1, 2, 3 from the bottom).\n"
+            f"Actions, of which those of the free cells are legal: {', '.join(CELLS)}."
+        )
+
+    def read_observation(self, observation: str, player: str) -> str:
+        lines = observation.splitlines()
+        board = "".join(line[2:].replace(" ", "") for line in lines[2:5])
+        if len(board) != 9 or set(board) - {*MARKS, FREE} or self.observe(board, player) != observation:
+            raise ValueError(f"not an observation of tic-tac-toe for {player}: {observation[:80]!r}")
+        return board
+
+    def what_happened(self, state: str, joint_action: Mapping[str, str], next_state: str, player: str) -> str:
+        if self.to_move(state) != (player,):
+            return ""
+        told = f"{MARKS[to_move(state)]} took {joint_action[player]}"
+        ended = result(next_state)
+        return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else 'three in a row'}"
+
+    def board(self, state: str) -> tuple[str, ...]:
+        return state[:3], state[3:6], state[6:]
