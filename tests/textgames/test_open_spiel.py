@@ -23,7 +23,9 @@ IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"
 
 
 def test_registering_and_importing_do_not_need_the_library() -> None:
-    code = "import sys, textgames; assert 'OpenSpielNim-v0' in textgames.registered_ids(); print('pyspiel' in sys.modules)"
+    code = (
+        "import sys, textgames; assert 'OpenSpielNim-v0' in textgames.registered_ids(); print('pyspiel' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
