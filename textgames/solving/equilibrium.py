@@ -43,6 +43,7 @@ __all__ = [
     "expand",
     "expected_values",
     "exploitability",
+    "mixed",
     "nash_conv",
     "solve",
     "uniform_policy",
@@ -80,6 +81,14 @@ class Solution(NamedTuple):
 def uniform_policy(tree: GameTree) -> dict[Key, dict[Action, float]]:
     """Every legal action with equal chances."""
     return {each.key: dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets}
+
+
+def mixed(policy: Policy, other: Policy, share: float) -> dict[Key, dict[Action, float]]:
+    """At each decision, ``other`` with probability ``share`` and ``policy`` else."""
+    return {
+        key: {action: (1 - share) * chance + share * other[key][action] for action, chance in chances.items()}
+        for key, chances in policy.items()
+    }
 
 
 def expected_values(tree: GameTree, policy: Policy | Behaviour) -> dict[Player, float]:
