@@ -88,7 +88,7 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self.infos = {agent: self._table.first_info(agent) for agent in self.agents}
         self._responses = {}
         self._skip_agent_selection = None
-        self.agent_selection = self._table.to_move()[0]
+        self.agent_selection = self._table.asked[0]
         if self.render_mode == "human":
             self.render()
 
@@ -112,7 +112,7 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         self._responses[agent] = action
-        waiting = [player for player in self._table.to_move() if player not in self._responses]
+        waiting = [player for player in self._table.asked if player not in self._responses]
         if waiting:
             self.agent_selection = waiting[0]
             return
@@ -130,7 +130,7 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self.infos |= round_.infos
         self._accumulate_rewards()
         if table.agents:
-            self.agent_selection = table.to_move()[0]
+            self.agent_selection = table.asked[0]
         self._deads_step_first()
         if self.render_mode == "human":
             self.render()

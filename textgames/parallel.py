@@ -11,7 +11,7 @@ from pettingzoo import ParallelEnv
 from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.render import RENDER_MODES, check_render_mode, render_state
 from textgames.spaces import ObservationText, ResponseText
-from textgames.table import Table, response_space
+from textgames.table import Round, Table, response_space
 from textgames.tsmg import TSMG
 
 
@@ -77,7 +77,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     @property
     def to_move(self) -> tuple[str, ...]:
         """The agents that are asked now; in a game of simultaneous moves all of ``agents``."""
-        return self._table.to_move()
+        return self._table.asked
 
     @property
     def elapsed_steps(self) -> int:
@@ -113,25 +113,34 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
             ValueError: an agent's response is missing.
         """
-        table, agents = self._table, self.agents
-        if not agents:
+        agents = self.agents
+        round_ = self.play(actions)
+        return self._observations(agents), round_.rewards, round_.terminations, round_.truncations, round_.infos
+
+    def play(self, actions: dict[str, str]) -> Round:
+        """As :meth:`step`, without what everybody reads next: for those who :meth:`observe` only who is to move."""
+        table = self._table
+        if not self.agents:
             raise ResetNeeded(
                 "no agent is left: the episode is over, or was not started; call reset() before the next step()"
             )
-        asked = table.to_move() if table.takes_turns else agents
+        asked = table.asked
         if missing := [agent for agent in asked if agent not in actions]:
             raise ValueError(f"no response of {', '.join(missing)}; step() needs one of every agent in {[*asked]}")
         assert self._rng is not None
         round_ = table.play({agent: actions[agent] for agent in asked}, self._rng)
+        self.agents = table.agents  # another list where somebody has left
         if self.render_mode == "human":
             self.render()
-        observe, state = self.game.observe, table.state
-        self.agents = table.agents  # another list where somebody has left, so that `agents` is still all of before
-        observations = {agent: observe(state, agent) for agent in agents}
-        return observations, round_.rewards, round_.terminations, round_.truncations, round_.infos
+        return round_
+
+    def observe(self, agent: str) -> str:
+        """What an agent reads now."""
+        return self.game.observe(self._table.state, agent)
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
-        return {agent: self.game.observe(self._table.state, agent) for agent in agents}
+        observe, state = self.game.observe, self._table.state
+        return {agent: observe(state, agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
         """As :meth:`textgames.solo_env.TextGameEnv.save_state`."""

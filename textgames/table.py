@@ -45,6 +45,7 @@ class Table:
         state: the game's state; ``None`` before the start.
         elapsed: rounds played.
         agents: the players whose own episodes go on, in the order of the game's.
+        asked: those of them who are to move now; nobody when the episode is over.
     """
 
     def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
@@ -53,23 +54,24 @@ class Table:
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
+        self.asked: tuple[Player, ...] = ()
         self._sent_away: frozenset[Player] = frozenset()  # by an invalid response; they are paid nothing any more
 
     def start(self, state: Any) -> None:
         self.state, self.elapsed, self.agents, self._sent_away = state, 0, list(self.game.players), frozenset()
+        self.asked = self._to_move()
 
-    def to_move(self) -> tuple[Player, ...]:
-        """Who is asked now; nobody when the episode is over."""
+    def _to_move(self) -> tuple[Player, ...]:
         if not self.takes_turns and not self.waits_out:  # everybody who is here acts at once
             return tuple(self.agents)
         if not self.agents:
             return ()
-        return tuple([player for player in self.game.to_move(self.state) if player in self.agents])
+        agents = self.agents
+        return tuple([player for player in self.game.to_move(self.state) if player in agents])
 
     def legal_actions(self, player: Player) -> tuple[str, ...]:
         """What a player may choose from now; nothing where it isn't its turn, in a game in which players take turns."""
-        turn = not self.takes_turns or player in self.to_move()
-        return self.game.legal_actions(self.state, player) if turn else ()
+        return () if self.takes_turns and player not in self.asked else self.game.legal_actions(self.state, player)
 
     def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
         """Play a round with the response of everybody who is to move.
@@ -131,17 +133,19 @@ class Table:
             terminations[player], truncations[player] = terminated, truncated
             if terminated or truncated:
                 self.agents = [other for other in self.agents if other != player]
+        asked, legal_actions, takes_turns = self._to_move(), game.legal_actions, self.takes_turns
+        self.asked = asked
         for player in agents:
             action, unreadable = executed.get(player, _NOT_ASKED)
-            leaves = terminations[player] or truncations[player]
             info = infos[player] = {
                 "valid": unreadable is None,
                 "action": action or "",
                 "unreadable": unreadable,
-                "success": leaves and action is not None and game.succeeded(state, player),
-                "legal_actions": self.legal_actions(player) if self.takes_turns else game.legal_actions(state, player),
+                "success": False,
+                "legal_actions": legal_actions(state, player) if not takes_turns or player in asked else (),
             }
-            if leaves:
+            if terminations[player] or truncations[player]:
+                info["success"] = action is not None and game.succeeded(state, player)
                 info |= metrics_info(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
@@ -158,6 +162,7 @@ class Table:
     def restore(self, snapshot: Snapshot) -> None:
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         self._sent_away = frozenset(snapshot.sent_away)
+        self.asked = self._to_move()
 
 
 def metrics_info(game: TSMG[Any], state: Any, player: Player) -> dict[str, Any]:

@@ -82,7 +82,8 @@ class LiveEpisode:
         self._round = 0
         self._started = perf_counter()
         options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
-        self._observations, self._infos = env.reset(seed=task.seed, options=options)
+        observations, self._infos = env.reset(seed=task.seed, options=options)
+        self._reads = {player: observations[player] for player in env.to_move}  # what they read who are asked
 
     @property
     def over(self) -> bool:
@@ -94,7 +95,7 @@ class LiveEpisode:
         listed = type(game).action_help is TSMG.action_help
         return {
             player: TurnRequest(
-                observation=self._observations[player],
+                observation=observation,
                 instructions=self._instructions[player],
                 legal_actions=self._infos[player]["legal_actions"],
                 history=self._shown_history(player),
@@ -105,7 +106,7 @@ class LiveEpisode:
                 action_help="" if listed else game.action_help(env.state(), player),
                 sample_action=None if game.actions else partial(game.sample_action, env.state(), player),
             )
-            for player in env.to_move
+            for player, observation in self._reads.items()
         }
 
     def _shown_history(self, player: str) -> tuple[tuple[str, str], ...]:
@@ -125,21 +126,30 @@ class LiveEpisode:
             if turn.error is not None:
                 self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
                 return ()
-        asked = self._observations
-        observations, rewards, _, truncations, infos = self._env.step({p: t.response for p, t in turns.items()})
+        rewards, _, truncations, infos = self._env.play({player: turn.response for player, turn in turns.items()})
         steps = []
         for player, turn in turns.items():
-            info, reward, read = infos[player], float(rewards[player]), asked[player]
+            info, read = infos[player], self._reads[player]
             self._history[player].append((read, turn.response))
             steps.append(
-                Step(self._round, player, read, turn, info["action"], info["valid"], info["unreadable"], reward)
+                Step(
+                    index=self._round,
+                    player=player,
+                    observation=read,
+                    turn=turn,
+                    action=info["action"],
+                    valid=info["valid"],
+                    unreadable=info["unreadable"],
+                    reward=float(rewards[player]),
+                )
             )
         self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
         for player, info in infos.items():
             self._successes[player] = bool(info["success"])
         self._steps += steps
         self._truncated = any(truncations.values())
-        self._observations, self._infos = observations, infos
+        self._infos = infos
+        self._reads = {player: self._env.observe(player) for player in self._env.to_move}
         self._round += 1
         return tuple(steps)
 

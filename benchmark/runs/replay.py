@@ -89,7 +89,8 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
 
 
 def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
-    observations, infos = env.reset(seed=record["seed"])
+    _, infos = env.reset(seed=record["seed"])
+    present = list(env.agents)
     steps: list[ReplayedStep] = []
     ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
     listed, limit = type(env.game).action_help is TSMG.action_help, env.rules.max_steps
@@ -101,9 +102,13 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         if set(responses) != set(asked):
             raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(responses)} did")
         before, board, elapsed = env.state(), _board(env) if boards else "", env.elapsed_steps
-        read, legal = observations, {player: tuple(infos[player]["legal_actions"]) for player in asked}
+        present = list(env.agents)
+        read, legal = (
+            {player: env.observe(player) for player in asked},
+            {player: tuple(infos[player]["legal_actions"]) for player in asked},
+        )
         told = {player: "" if listed else env.game.action_help(before, player) for player in asked}
-        observations, rewards, terminated, truncated, infos = env.step(responses)
+        rewards, terminated, truncated, infos = env.play(responses)
         happened = _what_happened(env, before, {player: infos[player] for player in asked}) if boards else {}
         cut_off = any(truncated.values())
         ledger.enter(responses, {player: float(reward) for player, reward in rewards.items()})
@@ -132,7 +137,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     over = not env.agents
     end = ReplayedEnd(
         board=_board(env) if boards else "",
-        observations=dict(observations),
+        observations={player: env.observe(player) for player in present},
         over=over,
         terminated=over and not cut_off,
         truncated=over and cut_off,
