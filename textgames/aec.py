@@ -139,3 +139,6 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         if self._table.state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return render_state(self.game, self._table.state, self.render_mode, f"round {self._table.elapsed}")
+
+    def close(self) -> None:
+        """Nothing is held open; PettingZoo wants the method of an environment that can be rendered."""

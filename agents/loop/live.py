@@ -27,30 +27,37 @@ def all_policies(policies: Policies) -> list[Policy]:
 class EnvironmentPool:
     """Environments by what they were made from, to play one episode after the other in.
 
-    Building a game costs more than an episode of a scripted player.
+    Building a game costs more than an episode of a scripted player. All environments of one kind have one game object,
+    so that a solver, which keeps its tables by game, solves it once.
     """
 
     def __init__(self) -> None:
-        self._made: list[tuple[str, Mapping[str, Any], list[TextParallelEnv]]] = []
+        self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv, list[TextParallelEnv]]] = []
 
-    def _idle(self, task: EpisodeTask) -> "list[TextParallelEnv]":
-        """The environments that nobody plays in; settings are compared, as they may hold lists, which aren't keys."""
-        for env_id, kwargs, idle in self._made:
+    def _kind(self, task: EpisodeTask) -> "tuple[TextParallelEnv, list[TextParallelEnv]]":
+        """The first environment that was made, and those that nobody plays in.
+
+        Settings are compared one by one, as they may hold lists, which aren't keys.
+        """
+        for env_id, kwargs, first, idle in self._made:
             if env_id == task.env_id and kwargs == task.kwargs:
-                return idle
-        self._made.append((task.env_id, task.kwargs, []))
-        return self._made[-1][2]
+                return first, idle
+        import textgames
+
+        first = textgames.parallel_env(task.env_id, **task.kwargs)
+        self._made.append((task.env_id, task.kwargs, first, [first]))
+        return self._made[-1][2:]
 
     def take(self, task: EpisodeTask) -> "TextParallelEnv":
         """An environment for ``task``, in any state; it is the caller's until it is given back."""
-        if idle := self._idle(task):
+        first, idle = self._kind(task)
+        if idle:
             return idle.pop()
-        import textgames
-
-        return textgames.parallel_env(task.env_id, **task.kwargs)
+        rules = first.rules._asdict()
+        return type(first)(first.game, render_mode=first.render_mode, **rules)
 
     def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
-        self._idle(task).append(env)
+        self._kind(task)[1].append(env)
 
 
 class LiveEpisode:

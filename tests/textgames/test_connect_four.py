@@ -73,14 +73,34 @@ def test_four_by_four_is_a_draw() -> None:
     yardstick = find_yardstick(game)
     assert yardstick is not None
     assert yardstick.values(ConnectFourState(), 16, "player_0") == dict.fromkeys("1234", 0.0)
-    seen, frontier = {ConnectFourState()}, [ConnectFourState()]
-    while frontier:
-        state = frontier.pop()
-        for mover in game.to_move(state):  # nobody, where the game is over
-            reached = {game.play(state, action) for action in game.legal_actions(state, mover)} - seen
-            seen |= reached
-            frontier += reached
-    assert len(seen) == 161_029  # OEIS A212693, boards of 4 by 4 that can come up
+    assert sum(positions_by_discs(game, 16)) == 161_029
+
+
+def positions_by_discs(game: ConnectFour, discs: int) -> list[int]:
+    """How many boards with 0, 1, 2, ... discs can come up."""
+    counts, reached = [], {ConnectFourState()}
+    for _ in range(discs + 1):
+        counts.append(len(reached))
+        reached = {
+            game.play(state, action)
+            for state in reached
+            for mover in game.to_move(state)  # nobody, where the game is over
+            for action in game.legal_actions(state, mover)
+        }
+    return counts
+
+
+def test_the_usual_board_has_as_many_positions_as_others_counted() -> None:
+    """OEIS A212693: positions of the board of 7 by 6 after n discs."""
+    assert positions_by_discs(ConnectFour(), 6) == [1, 7, 49, 238, 1120, 4263, 16422]
+
+
+def test_columns_with_two_digits_stand_below_each_other() -> None:
+    game, rng = ConnectFour(rows=2, columns=11), np.random.default_rng(0)
+    state, _, _ = game.transition(ConnectFourState(), {"player_0": "10"}, rng)
+    text = game.observe(state, "player_1")
+    assert text.splitlines()[3:5] == [" .  .  .  .  .  .  .  .  .  X  .", " 1  2  3  4  5  6  7  8  9 10 11"]
+    assert game.read_observation(text, "player_1") == state
 
 
 def test_a_threat_must_be_met() -> None:

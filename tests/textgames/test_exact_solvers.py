@@ -123,7 +123,7 @@ def test_value_iteration_agrees_with_frozen_lakes_own(is_slippery: bool) -> None
                 assert getattr(generic, solve)(start, steps, "player_0") == pytest.approx(expected, abs=1e-12)
 
 
-def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused() -> None:
+def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = FrozenLake(desc=("SFFG",), is_slippery=True)
     start = lake.initial_state(np.random.default_rng(0))
     assert ValueIteration(lake).value(start, None, "player_0") == pytest.approx(1.0, abs=1e-9)
@@ -132,6 +132,7 @@ def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused() -> None:
         def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[Any]:
             return [(1.0, state, {"player_0": 1.0}, False)]
 
+    monkeypatch.setattr("textgames.solving.reachable._MOST_ROUNDS", 1000)
     assert ValueIteration(Mint(players=ONE, seed=0)).value(0, 50, "player_0") == 50
     with pytest.raises(ValueError, match="give it a limit"):
         ValueIteration(Mint(players=ONE, seed=0)).value(0, None, "player_0")
@@ -172,7 +173,7 @@ class Countdown(TSMG[int]):
 
 def test_minimax_of_a_long_game_without_chance_asks_its_transitions() -> None:
     solver = Minimax(Countdown())
-    for matches in (900, 901, 902, 7, 6):  # a multiple of three is lost, whoever is to move
+    for matches in (300, 301, 302, 7, 6):  # a multiple of three is lost, whoever is to move
         for mover in (0, 1):
             won = -1.0 if matches % 3 == 0 else 1.0
             state = 2 * matches + mover
@@ -181,14 +182,26 @@ def test_minimax_of_a_long_game_without_chance_asks_its_transitions() -> None:
     assert solver.values(2 * 8, 2, "player_0") == {"one": 0.0, "two": 0.0}  # nobody wins in two rounds
 
 
-def test_canonical_states_are_solved_in_place_of_their_equals() -> None:
-    game = FrozenLake(desc=("SFFF", "FHFF", "FFFG"))
-    start = game.initial_state(np.random.default_rng(0))
-    seen = []
-    solver = ValueIteration(game, canonical=lambda state: seen.append(state) or state)
-    plain = ValueIteration(game).values(start, 6, "player_0")
-    assert solver.values(start, 6, "player_0") == plain
-    assert seen
+def test_states_that_are_worth_the_same_are_solved_once() -> None:
+    class Twice(RandomGame):
+        """The random game with every state there twice, ``s`` and ``s + 100``; rounds change between the two."""
+
+        def legal_actions(self, state: int, player: str) -> tuple[str, ...]:
+            return super().legal_actions(state % 100, player)
+
+        def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[Any]:
+            return [
+                (chance, after if after == self.end or state >= 100 else after + 100, rewards, over)
+                for chance, after, rewards, over in super().outcomes(state % 100, joint_action)
+            ]
+
+    game = Twice(players=ONE, seed=5)
+    plain, merged = ValueIteration(game), ValueIteration(game, canonical=lambda state: state % 100)
+    for state in (0, 3, 107):
+        expected = plain.values(state, 6, "player_0")
+        assert merged.values(state, 6, "player_0") == pytest.approx(expected, abs=1e-12)
+        assert merged.value(state, 6, "player_0") == pytest.approx(max(expected.values()), abs=1e-12)
+    assert len(plain._find(0, 6).numbers) > 1.5 * len(merged._find(0, 6).numbers)
 
 
 def test_the_states_that_are_kept_are_bounded() -> None:

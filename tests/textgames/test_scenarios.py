@@ -1,15 +1,20 @@
 """The scenarios are the table of the specification, and can be made."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import textgames
-from textgames import SCENARIOS, TRAINING_SEEDS, Scenario
+from textgames import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
 from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.parallel import TextParallelEnv
+from textgames.scenarios import ABOUT_SUITES
 from textgames.snake import Snake
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 TABLE = {
     # name: id, horizon, first seed, training
@@ -23,8 +28,10 @@ TABLE = {
 }
 
 
-def test_the_table() -> None:
-    assert {name: (s.env_id, s.horizon, s.first_seed, s.training) for name, s in SCENARIOS.items()} == TABLE
+def test_the_papers_table() -> None:
+    table = {name: (s.env_id, s.horizon, s.first_seed, s.training) for name, s in SCENARIOS.items()}
+    assert dict(list(table.items())[: len(TABLE)]) == TABLE
+    assert [name for name, (*_, training) in table.items() if training] == ["frozen-lake", "snake"]
     assert SCENARIOS["frozen-lake"].kwargs["frozen_probability"] == 0.8
     assert not SCENARIOS["frozen-lake"].kwargs["is_slippery"]
     for name, settings in (("frozen-lake-slippery", (4, 0.9, True)), ("frozen-lake-big", (8, 0.8, False))):
@@ -56,9 +63,29 @@ def test_made_with_its_horizon(name: str) -> None:
     scenario = SCENARIOS[name]
     env = scenario.make()
     assert env.unwrapped.rules.max_steps == scenario.horizon
-    assert isinstance(env, gym.Env) == (name != "snake-duel")
+    assert isinstance(env, gym.Env) == (len(scenario.game().players) == 1)
     assert scenario.make(max_steps=3).unwrapped.rules.max_steps == 3
     assert scenario.parallel_env().game.players == scenario.game().players
+
+
+def test_suites_name_scenarios() -> None:
+    assert SUITES["paper"] == ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+    assert SUITES["all"] == tuple(SCENARIOS)
+    assert set(SUITES) == set(ABOUT_SUITES) == {"paper", "planning", "exploration", "strategy", "social", "all"}
+    for suite, names in SUITES.items():
+        assert len(names) >= 4
+        assert len(set(names)) == len(names)
+        assert set(names) <= set(SCENARIOS), suite
+        assert ABOUT_SUITES[suite]
+
+
+def test_every_game_has_its_page_and_its_row() -> None:
+    pages = "".join(page.read_text() for page in (DOCS / "games").glob("*.md"))
+    table = (DOCS / "games.md").read_text()
+    for name, scenario in SCENARIOS.items():
+        assert f"`{scenario.env_id}`" in pages
+        assert f"`{name}`" in pages
+        assert f"[{name}](games/" in table
 
 
 class TwoPlayers(Snake):

@@ -135,6 +135,7 @@ def test_an_observation_tells_the_state(settings: dict[str, Any]) -> None:
 def test_the_map_shows_walls_and_marks() -> None:
     assert Taxi().board(TaxiState(12, 1, 2)) == ("o .|. . P", ". .|. . .", ". . T . .", ".|. .|. .", "D|. .|o .")
     assert Taxi().board(TaxiState(0, RIDING, 2))[0] == "F .|. . o"
+    assert Taxi().describe(TaxiState(0, RIDING, 2)).startswith("F .|. . o\n. .|. . .")
 
 
 @pytest.mark.parametrize("name", ["rainy_probability", "fickle_probability"])

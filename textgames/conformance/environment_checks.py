@@ -12,8 +12,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from textgames.aec import TextAECEnv
 from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, written
-from textgames.registry import aec_env, game_of, parallel_env
+from textgames.episode_rules import ONE_SEAT_SETTINGS
+from textgames.registry import aec_env, game_of, parallel_env, settings_of
 from textgames.tsmg import TSMG
 
 
@@ -177,6 +179,32 @@ def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints that it passed
         warnings.simplefilter("error")
         parallel_api_test(parallel_env(id, **settings), num_cycles=100)
+
+
+def check_aec(id: str, settings: Mapping[str, Any]) -> None:
+    """PettingZoo's ``api_test`` of the form in which players are asked one after the other."""
+    from pettingzoo.test import api_test
+
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("error")
+        # it would rather have arrays and numbers; that these are texts is the point
+        warnings.filterwarnings("ignore", message=".* for each agent probably should be|Observation is not a NumPy")
+        given = {**settings_of(id), **settings}
+        api_test(_InDictionary(**{k: v for k, v in given.items() if k not in ONE_SEAT_SETTINGS}), num_cycles=50)
+
+
+class _InDictionary(TextAECEnv):
+    """Observations as ``{"text": ...}``: the test takes a bare observation for an array and asks for its type."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._spaces = {agent: gym.spaces.Dict(text=space) for agent, space in self.observation_spaces.items()}
+
+    def observation_space(self, agent: str) -> Any:
+        return self._spaces[agent]
+
+    def observe(self, agent: str) -> Any:
+        return {"text": super().observe(agent)}
 
 
 def check_rendering(id: str, settings: Mapping[str, Any]) -> None:

@@ -318,3 +318,6 @@ class Taxi(TSMG[TaxiState]):
 
     def board(self, state: TaxiState) -> tuple[str, ...]:
         return board_rows(state)
+
+    def describe(self, state: TaxiState) -> str:
+        return "\n".join(board_rows(state))

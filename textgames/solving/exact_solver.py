@@ -86,9 +86,11 @@ class ExactSolver(Yardstick):
 
     def _find(self, state: Any, steps_left: int | None) -> Reachable:
         root = self._same(state)
-        for index, solved in enumerate(self._solved):
+        for solved in reversed(self._solved):  # mostly it is the one that was asked last
             if solved.covers(root, steps_left):
-                self._solved.append(self._solved.pop(index))
+                if solved is not self._solved[-1]:
+                    self._solved.remove(solved)
+                    self._solved.append(solved)
                 return solved
         solved = Reachable(root, self._expand, steps_left, self._max_states)
         self._solved.append(solved)

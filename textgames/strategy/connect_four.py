@@ -4,7 +4,7 @@ A board is two whole numbers, one a player, with one bit a cell. The bits of a c
 up, and above them is one that stays 0, so that a row of discs never runs on from one column into the next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
@@ -22,10 +22,16 @@ MOST_CELLS_SOLVED = 16
 
 
 class ConnectFourState(NamedTuple):
-    """The discs of the first and of the second player, one bit a cell."""
+    """A board, and how the game stands on it, which is known from the last disc on.
+
+    Attributes:
+        first, second: the discs of the two players, one bit a cell.
+        result: what the first player is paid at the end, 1, 0 or -1; ``None`` while the game goes on.
+    """
 
     first: int = 0
     second: int = 0
+    result: float | None = None
 
     @property
     def mover(self) -> int:
@@ -41,6 +47,31 @@ def has_row(discs: int, stride: int, connect: int) -> bool:
         if rows:
             return True
     return False
+
+
+@lru_cache(maxsize=65536)
+def _column(first: int, second: int, rows: int) -> str:
+    """The marks of a column, from the top."""
+    bits = [1 << row for row in range(rows - 1, -1, -1)]
+    return "".join(MARKS[0] if first & bit else MARKS[1] if second & bit else FREE for bit in bits)
+
+
+def _rows(first: int, second: int, rows: int, columns: int) -> Iterator[tuple[str, ...]]:
+    """The marks of a board, row by row from the top."""
+    stride, column = rows + 1, (1 << rows) - 1
+    shifts = range(0, columns * stride, stride)
+    return zip(*[_column(first >> shift & column, second >> shift & column, rows) for shift in shifts], strict=True)
+
+
+@lru_cache(maxsize=1024)  # both players read the same board
+def _grid(first: int, second: int, rows: int, columns: int) -> str:
+    """The board as players read it."""
+    drawn = _rows(first, second, rows, columns)
+    if columns < 10:
+        lines = [" ".join(row) for row in (*drawn, map(str, range(1, columns + 1)))]
+    else:
+        lines = [" ".join([f"{mark:>2}" for mark in row]) for row in (*drawn, range(1, columns + 1))]
+    return "\n".join([_KEY, *lines])
 
 
 class ConnectFour(Duel[ConnectFourState]):
@@ -80,10 +111,9 @@ class ConnectFour(Duel[ConnectFourState]):
             action: (self._column_bits << column * stride, 1 << column * stride)
             for column, action in enumerate(self.actions)
         }
-        self._tops = tuple((action, 1 << column * stride + rows - 1) for column, action in enumerate(self.actions))
+        self._tops = tuple((action, 1 << column * stride + self.rows - 1) for column, action in enumerate(self.actions))
         self._top_row = sum(top for _, top in self._tops)
-        self._width = len(self.actions[-1])
-        self._foot = " ".join(f"{action:>{self._width}}" for action in self.actions)
+        self._with_room: dict[int, tuple[str, ...]] = {}  # by the cells of the top row that are taken
         self._cells = tuple(  # the bit of every cell, row by row from the top
             1 << column * stride + row for row in range(self.rows - 1, -1, -1) for column in range(self.columns)
         )
@@ -98,51 +128,52 @@ class ConnectFour(Duel[ConnectFourState]):
         return state.mover
 
     def moves(self, state: ConnectFourState) -> tuple[str, ...]:
-        taken = state.first | state.second
-        return tuple([action for action, top in self._tops if not taken & top])
+        full = (state.first | state.second) & self._top_row
+        found = self._with_room.get(full)
+        if found is None:
+            found = self._with_room[full] = tuple([action for action, top in self._tops if not full & top])
+        return found
 
     def play(self, state: ConnectFourState, action: str) -> ConnectFourState:
-        first, second = state
+        first, second, _ = state
         column, lowest = self._columns[action]
         disc = ((first | second) & column) + lowest  # adding the lowest bit carries over the discs that lie there
-        return ConnectFourState(first, second | disc) if state.mover else ConnectFourState(first | disc, second)
+        return self._after(first, second | disc) if state.mover else self._after(first | disc, second)
+
+    def _after(self, first: int, second: int) -> ConnectFourState:
+        """The state of a board on which only who moved last can have connected."""
+        last_is_first = (first | second).bit_count() % 2
+        if has_row(first if last_is_first else second, self._stride, self.connect):
+            return ConnectFourState(first, second, 1.0 if last_is_first else -1.0)
+        full = (first | second) & self._top_row == self._top_row
+        return ConnectFourState(first, second, 0.0 if full else None)
 
     def result(self, state: ConnectFourState) -> float | None:
-        first, second = state
-        # only who moved last can have connected
-        if state.mover:
-            if has_row(first, self._stride, self.connect):
-                return 1.0
-        elif has_row(second, self._stride, self.connect):
-            return -1.0
-        return None if (first | second) & self._top_row != self._top_row else 0.0
+        return state.result
 
     def mirrored(self, state: ConnectFourState) -> ConnectFourState:
         """The board with left and right exchanged, which is worth the same."""
         last, column = (self.columns - 1) * self._stride, self._column_bits
-        first, second = state
+        first, second, result = state
         mirrored_first = mirrored_second = 0
         for shift in range(0, last + 1, self._stride):
             mirrored_first |= (first >> shift & column) << last - shift
             mirrored_second |= (second >> shift & column) << last - shift
-        return ConnectFourState(mirrored_first, mirrored_second)
+        return ConnectFourState(mirrored_first, mirrored_second, result)
 
     # ---------------------------------------------------------------- texts
 
     def board(self, state: ConnectFourState) -> tuple[str, ...]:
-        first, second = state
-        marks = "".join([MARKS[0] if first & cell else MARKS[1] if second & cell else FREE for cell in self._cells])
-        return tuple([marks[start : start + self.columns] for start in range(0, len(marks), self.columns)])
+        return tuple(map("".join, _rows(state.first, state.second, self.rows, self.columns)))
 
     def observe(self, state: ConnectFourState, player: str) -> str:
-        own, result = PLAYERS.index(player), self.result(state)
+        own, result = PLAYERS.index(player), state.result
         if result is not None:
             turn = "a draw" if result == 0.0 else f"{MARKS[0] if result > 0 else MARKS[1]} has won"
             turn = f"The game is over: {turn}."
         else:
             turn = "It is your turn." if state.mover == own else f"It is the turn of {MARKS[1 - own]}."
-        rows = "\n".join([" ".join([f"{mark:>{self._width}}" for mark in row]) for row in self.board(state)])
-        text = f"You play {MARKS[own]}. {turn}\n{_KEY}\n{rows}\n{self._foot}"
+        text = f"You play {MARKS[own]}. {turn}\n{_grid(state.first, state.second, self.rows, self.columns)}"
         return text if result is not None else f"{text}\nColumns with room: {', '.join(self.moves(state))}"
 
     def instructions(self, player: str) -> str:
@@ -163,7 +194,7 @@ class ConnectFour(Duel[ConnectFourState]):
         lines = observation.splitlines()[2 : 2 + self.rows]
         marks = "".join(lines).replace(" ", "")
         bits = {mark: sum(cell for cell, at in zip(self._cells, marks, strict=False) if at == mark) for mark in MARKS}
-        state = ConnectFourState(bits[MARKS[0]], bits[MARKS[1]])
+        state = self._after(bits[MARKS[0]], bits[MARKS[1]])
         if len(marks) != len(self._cells) or self.observe(state, player) != observation:
             raise ValueError(f"not an observation of this Connect Four for {player}: {observation[:80]!r}")
         return state

@@ -7,6 +7,7 @@ or). In misère play the same holds, except that with no heap above 1 it is the 
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,26 @@ def mover_wins(heaps: Sequence[int], misere: bool) -> bool:
     return (balance != 0) != (misere and all(size <= 1 for size in heaps))
 
 
+# What follows from the heaps alone is remembered, as both players are told of the same ones several times in a round.
+
+
+@lru_cache(maxsize=4096)
+def moves_of(heaps: tuple[int, ...]) -> tuple[str, ...]:
+    """All that can be taken: by heap, then by the number of counters."""
+    return tuple(
+        f"take {count} from {name}"
+        for name, size in zip(HEAP_NAMES, heaps, strict=False)
+        for count in range(1, size + 1)
+    )
+
+
+@lru_cache(maxsize=4096)
+def heap_lines(heaps: tuple[int, ...]) -> str:
+    """The heaps as players read them: a line each, with their counters as strokes."""
+    named = zip(HEAP_NAMES, heaps, strict=False)
+    return "\n".join([f"Heap {name}: {size} {'|' * size}".rstrip() for name, size in named])
+
+
 class Nim(Duel[NimState]):
     """Take any number of counters from one heap, in turns; who takes the last counter of all wins.
 
@@ -53,13 +74,9 @@ class Nim(Duel[NimState]):
             raise ValueError(f"heaps must be one to eight whole numbers from 1 to 20, got {heaps!r}")
         self.heaps = tuple(int(size) for size in sizes)
         self.random_heaps, self.misere = bool(random_heaps), bool(misere)
-        self._names = tuple(  # by heap, then by the number that is taken
-            tuple(f"take {count} from {name}" for count in range(1, size + 1))
-            for name, size in zip(HEAP_NAMES, self.heaps, strict=False)
-        )
-        self.actions = tuple(name for names in self._names for name in names)
-        self._moves = {
-            name: (heap, count + 1) for heap, names in enumerate(self._names) for count, name in enumerate(names)
+        self.actions = moves_of(self.heaps)
+        self._moves = {  # the heap and the number of counters
+            name: (HEAP_NAMES.index(name[-1]), int(name.split()[1])) for name in self.actions
         }
 
     def initial_state(self, rng: np.random.Generator) -> NimState:
@@ -79,7 +96,7 @@ class Nim(Duel[NimState]):
         return state.mover
 
     def moves(self, state: NimState) -> tuple[str, ...]:
-        return tuple([name for names, size in zip(self._names, state.heaps, strict=True) for name in names[:size]])
+        return moves_of(state.heaps)
 
     def play(self, state: NimState, action: str) -> NimState:
         heap, count = self._moves[action]
@@ -97,11 +114,7 @@ class Nim(Duel[NimState]):
             won = self.succeeded(state, player)
             return f"The game is over, no counter is left: you have {'won' if won else 'lost'}."
         turn = "It is your turn." if PLAYERS[state.mover] == player else "It is your opponent's turn."
-        lines = [
-            f"Heap {name}: {size}{' ' + '|' * size if size else ''}"
-            for name, size in zip(HEAP_NAMES, state.heaps, strict=False)
-        ]
-        return "\n".join([turn, *lines])
+        return f"{turn}\n{heap_lines(state.heaps)}"
 
     def instructions(self, player: str) -> str:
         largest = max(range(len(self.heaps)), key=lambda heap: self.heaps[heap])
@@ -113,7 +126,7 @@ class Nim(Duel[NimState]):
             f"Whoever takes the last counter of all {'loses' if self.misere else 'wins'}. "
             f"You {'begin' if player == 'player_0' else 'play second'}.\n"
             "Winning gives a reward of 1, losing -1.\n"
-            f'An action says how many counters to take and from which heap: "{self._names[largest][0]}".\n'
+            f'An action says how many counters to take and from which heap: "take 1 from {HEAP_NAMES[largest]}".\n'
             f"Actions, of which those are legal that the heaps are large enough for: {', '.join(self.actions)}."
         )
 
@@ -121,7 +134,8 @@ class Nim(Duel[NimState]):
         sizes = tuple(int(size) for _, size in _READ_HEAP.findall(observation))
         own = PLAYERS.index(player)
         state = NimState(sizes, own if observation.startswith("It is your turn.") else 1 - own)
-        if len(sizes) != len(self.heaps) or self.observe(state, player) != observation:
+        fits = len(sizes) == len(self.heaps) and all(map(int.__le__, sizes, self.heaps))
+        if not fits or self.observe(state, player) != observation:
             raise ValueError(f"not an observation of a game of Nim that goes on, for {player}: {observation[:80]!r}")
         return state
 
