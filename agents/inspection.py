@@ -13,24 +13,17 @@ The values are those of the game's registered search player (:mod:`agents.baseli
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 import textgames
+from agents.action_probabilities import DEFAULT_SAMPLES, Source, sample_actions, score_actions
 from agents.baselines.search import SearchPlayer, search_player_of
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from agents.policy import as_requests
-from agents.turn import Policy, Prompt, Turn, TurnRequest
-from textgames.action_text import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
+from agents.turn import Policy, Turn, TurnRequest
+from textgames.action_text import OPEN_TAG
 from textgames.tsmg import TSMG
-
-Source = Literal["scored", "sampled"]
-
-DEFAULT_SAMPLES = 32
-"""Responses per step where the distribution has to be sampled."""
 
 TIE = 1e-9
 _AGAIN = 303  # what the seeds of the samples begin with, so that they meet no decision's
@@ -166,65 +159,3 @@ def _wanted(
 def _after_reasoning(policy: Policy, step: Step, actions: Sequence[str]) -> dict[str, float] | None:
     reasoning, tag, _ = step.turn.response.partition(OPEN_TAG)
     return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag else None
-
-
-def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
-    """The exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
-
-    One forward pass scores all of them. With a tokenizer that joins the end of ``given`` and the name into one token
-    the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
-    distribution (temperature 1), as a greedy choice has none.
-
-    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
-    ``{action: probability}``, or ``None`` where the policy has no local model.
-    """
-    model: Any = getattr(policy, "model", None)
-    if not hasattr(model, "tokenizer") or not hasattr(model, "encode") or not prompt:
-        return None
-    temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
-    (prompt_ids,) = model.encode([prompt])
-    texts = [f"{given or OPEN_TAG}{action}{CLOSE_TAG}" for action in actions]
-    encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    shared = takewhile(lambda column: len(set(column)) == 1, zip(*encoded, strict=False))  # as far as the shortest goes
-    start = len(prompt_ids) + (len(list(shared)) if given else 0)
-    sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
-    return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
-
-
-def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:
-    import torch
-
-    longest = max(map(len, rows))
-    device = next(model.parameters()).device
-    ids = torch.zeros(len(rows), longest, dtype=torch.long, device=device)
-    mask = torch.zeros_like(ids)
-    for index, row in enumerate(rows):  # padding on the right: causal attention never looks there
-        ids[index, : len(row)] = torch.tensor(row, device=device)
-        mask[index, : len(row)] = 1
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1].float()
-    finally:
-        model.train(training)
-    logprobs = (logits / temperature).log_softmax(-1).gather(-1, ids[:, start:, None])[..., 0]
-    sums: list[float] = (logprobs * mask[:, start:]).sum(dim=1).tolist()
-    return sums
-
-
-def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
-    """Shares of the legal actions among ``samples`` responses drawn anew, for every request.
-
-    A provider's error is raised as a RuntimeError.
-    """
-    turns = policy.act([replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)])
-    failed = next((turn.error for turn in turns if turn.error is not None), None)
-    if failed is not None:
-        raise RuntimeError(f"sampling responses failed: {failed}")
-    shares = []
-    for row, request in enumerate(requests):
-        names = ActionNames(request.legal_actions)
-        read = [parse_action(turn.response, names) for turn in turns[row * samples : (row + 1) * samples]]
-        shares.append({action: read.count(action) / samples for action in request.legal_actions})
-    return shares

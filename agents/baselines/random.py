@@ -30,3 +30,8 @@ class RandomPlayer(ScriptedPlayer):
             return Choice(action, "Any action that the rules allow is as good as another to me.")
         actions = request.legal_actions or (request.game or game_of_observation(request.observation)).actions
         return Choice(actions[draw * len(actions) >> 64], "Any legal action is as good as another to me.")
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        """Equal chances, where the actions are listed."""
+        legal = request.legal_actions
+        return {action: 1 / len(legal) for action in legal} if legal else None

@@ -28,6 +28,10 @@ class ScriptedPlayer(ABC):
     def choose(self, request: TurnRequest) -> Choice:
         """The action for one request, and the reason."""
 
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        """``{action: probability}`` with which :meth:`choose` chooses; ``None`` where it isn't known."""
+        return None
+
     @property
     def settings(self) -> dict[str, Any]:
         return {"kind": self.name}

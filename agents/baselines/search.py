@@ -53,6 +53,14 @@ class SearchPlayer(ABC):
         action, value = _best(self.values(replace(request, steps_left=1)))
         return Choice(action, f"Looking no further than this step, {action} gains {value:+.2f} on average.")
 
+    def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        """``{action: probability}`` with which :meth:`plan` chooses; ``None`` where it isn't known."""
+        return None
+
+    def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        """As :meth:`plan_probabilities`, of :meth:`greedy`."""
+        return None
+
     def uniform_value(self, request: TurnRequest) -> float | None:
         """The exact expected return of a player that picks every action with equal chances.
 
@@ -99,6 +107,9 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.exploration.contextual_bandit:ContextualBandit": (
         "agents.baselines.contextual_bandit:ContextualBanditPlayer"
     ),
+    "textgames.strategy.kuhn_poker:KuhnPoker": "agents.baselines.equilibrium:EquilibriumPlayer",
+    "textgames.strategy.leduc_poker:LeducPoker": "agents.baselines.equilibrium:EquilibriumPlayer",
+    "textgames.strategy.liars_dice:LiarsDice": "agents.baselines.equilibrium:liars_dice_player",
     "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
     "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
     "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
@@ -184,6 +195,9 @@ class GreedyPlayer(_SearchPolicy):
     def choose(self, request: TurnRequest) -> Choice:
         return self._player(request).greedy(request)
 
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        return self._player(request).greedy_probabilities(request)
+
 
 class PlannerPlayer(_SearchPolicy):
     """Looks ahead as far as the game's search player can: the optimum where that is exact."""
@@ -192,3 +206,6 @@ class PlannerPlayer(_SearchPolicy):
 
     def choose(self, request: TurnRequest) -> Choice:
         return self._player(request).plan(request)
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        return self._player(request).plan_probabilities(request)

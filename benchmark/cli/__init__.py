@@ -31,6 +31,7 @@ COMMANDS = {
     "doctor": "say what is installed and which agents can run",
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",
+    "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "inspect": "show what a model wants to do at each step, against the solver",
 }
 """Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""

@@ -37,7 +37,8 @@ def test_conforms(name: str, case: str) -> None:
 def test_every_registered_id_is_checked() -> None:
     # other tests register games of their own; ours are registered by the name of their module
     ours = {id for id in textgames.registered_ids() if str(textgames.settings_of(id)["game"]).startswith("textgames.")}
-    assert ours == {env_id for env_id, _ in CASES.values()}
+    openspiel = {id for id in ours if id.startswith("OpenSpiel")}  # these need an extra: see test_open_spiel.py
+    assert ours - openspiel == {env_id for env_id, _ in CASES.values()}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -23,7 +23,9 @@ IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"
 
 
 def test_registering_and_importing_do_not_need_the_library() -> None:
-    code = "import sys, textgames; assert len(textgames.registered_ids()) > 20; print('pyspiel' in sys.modules)"
+    code = (
+        "import sys, textgames; assert 'OpenSpielNim-v0' in textgames.registered_ids(); print('pyspiel' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
@@ -76,6 +78,9 @@ def test_ids_have_rules_of_ours_and_name_their_actions(id: str) -> None:
 @pytest.mark.parametrize("id", IDS)
 def test_outcomes_are_what_transition_draws(id: str) -> None:
     game, rng = textgames.game_of(id), np.random.default_rng(5)
+    if not game.has_outcomes:
+        assert id == "OpenSpielBlackjack-v0"
+        return
     state, over = game.initial_state(rng), False
     for _ in range(6):
         if over:
@@ -175,7 +180,7 @@ def test_games_without_an_id_are_played_to_the_end(name: str) -> None:
     [
         ("kuhn", {}, "OpenSpiel has no game 'kuhn'.*kuhn_poker"),
         ("tic_tac_to", {}, "did you mean 'tic_tac_toe'"),
-        ("hex", {"bord_size": 5}, "hex has no parameter 'bord_size' .did you mean 'board_size'...; it has board_size"),
+        ("hex", {"bord_size": 5}, r"has no parameter 'bord_size' \(did you mean 'board_size'\?\); it has board_size"),
         ("hex", {"observation": "histry"}, "did you mean 'history'"),
         ("negotiation", {}, "negotiation draws its chances inside the library"),
         ("mfg_crowd_modelling", {}, "is a mean-field game"),
@@ -188,7 +193,7 @@ def test_what_cannot_be_played_is_said(name: str, settings: dict[str, Any], mess
 
 
 def test_a_deal_with_too_many_starts_is_not_listed() -> None:
-    with pytest.raises(NotImplementedError, match="hanabi has more than 20,000 starts"):
+    with pytest.raises(NotImplementedError, match="chance has more than 20,000 outcomes here in hanabi"):
         textgames.openspiel("hanabi", players=2).initial_outcomes()
 
 
@@ -257,5 +262,7 @@ def test_minimax_sees_no_further_than_the_horizon() -> None:
 def test_large_games_have_no_minimax() -> None:
     assert textgames.find_yardstick(textgames.openspiel("connect_four")) is None
     assert textgames.find_yardstick(textgames.openspiel("pig", winscore=50)) is None
-    with pytest.raises(ValueError, match="no observation of connect_four"):
+    with pytest.raises(NotImplementedError, match="connect_four is no small zero-sum game"):
         textgames.openspiel("connect_four").read_observation("anything", "player_0")
+    with pytest.raises(ValueError, match="this is no observation of nim at which player_1 is to move: 'anything'"):
+        textgames.openspiel("nim").read_observation("anything", "player_1")

@@ -6,6 +6,7 @@ the contract hands in, right after the move before them, and listed exactly in :
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from textgames.action_text import Unreadable, UnreadableReason
@@ -18,8 +19,8 @@ from textgames.tsmg import TSMG, Action, Outcome, Player
 if TYPE_CHECKING:
     import numpy as np
 
-MAX_STARTS = 20_000
-"""The most starts that are listed: a deal of many cards has more than can be."""
+MAX_OUTCOMES = 20_000
+"""The most outcomes of chance that are listed at once: a deal of many cards has more than can be."""
 
 MAX_LISTED = 150
 """The most action names that the rules list; a game with more of them tells the legal ones with every turn."""
@@ -73,12 +74,19 @@ class OpenSpiel(TSMG[SpielState]):
         return sampled(SpielState(self.key, (), self._game.new_initial_state()), rng)
 
     def initial_outcomes(self) -> Sequence[tuple[float, SpielState]]:
-        starts = []
-        for start in resolved(1.0, SpielState(self.key, (), self._game.new_initial_state())):
-            starts.append(start)
-            if len(starts) > MAX_STARTS:
-                raise NotImplementedError(f"{self.key[0]} has more than {MAX_STARTS:,} starts, too many to list them")
-        return starts
+        return self._listed(SpielState(self.key, (), self._game.new_initial_state()))
+
+    @property
+    def has_outcomes(self) -> bool:
+        """As for every game; a dealer who draws many cards at once makes it impossible."""
+        return self.reading.lists_chances
+
+    def _listed(self, state: SpielState) -> list[tuple[float, SpielState]]:
+        """What chance makes of a node, with the probabilities."""
+        listed = list(islice(resolved(1.0, state), MAX_OUTCOMES + 1))
+        if len(listed) > MAX_OUTCOMES:
+            raise NotImplementedError(f"chance has more than {MAX_OUTCOMES:,} outcomes here in {self.key[0]}")
+        return listed
 
     def to_move(self, state: SpielState) -> tuple[Player, ...]:
         node = state.node
@@ -100,7 +108,7 @@ class OpenSpiel(TSMG[SpielState]):
     def outcomes(self, state: SpielState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[SpielState]]:
         return [
             (chance, after, self._paid(state, after), bool(after.node.is_terminal()))
-            for chance, after in resolved(1.0, self._moved(state, joint_action))
+            for chance, after in self._listed(self._moved(state, joint_action))
         ]
 
     def _moved(self, state: SpielState, joint_action: Mapping[Player, Action]) -> SpielState:
@@ -173,7 +181,11 @@ class OpenSpiel(TSMG[SpielState]):
         """A state in which a player who is to move reads this: in games small enough for minimax."""
         from textgames.open_spiel.minimax import states_by_observation
 
-        state = states_by_observation(self.key, self._made_of[2]).get((player, observation))
+        try:
+            states = states_by_observation(self.key, self._made_of[2])
+        except ValueError as error:
+            raise NotImplementedError(f"observations can't be read back: {error}") from None
+        state = states.get((player, observation))
         if state is None:
             raise ValueError(
                 f"this is no observation of {self.key[0]} at which {player} is to move: {observation[:80]!r}"

@@ -25,12 +25,14 @@ class Reading:
         seats: what each player plays, in the order of players: ``("x", "o")``.
         renamed: ``(regular expression, replacement)`` for the library's action names, in lower case.
         actions: every action's name, after renaming; empty where they aren't listed.
+        lists_chances: whether the outcomes of every move are few enough to list them.
     """
 
     rules: str = ""
     seats: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     actions: tuple[str, ...] = ()
+    lists_chances: bool = True
 
     def rename(self, name: str) -> str:
         """Our name of an action, from the library's own name in lower case."""
@@ -50,6 +52,7 @@ def reading_of(name: str, parameters: tuple[tuple[str, Any], ...]) -> Reading:
                 seats=tuple(row.get("seats", ())),
                 renamed=tuple((pattern, replacement) for pattern, replacement in row.get("renamed", ())),
                 actions=expand(row["actions"]) if written_for else (),
+                lists_chances=row.get("lists_chances", True),
             )
     return Reading()
 

@@ -18,20 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.game_tree import (
-    MAX_HISTORIES,
-    DecisionTree,
-    Floats,
-    GameTree,
-    InformationSet,
-    Key,
-    Policy,
-    expand,
-)
+from textgames.solving.game_tree import DecisionTree, Floats, GameTree, InformationSet, Key, Policy, expand
+from textgames.solving.policies import Behaviour, as_behaviour, as_policy, mixed, normalised, uniform_policy
 from textgames.tsmg import Action, Player
 
 __all__ = [
-    "MAX_HISTORIES",
     "Behaviour",
     "BestResponse",
     "GameTree",
@@ -39,19 +30,19 @@ __all__ = [
     "Policy",
     "Solution",
     "action_values",
+    "as_behaviour",
+    "as_policy",
     "best_response",
     "expand",
     "expected_values",
     "exploitability",
+    "gain_of_best_response_to",
+    "mixed",
     "nash_conv",
+    "normalised",
     "solve",
     "uniform_policy",
 ]
-
-Behaviour = tuple[Floats, ...]
-"""A policy as arrays: of every player, the probability of every sequence's action in its set; 1 for the empty one."""
-
-SUM_TOLERANCE = 1e-6
 
 
 class BestResponse(NamedTuple):
@@ -77,11 +68,6 @@ class Solution(NamedTuple):
     iterations: int
 
 
-def uniform_policy(tree: GameTree) -> dict[Key, dict[Action, float]]:
-    """Every legal action with equal chances."""
-    return {each.key: dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets}
-
-
 def expected_values(tree: GameTree, policy: Policy | Behaviour) -> dict[Player, float]:
     """The return that each player expects."""
     plans = _plans(tree, _behaviour(tree, policy))
@@ -100,6 +86,21 @@ def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) ->
         number = int(np.argmax(values[first : first + len(each.actions)]))
         actions[each.key] = each.actions[number]
     return BestResponse(best, actions)
+
+
+def gain_of_best_response_to(tree: GameTree, taken_for: Behaviour, really: Behaviour) -> float:
+    """What players gain on average who take the policy for another one and answer that one best.
+
+    At most the exploitability of ``really`` in a zero-sum game, and the same where both are equal. It is linear in what
+    ``really`` does at each single information set.
+    """
+    wrong, right, gained = _plans(tree, taken_for), _plans(tree, really), 0.0
+    for place, decisions in enumerate(tree.decisions):
+        values = _against(tree, wrong, place)
+        _fold(decisions, values, None)
+        answer = _greedy(decisions, values)
+        gained += _fold(decisions, _against(tree, right, place), answer)
+    return (gained - sum(expected_values(tree, really).values())) / len(tree.players)
 
 
 def nash_conv(tree: GameTree, policy: Policy | Behaviour) -> float:
@@ -155,7 +156,7 @@ def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Soluti
         raise ValueError("an equilibrium is computed for zero-sum games of two players; this game is not one")
     regrets = [np.zeros(decisions.num_sequences) for decisions in tree.decisions]
     sums = [np.zeros(decisions.num_sequences) for decisions in tree.decisions]
-    current = [_matched(decisions, regret) for decisions, regret in zip(tree.decisions, regrets, strict=True)]
+    current = [normalised(decisions, regret) for decisions, regret in zip(tree.decisions, regrets, strict=True)]
     average: Behaviour = tuple(current)
     done = 0
     for done in range(1, iterations + 1):
@@ -163,51 +164,13 @@ def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Soluti
             values = _against(tree, _plans(tree, current), place)
             _fold(decisions, values, current[place])
             regrets[place] = np.maximum(regrets[place] + _regrets(decisions, values, current[place]), 0)
-            current[place] = _matched(decisions, regrets[place])
+            current[place] = normalised(decisions, regrets[place])
             sums[place] += done * _plan(decisions, current[place])
         if done % 100 == 0 or done == iterations:
-            average = tuple(_average(decisions, total) for decisions, total in zip(tree.decisions, sums, strict=True))
+            average = tuple(normalised(decisions, total) for decisions, total in zip(tree.decisions, sums, strict=True))
             if exploitability(tree, average) <= target:
                 break
     return Solution(as_policy(tree, average), expected_values(tree, average), exploitability(tree, average), done)
-
-
-def as_policy(tree: GameTree, behaviour: Behaviour) -> dict[Key, dict[Action, float]]:
-    """The policy that is given as arrays."""
-    policy = {}
-    for decisions, own in zip(tree.decisions, behaviour, strict=True):
-        for each, first in zip(decisions.sets, decisions.firsts.tolist(), strict=True):
-            policy[each.key] = dict(zip(each.actions, own[first : first + len(each.actions)].tolist(), strict=True))
-    return policy
-
-
-def as_behaviour(tree: GameTree, policy: Policy) -> Behaviour:
-    """The arrays of a policy.
-
-    Raises:
-        ValueError: an information set is missing, or its probabilities aren't those of its legal actions.
-    """
-    behaviour = []
-    for decisions in tree.decisions:
-        own = np.ones(decisions.num_sequences)
-        for each, first in zip(decisions.sets, decisions.firsts, strict=True):
-            own[first : first + len(each.actions)] = _probabilities(each, policy)
-        behaviour.append(own)
-    return tuple(behaviour)
-
-
-def _probabilities(each: InformationSet, policy: Policy) -> list[float]:
-    given = policy.get(each.key)
-    if given is None:
-        raise ValueError(f"the policy says nothing for {each.player} where it reads {each.observation!r}")
-    probabilities = [given.get(action, 0.0) for action in each.actions]
-    strange = [action for action in given if action not in each.actions]
-    if strange or min(probabilities) < 0 or abs(sum(probabilities) - 1) > SUM_TOLERANCE:
-        raise ValueError(
-            f"the policy must give {', '.join(each.actions)} probabilities that sum to 1 for {each.player} where it "
-            f"reads {each.observation!r}, got {dict(given)}"
-        )
-    return probabilities
 
 
 def _behaviour(tree: GameTree, policy: Policy | Behaviour) -> Behaviour:
@@ -279,18 +242,12 @@ def _regrets(decisions: DecisionTree, values: Floats, behaviour: Floats) -> Floa
     return np.concatenate([[0.0], values[1:] - means[decisions.set_of]])
 
 
-def _matched(decisions: DecisionTree, weights: Floats) -> Floats:
-    """Probabilities in proportion to weights above 0, equal ones where all weights are 0."""
+def _greedy(decisions: DecisionTree, values: Floats) -> Floats:
+    """The behaviour that takes an action of the largest value, any of equals with the same probability."""
     if not decisions.sets:
         return np.ones(1)
-    sums = np.add.reduceat(weights[1:], decisions.firsts - 1)[decisions.set_of]
-    sizes = np.bincount(decisions.set_of)[decisions.set_of]
-    shares: Floats = np.divide(weights[1:], sums, out=1.0 / sizes, where=sums > 0)
-    return np.concatenate([[1.0], shares])
-
-
-_average = _matched
-"""The behaviour that plays a sum of realisation plans; its own sequences are in proportion within each set."""
+    largest = np.maximum.reduceat(values[1:], decisions.firsts - 1)[decisions.set_of]
+    return normalised(decisions, np.concatenate([[1.0], (values[1:] >= largest).astype(float)]))
 
 
 def _reach(tree: GameTree, plans: Sequence[Floats], place: int, number: int) -> float:

@@ -38,12 +38,14 @@ class InformationSet(NamedTuple):
         observation: what it reads.
         actions: its legal actions, in order.
         rounds: rounds that were played before, in the first of its histories that was met.
+        default: the action that an unreadable response executes there.
     """
 
     player: Player
     observation: str
     actions: tuple[Action, ...]
     rounds: int
+    default: Action
 
     @property
     def key(self) -> Key:
@@ -198,18 +200,19 @@ class _Builder:
                 raise ValueError(f"the legal actions of {type(self.game).__name__} can't be listed, so it has no tree")
             levels, parent = self.levels[place], node.sequences[place]
             level = levels[parent]
-            known = InformationSet(player, observation, actions, node.rounds)
+            default = self.game.default_action(node.state, player)
+            known = InformationSet(player, observation, actions, node.rounds, default)
             found = self.found[place][observation] = _Found(known, parent, len(levels), level)
             levels += [level + 1] * len(actions)
         elif found.parent != node.sequences[place]:
             raise ValueError(
                 f"the observations of {type(self.game).__name__} don't have perfect recall: {player} reads the same "
-                f"text after different decisions of its own, {observation!r}"
+                f"text after different decisions of its own, {observation[:80]!r}"
             )
         elif found.set.actions != actions:
             raise ValueError(
                 f"{player} of {type(self.game).__name__} reads the same text where its legal actions are {actions} and "
-                f"where they are {found.set.actions}: {observation!r}"
+                f"where they are {found.set.actions}: {observation[:80]!r}"
             )
         return found
 

@@ -1,0 +1,113 @@
+"""The players of small games of hidden information: an equilibrium, and the best answer to random play.
+
+They know the rules and what they read, as every player does. The game is solved once for its settings, when the first
+move is asked for: Kuhn poker takes a tenth of a second, Leduc poker one second, Liar's Dice with one die of six sides
+ten; larger games are refused.
+"""
+
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.baselines.scripted_player import Choice
+from agents.baselines.search import SearchPlayer
+from agents.turn import TurnRequest
+from textgames.episode_rules import game_settings
+from textgames.solving.equilibrium import (
+    GameTree,
+    Policy,
+    Solution,
+    action_values,
+    best_response,
+    expand,
+    mixed,
+    solve,
+    uniform_policy,
+)
+from textgames.strategy.liars_dice import LiarsDice
+from textgames.tsmg import TSMG
+
+ITERATIONS, TARGET = 1000, 0.0015
+"""Of CFR+: the most iterations, and the exploitability at which it stops; in the units of the game's returns."""
+
+TREMBLE = 1e-3
+"""How often an opponent is taken to play at random where values are asked for, so that it may come everywhere."""
+
+MOST_BIDS = 12
+"""The most different bids of Liar's Dice with which it is solved: two to this power is the number of biddings."""
+
+
+class Solved(NamedTuple):
+    """A game with its solution."""
+
+    tree: GameTree
+    solution: Solution
+    trembling: Policy
+    greedy: Mapping[tuple[str, str], str]
+
+
+@cache
+def solved(game: type[TSMG[Any]], settings: tuple[tuple[str, Hashable], ...]) -> Solved:
+    """Solve a game, once for each of its settings; environments have a game object each."""
+    tree = expand(game(**dict(settings)))
+    solution, uniform = solve(tree, ITERATIONS, TARGET), uniform_policy(tree)
+    greedy = {
+        key: action for player in tree.players for key, action in best_response(tree, uniform, player).actions.items()
+    }
+    return Solved(tree, solution, mixed(solution.policy, uniform, TREMBLE), greedy)
+
+
+class EquilibriumPlayer(SearchPlayer):
+    """Draws its moves from the average strategy of CFR+; ``greedy`` plays the best response to random play.
+
+    Its values are the returns to expect against an opponent in equilibrium, so they are no optimum over all opponents.
+    """
+
+    method = "CFR+"
+
+    def __init__(self, game: TSMG[Any]) -> None:
+        self._game = type(game)
+        self._settings = tuple((name, getattr(game, name)) for name in game_settings(type(game)))
+
+    def plan(self, request: TurnRequest) -> Choice:
+        policy = self.plan_probabilities(request)
+        rng = np.random.default_rng(request.seed or list(request.observation.encode()))
+        action = str(rng.choice(list(policy), p=np.array(list(policy.values())) / sum(policy.values())))
+        return Choice(action, f"In equilibrium one plays {action} here with probability {policy[action]:.2f}.")
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        (action,) = self.greedy_probabilities(request)
+        return Choice(action, f"Against somebody who plays at random, {action} gains the most on average.")
+
+    def plan_probabilities(self, request: TurnRequest) -> dict[str, float]:
+        return dict(self._look_up(self._solved.solution.policy, request))
+
+    def greedy_probabilities(self, request: TurnRequest) -> dict[str, float]:
+        return {self._look_up(self._solved.greedy, request): 1.0}
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        return action_values(self._solved.tree, self._solved.trembling, (request.player, request.observation))
+
+    @property
+    def _solved(self) -> Solved:
+        return solved(self._game, self._settings)
+
+    def _look_up(self, table: Mapping[tuple[str, str], Any], request: TurnRequest) -> Any:
+        found = table.get((request.player, request.observation))
+        if found is None:
+            shown = request.observation[:80]
+            raise ValueError(f"{request.player} of {self._game.__name__} is never to move where it reads {shown!r}")
+        return found
+
+
+def liars_dice_player(game: LiarsDice) -> EquilibriumPlayer:
+    """The player of Liar's Dice; a ValueError where it has too many bids to be solved."""
+    bids = 2 * game.num_dice * game.num_sides
+    if bids > MOST_BIDS:
+        raise ValueError(
+            f"Liar's Dice is solved with at most {MOST_BIDS} different bids, and with num_dice={game.num_dice} and "
+            f"num_sides={game.num_sides} there are {bids}"
+        )
+    return EquilibriumPlayer(game)
