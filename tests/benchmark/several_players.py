@@ -1,0 +1,72 @@
+"""Small games for three and five players, registered as scenarios of suites of their own."""
+
+import sys
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+GAMES = '''
+from textgames import TSMG, register
+
+
+class Share(TSMG):
+    """Everybody takes or gives for some rounds: taking pays 1, every giver pays 1 to each of the others."""
+
+    actions = ("take", "give")
+
+    def __init__(self, num_players: int = 3, rounds: int = 2) -> None:
+        self.players = tuple(f"player_{i}" for i in range(num_players))
+        self.rounds = rounds
+
+    def initial_state(self, rng):
+        return (0, int(rng.integers(len(self.players))), (0,) * len(self.players))  # round, who is lucky, gifts
+
+    def transition(self, state, joint_action, rng):
+        number, lucky, gifts = state
+        gave = [joint_action[player] == "give" for player in self.players]
+        rewards = {
+            player: float(sum(gave) - gave[seat] + (not gave[seat]) + (seat == lucky))
+            for seat, player in enumerate(self.players)
+        }
+        gifts = tuple(gift + given for gift, given in zip(gifts, gave, strict=True))
+        return (number + 1, lucky, gifts), rewards, number + 1 == self.rounds
+
+    def observe(self, state, player):
+        return f"Round {state[0] + 1} of {self.rounds}. You are {player}."
+
+    def instructions(self, player):
+        return "Choose take or give. Who takes gets 1; who gives lets each of the others get 1."
+
+    def metrics(self, state, player):
+        return {"gifts": float(state[2][self.players.index(player)]), "gifts of all": float(sum(state[2]))}
+
+
+register("TestShare-v0", "several_players_game:Share", max_steps=4)
+'''
+
+
+@pytest.fixture
+def suite_with_strangers(workplace, monkeypatch):
+    """The name of a suite: Frozen Lake, and games for three and five players that no searching player can play."""
+    from textgames.scenarios import SCENARIOS, SUITES, Scenario
+
+    Path("several_players_game.py").write_text(GAMES)
+    monkeypatch.syspath_prepend(str(workplace))
+    __import__("several_players_game")
+    made = {
+        "share-three": Scenario("share-three", "TestShare-v0", {"num_players": 3}, 4, 910_000),
+        "spread-five": Scenario("spread-five", "TestShare-v0", {"num_players": 5}, 4, 920_000),
+    }
+    suites = {**SUITES, "strangers": ("frozen-lake", *made), "strangers-only": tuple(made)}
+    suites["all"] = (*SUITES["all"], *made)
+    import benchmark.cli.list
+    import benchmark.play.choice  # noqa: F401 - so that the modules that keep the tables are there to be changed
+
+    for module in [module for name, module in sys.modules.items() if name.startswith(("benchmark.", "textgames."))]:
+        if getattr(module, "SCENARIOS", None) is SCENARIOS:
+            monkeypatch.setattr(module, "SCENARIOS", MappingProxyType({**SCENARIOS, **made}))
+        if getattr(module, "SUITES", None) is SUITES:
+            monkeypatch.setattr(module, "SUITES", MappingProxyType(suites))
+    yield "strangers"
+    sys.modules.pop("several_players_game", None)
