@@ -7,7 +7,9 @@ from types import MappingProxyType
 import pytest
 
 GAMES = '''
+from agents.turn import Turn
 from textgames import TSMG, register
+from textgames.yardsticks import Yardstick, register_yardstick
 
 
 class Share(TSMG):
@@ -42,7 +44,67 @@ class Share(TSMG):
         return {"gifts": float(state[2][self.players.index(player)]), "gifts of all": float(sum(state[2]))}
 
 
+class TwoPileGame(TSMG):
+    """Take one or two stones in turn; the last stone wins. Player 1 may write what it likes of it."""
+
+    players = ("player_0", "player_1")
+    actions = ("one", "two")
+    return_range = (-1.0, 1.0)
+
+    def initial_state(self, rng):
+        return (int(rng.integers(4, 8)), 0)  # stones, whose turn
+
+    def to_move(self, state):
+        return (self.players[state[1]],)
+
+    def legal_actions(self, state, player):
+        return self.actions[: state[0]]
+
+    def transition(self, state, joint_action, rng):
+        stones, turn = state
+        stones -= 1 + self.actions.index(joint_action[self.players[turn]])
+        paid = float(stones == 0)
+        return (stones, 1 - turn), {self.players[turn]: paid, self.players[1 - turn]: -paid}, stones == 0
+
+    def observe(self, state, player):
+        return f"Stones: {state[0]}"
+
+    def read_observation(self, observation, player):
+        return (int(observation.split()[-1]), self.players.index(player))
+
+    def instructions(self, player):
+        return "Take one or two. Whoever takes the last stone wins."
+
+
+class TwoPileValues(Yardstick):
+    """Whoever is to move loses at multiples of three, and wins elsewhere."""
+
+    method = "arithmetic"
+
+    def __init__(self, game):
+        self.game = game
+
+    def values(self, state, steps_left, player):
+        taken = {name: 1 + index for index, name in enumerate(self.game.legal_actions(state, player))}
+        return {name: 1.0 if (state[0] - count) % 3 == 0 else -1.0 for name, count in taken.items()}
+
+
+class Fixed:
+    """A player that always gives the same answer, where it may."""
+
+    def __init__(self, name, wish):
+        self.name, self.wish = name, wish
+
+    def act(self, requests):
+        return [Turn(self.wish if self.wish in one.legal_actions else one.legal_actions[0]) for one in requests]
+
+
+giver, taker = Fixed("giver", "give"), Fixed("taker", "take")
+ones, twos = Fixed("ones", "one"), Fixed("twos", "two")
+
 register("TestShare-v0", "several_players_game:Share", max_steps=4)
+register("TestTwoPile-v0", "several_players_game:TwoPileGame", max_steps=10)
+register_yardstick("several_players_game:TwoPileGame", "several_players_game:TwoPileValues")
 '''
 
 
@@ -59,6 +121,7 @@ def suite_with_strangers(workplace, monkeypatch):
         "spread-five": Scenario("spread-five", "TestShare-v0", {"num_players": 5}, 4, 920_000),
     }
     suites = {**SUITES, "strangers": ("frozen-lake", *made), "strangers-only": tuple(made)}
+    made["two-pile"] = Scenario("two-pile", "TestTwoPile-v0", {}, 10, 930_000)
     suites["all"] = (*SUITES["all"], *made)
     import benchmark.cli.list
     import benchmark.play.choice  # noqa: F401 - so that the modules that keep the tables are there to be changed
