@@ -119,8 +119,10 @@ def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
         group = [row for row in rows if row["scenario"] == scenario]
         seats = len(group[0]["agents"])
         agents = len({agent for row in group for agent in row["agents"]})
-        tables = f", {len(group)} tables of {seats}" if seats > 1 else ""
+        tables = f", {len(group)} table{'' if len(group) == 1 else 's'} of {seats}" if seats > 1 else ""
         episodes, most = (sum(row[name] for row in group) for name in ("episodes", "requests_at_most"))
         seeds = f"{min(row['first_seed'] for row in group)}..{max(row['last_seed'] for row in group)}"
-        lines.append((scenario, f"{agents} agents{tables}", f"{episodes:,}", seeds, f"{most:,}"))
+        lines.append(
+            (scenario, f"{agents} agent{'' if agents == 1 else 's'}{tables}", f"{episodes:,}", seeds, f"{most:,}")
+        )
     return tuple(lines)

@@ -182,6 +182,7 @@ class RatingView(TypedDict):
     wins: int
     losses: int
     draws: int
+    opposed: bool  # whether all games' returns sum to the same number, so that one's gain is the others' loss
 
 
 class StepColumns(TypedDict):

@@ -100,6 +100,8 @@ class Results:
     agent_source: dict[str, int] = field(default_factory=dict)  # ``{name: index into sources}``
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # ``{(agent, scenario): Cell}``
     games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of those for several players
+    # ``{scenario: (least, most)}`` of the sum of all players' returns: equal where one's gain is the others' loss
+    sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     played: int = 0  # episodes read, unscored ones included
     # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
@@ -206,6 +208,9 @@ def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> N
     results.rated.add(key_of(record))
     returns = [(renamed.get(agent, agent), record["returns"][player]) for player, agent in record["agents"].items()]
     results.games.setdefault(record["scenario"], []).extend(Game.of_table(returns, record["seed"]))
+    total = sum(value for _, value in returns)
+    least, most = results.sums.get(record["scenario"], (total, total))
+    results.sums[record["scenario"]] = min(least, total), max(most, total)
 
 
 def add_to_cell(cell: Cell, record: Record, player: str) -> None:

@@ -258,6 +258,7 @@ def rating_rows(results: Results) -> list[RatingView]:
             wins=rating.wins,
             losses=rating.losses,
             draws=rating.draws,
+            opposed=bool(np.ptp(results.sums.get(scenario, (0.0, 0.0))) < 1e-9),
         )
         for scenario, games in results.games.items()
         for rating in bradley_terry(games)

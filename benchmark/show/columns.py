@@ -12,6 +12,9 @@ from benchmark.score.document import EstimateView, OverallView, RatingView, Scor
 Row = TypeVar("Row", ScoreView, OverallView, RatingView)
 
 
+LARGE = 8
+"""A board of more scenarios is shown by suite: one table for each at the terminal, closed ones on the page."""
+
 MOST_NAMES = 12  # of scenarios that a note lists
 
 
@@ -205,7 +208,11 @@ def seat_columns(rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
 def _named_columns(part: Literal["metrics", "seats"], title: str, rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
     def column(name: str) -> Column[ScoreView]:
         # which direction is the better one, only the game's author knows
-        return Column(f"{part}-{name}", title.format(name), lambda row: estimate_figure(row[part].get(name)))
+        return Column(
+            f"{part}-{name}",
+            title.format(name.replace("_", " ") if part == "metrics" else name),
+            lambda row: estimate_figure(row[part].get(name)),
+        )
 
     return [column(name) for name in dict.fromkeys(name for row in rows for name in row[part])]
 
@@ -277,6 +284,8 @@ def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     circle = [row["agent"] for row in rows if row["in_cycle"]]
     if circle:
         notes.append(f"{', '.join(circle)} beat each other in a circle: no order explains their results")
+    if not all(row["opposed"] for row in rows):
+        notes.append("a rating says who got more than the others at the table; the mean return says who did well")
     single = [row["agent"] for row in rows if row["games"] == 1]
     if single:
         notes.append(f"a single game: {', '.join(single)}")

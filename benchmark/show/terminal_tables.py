@@ -30,14 +30,10 @@ class Sheet:
     optional: tuple[str, ...] = ()  # columns that a narrow terminal does without
 
 
-LARGE = 8
-"""Boards of more scenarios have one table for a suite instead of one for each of its scenarios."""
-
-
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
     """All tables of a :class:`benchmark.score.document.ViewDocument`; below the last one, what a shared rank means."""
     scores, ratings = document["scores"], document["ratings"]
-    if len({row["scenario"] for row in scores}) > LARGE:
+    if len({row["scenario"] for row in scores}) > common.LARGE:
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
@@ -77,7 +73,8 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
 
 
 def _all_metrics(row: ScoreView) -> Figure:
-    return Figure(", ".join(f"{name} {common.number(one['value'])}" for name, one in row["metrics"].items()))
+    named = ((name.replace("_", " "), one["value"]) for name, one in row["metrics"].items())
+    return Figure(", ".join(f"{name} {common.number(value)}" for name, value in named))
 
 
 _ALL_METRICS: Column[ScoreView] = Column("metrics", "figures", _all_metrics)
@@ -135,6 +132,8 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
 def _scale_note(rows: Sequence[ScoreView]) -> str:
     """The ends of a scenario's normalised scores, where both are known."""
     ends = [f"{name} {common.number(value)}, {source}" for name, value, source in common.scale_ends(rows)]
+    if not any(row["normalized"] for row in rows):
+        return ""
     return "0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
 
 

@@ -16,6 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
+from benchmark.show.columns import LARGE
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.tables import grouped_sections, overall_table, suite_table
 
@@ -57,6 +58,7 @@ def render_page(document: ViewDocument) -> str:
         overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
         suites=suite_table(document),
         groups=grouped_sections(document),
+        large=len(document["scenarios"]) > LARGE,
         policy=_policy(style, script),
         style=style,
         script=script,

@@ -154,3 +154,11 @@ def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
 
 def _stones_at_first(record):
     return sum({"one": 1, "two": 2}[step["action"]] for step in record["steps"])
+
+
+def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
+    assert not any(row["opposed"] for row in rating_rows(read_results([shared])))
+    assert "the mean return says who did well" in textbench("leaderboard", shared).out
+    command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero")
+    assert "the mean return says who did well" not in textbench(*command).out
+    assert all(row["opposed"] for row in rating_rows(read_results(["zero"])))

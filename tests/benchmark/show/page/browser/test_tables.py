@@ -45,12 +45,12 @@ def test_one_scenario_alone(visit: Any) -> None:
     tab = page.go("", ".sortable")
     tab.select_option("#leaderboard-scenario", "snake")
     assert page.texts("section.scenario:visible h4") == ["snake"]
-    assert len(page.texts(".suite:visible > h3")) == 1
+    assert len(page.texts(".suite:visible > summary h3")) == 1
     tab.go_back()
     assert len(page.texts("section.scenario:visible h4")) == 4
     tab.select_option("#leaderboard-scenario", "suite:paper")
     assert page.texts("section.scenario:visible h4") == ["frozen-lake", "snake"]
-    assert page.texts(".suite:visible > h3 bdi") == ["paper"]
+    assert page.texts(".suite:visible > summary bdi") == ["paper"]
 
 
 def test_the_leaderboard_can_be_read_without_script(visit: Any, documents: Documents) -> None:
