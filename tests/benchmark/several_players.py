@@ -111,7 +111,7 @@ register_yardstick("several_players_game:TwoPileGame", "several_players_game:Two
 @pytest.fixture
 def suite_with_strangers(workplace, monkeypatch):
     """The name of a suite: Frozen Lake, and games for three and five players that no searching player can play."""
-    from textgames.scenarios import SCENARIOS, SUITES, Scenario
+    from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES, Scenario
 
     Path("several_players_game.py").write_text(GAMES)
     monkeypatch.syspath_prepend(str(workplace))
@@ -122,6 +122,7 @@ def suite_with_strangers(workplace, monkeypatch):
     }
     suites = {**SUITES, "strangers": ("frozen-lake", *made), "strangers-only": tuple(made)}
     made["two-pile"] = Scenario("two-pile", "TestTwoPile-v0", {}, 10, 930_000)
+    about = {**ABOUT_SUITES, "strangers": "a lake and two strangers", "strangers-only": "two strangers"}
     suites["all"] = (*SUITES["all"], *made)
     import benchmark.cli.list
     import benchmark.play.choice  # noqa: F401 - so that the modules that keep the tables are there to be changed
@@ -131,5 +132,7 @@ def suite_with_strangers(workplace, monkeypatch):
             monkeypatch.setattr(module, "SCENARIOS", MappingProxyType({**SCENARIOS, **made}))
         if getattr(module, "SUITES", None) is SUITES:
             monkeypatch.setattr(module, "SUITES", MappingProxyType(suites))
+        if getattr(module, "ABOUT_SUITES", None) is ABOUT_SUITES:
+            monkeypatch.setattr(module, "ABOUT_SUITES", MappingProxyType(about))
     yield "strangers"
     sys.modules.pop("several_players_game", None)
