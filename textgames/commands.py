@@ -13,6 +13,7 @@ A game keeps its commands together in :class:`Commands` and hands its ``read_act
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from textgames.action_text import Unreadable, UnreadableReason
@@ -247,12 +248,19 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
         speakers: more names that a message may not speak for.
     """
     text = unicodedata.normalize("NFKC", message)
-    text = "".join(char if char.isprintable() else " " for char in text)
-    names = "|".join([_SPEAKER, *map(re.escape, sorted(speakers, key=len, reverse=True))])
-    forged = re.compile(rf"(?<!\w)(?:{names})\s*(?:says?|said|speaks)?\s*:+", re.IGNORECASE)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    forged = _forged(tuple(speakers))
     before = None
     while before != text:  # what is taken out may have held apart the halves of another tag or name
         before = text
         text = forged.sub(" ", _TAG.sub(" ", text))
         text = " ".join(text.replace("<", " ").replace(">", " ").replace('"', "'").split())
     return text[:max_length].rstrip()
+
+
+@lru_cache(maxsize=256)
+def _forged(speakers: tuple[str, ...]) -> re.Pattern[str]:
+    """What would speak for somebody else: a name, perhaps "says", and a colon."""
+    names = "|".join([_SPEAKER, *map(re.escape, sorted(speakers, key=len, reverse=True))])
+    return re.compile(rf"(?<!\w)(?:{names})\s*(?:says?|said|speaks)?\s*:+", re.IGNORECASE)

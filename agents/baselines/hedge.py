@@ -10,7 +10,7 @@ from agents.baselines.search import SearchPlayer, YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.exploration.online_learning import LARGEST_LOSS, OnlineLearning, read_losses
 from textgames.social.matrix_game import MatrixGame
-from textgames.social.matrix_game.best_response import BestResponse
+from textgames.social.matrix_game.yardstick import BestResponseYardstick
 from textgames.solving.regret import hedge, hedge_rate
 
 
@@ -82,4 +82,4 @@ class MatrixGamePlayer(LeaderPlayer):
 
 def matrix_game_player(game: MatrixGame) -> SearchPlayer:
     """The best response where the other player is a program, else Hedge."""
-    return MatrixGamePlayer(game) if game.opponent is None else YardstickPlayer(game, BestResponse(game))
+    return MatrixGamePlayer(game) if game.opponent is None else YardstickPlayer(game, BestResponseYardstick(game))

@@ -98,6 +98,8 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:MastermindPlayer",
     "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:GuessingPlayer",
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
+    "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.planning:SlidingPuzzlePlayer",
+    "textgames.planning.sokoban:Sokoban": "agents.baselines.planning:SokobanPlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
     "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
     "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.hedge:OnlineLearningPlayer",

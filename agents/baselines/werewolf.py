@@ -1,8 +1,9 @@
 """Reference players of Werewolf: fixed rules, named as such, and no optimum.
 
-* ``planner`` follows the seer. The seer says whom it saw to be a wolf, everybody of the village votes for that player
-  as long as the one who said so isn't known to be a wolf, and otherwise for nobody; the doctor protects whoever said
-  so, else itself. The wolves attack and vote against whoever said so. They tell no lies.
+* ``planner`` follows the seer. The seer says whom it saw to be a wolf, and everybody of the village votes for that
+  player as long as the one who said so isn't known to be a wolf. While nobody has said anything, the village votes for
+  nobody where an even number is alive, else for the first player in the list. The doctor protects whoever spoke as the
+  seer, else itself; the wolves attack and vote against whoever did. They tell no lies.
 * ``greedy`` says nothing and believes nobody: it acts on what it alone knows, else at random.
 
 Both read the observation only; what is random comes from the request's seed.
@@ -84,9 +85,12 @@ class WerewolfPlayer(SearchPlayer):
             return Choice(view.accused, f"{view.seer} says that {view.accused} is a wolf.")
         if view.accused == request.player and view.seer in legal:
             return Choice(view.seer, f"I am no wolf, so {view.seer} lies.")
-        if ABSTAIN in legal:
-            return Choice(ABSTAIN, "As long as we know nothing a vote does more harm than good.")
-        return self._random(view, request)
+        if ABSTAIN in legal and len(view.alive) % 2 == 0:
+            # with an even number a wrong vote costs the village a day, and voting for nobody costs it nothing
+            return Choice(ABSTAIN, "We know nothing, and have as many days left if nobody is out today.")
+        names = [name for name in legal if name != ABSTAIN]
+        target = next((name for name in names if name not in view.cleared), names[0])
+        return Choice(target, f"We know nothing, so all of us should vote for the same one, and {target} comes first.")
 
     def greedy(self, request: TurnRequest) -> Choice:
         if not request.legal_actions:

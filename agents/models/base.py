@@ -103,14 +103,14 @@ class LanguageModel(Protocol):
     ) -> list[Completion]:
         """One completion per prompt, in order.
 
+        A prompt that is longer than the model can read has its completion's :attr:`Completion.error` say so; the others
+        are answered.
+
         Args:
             prompts: any number of prompts, of any lengths; identical ones are common.
             decoding: the same for the whole batch.
             seeds: one per prompt. All sampling randomness of a row comes from its own seed, so that a completion
                 doesn't depend on what else is in the batch.
-
-        Raises:
-            ValueError: for a prompt that the model can't take (longer than its context).
         """
 
 

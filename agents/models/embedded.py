@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
 """Their names, where the installed version has them."""
 
+CONTEXT_LENGTH = 16_384
+"""How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since to their
+tokenizer nearly every letter of an unknown text is a token; as their positions are rotary, any number of them can be
+computed, however badly they then play."""
+
 FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 
 
@@ -38,7 +43,13 @@ def load(
     from agents.models.local.transformers import TransformersModel
 
     return TransformersModel.from_pretrained(
-        FOLDER / name, dtype=dtype, device=device, adapter=adapter, max_batch_tokens=max_batch_tokens, name=name
+        FOLDER / name,
+        dtype=dtype,
+        device=device,
+        adapter=adapter,
+        max_batch_tokens=max_batch_tokens,
+        name=name,
+        context_length=CONTEXT_LENGTH,
     )
 
 

@@ -1,11 +1,17 @@
-"""List the scenarios that can be played and the agents that can play them."""
+"""List the suites, the scenarios that can be played and the agents that can play them."""
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmark.show.terminal_tables import Sheet
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What to list."""
-    parser.add_argument("what", nargs="?", choices=("scenarios", "agents"), help="only these (default: both)")
+    parser.add_argument(
+        "what", nargs="?", choices=("suites", "scenarios", "agents"), help="only these (default: everything)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -13,30 +19,55 @@ def run(args: Namespace) -> int:
     """List."""
     import json
 
-    from benchmark.play.catalogue import agent_kinds
-    from benchmark.runs.plan import PAPER_SCENARIOS, num_players, scenario_to_json
-    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
-    from textgames.scenarios import SCENARIOS
+    from benchmark.play.catalogue import agent_kinds, scenario_facts, suite_facts
+    from benchmark.show.terminal_tables import print_sheets, stdout_console
 
-    agents = agent_kinds()
+    parts = {
+        "suites": (suite_facts, _suite_sheets),
+        "scenarios": (scenario_facts, _scenario_sheets),
+        "agents": (lambda: [agent._asdict() for agent in agent_kinds()], _agent_sheets),
+    }
+    wanted = (args.what,) if args.what else tuple(parts)
     if args.json:
-        scenarios = {name: scenario_to_json(scenario) for name, scenario in SCENARIOS.items()}
-        document = {"scenarios": scenarios, "agents": [agent._asdict() for agent in agents]}
-        print(json.dumps({key: document[key] for key in ([args.what] if args.what else document)}, indent=1))
+        print(json.dumps({name: parts[name][0]() for name in wanted}, indent=1))
         return 0
-    sheets = []
-    if args.what != "agents":
-        rows = []
-        for name, scenario in SCENARIOS.items():
-            numbers = map(str, (scenario.horizon, scenario.first_seed, num_players(scenario)))
-            settings = ", ".join(f"{key}={value}" for key, value in scenario.kwargs.items())
-            rows.append((name, scenario.env_id, *numbers, "yes" if name in PAPER_SCENARIOS else "", settings))
-        columns = ("<scenario", "<environment", "horizon", "first seed", "players", "<paper", "<settings")
-        sheets.append(
-            Sheet("scenarios", columns, tuple(rows), ("textbench run --scenario NAME; paper and all name groups",))
-        )
-    if args.what != "scenarios":
-        lines = tuple((agent.spec, agent.text, "" if agent.missing is None else agent.missing) for agent in agents)
-        sheets.append(Sheet("agents", ("<agent", "<what it is", "<missing"), lines, ("textbench run --agent SPEC",)))
-    print_sheets(sheets, stdout_console())
+    print_sheets([sheet for name in wanted for sheet in parts[name][1]()], stdout_console())
     return 0
+
+
+def _suite_sheets() -> "list[Sheet]":
+    from benchmark.play.catalogue import suite_facts
+    from benchmark.show.terminal_tables import Sheet
+
+    rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in suite_facts().items()]
+    notes = ("textbench run --suite NAME; paper is what a run plays by default",)
+    return [Sheet("suites", ("<suite", "scenarios", "<what it tests"), tuple(rows), notes)]
+
+
+def _scenario_sheets() -> "list[Sheet]":
+    """One sheet for every suite, with the scenarios that no suite before it has."""
+    from benchmark.play.catalogue import scenario_facts
+    from benchmark.show.suites import by_suite
+    from benchmark.show.terminal_tables import Sheet
+
+    facts = scenario_facts()
+    sheets = []
+    for suite, names in by_suite(facts).items():
+        rows = []
+        for name in names:
+            one = facts[name]
+            numbers = (str(one["players"]), str(one["horizon"]), str(one["first_seed"]))
+            settings = ", ".join(f"{key}={value}" for key, value in one["kwargs"].items())
+            rows.append((name, one["env_id"], *numbers, one["yardstick"] or "-", settings))
+        columns = ("<scenario", "<environment", "players", "horizon", "first seed", "<yardstick", "<settings")
+        sheets.append(Sheet(f"scenarios: {suite}", columns, tuple(rows)))
+    notes = ("textbench run --scenario NAME", "yardstick: what is known of the best possible play, and how")
+    return [*sheets[:-1], Sheet(sheets[-1].title, columns, sheets[-1].rows, notes)]
+
+
+def _agent_sheets() -> "list[Sheet]":
+    from benchmark.play.catalogue import agent_kinds
+    from benchmark.show.terminal_tables import Sheet
+
+    lines = tuple((agent.spec, agent.text, agent.missing or "") for agent in agent_kinds())
+    return [Sheet("agents", ("<agent", "<what it is", "<missing"), lines, ("textbench run --agent SPEC",))]

@@ -6,15 +6,20 @@ examples:
   textbench run
   textbench run --agent planner --agent openai:gpt-4o-mini --scenario snake --episodes 20
   textbench run --agent base=hf:./checkpoint --out runs/base --json
+  textbench run --suite exploration --suite strategy --agent random --agent planner
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
     from benchmark.runs.plan import Plan
+
+
+MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are listed one by one
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,22 +35,24 @@ def run(args: Namespace) -> int:
     from dataclasses import replace
 
     from agents.redaction import Redactor
-    from benchmark.play.players import AgentSpec, Players, default_agents
+    from benchmark.play.choice import choose_scenarios, default_agents, left_out
+    from benchmark.play.players import AgentSpec, Players
     from benchmark.play.session import Output, play_session, prepare
-    from benchmark.runs.plan import Plan, find_scenarios
+    from benchmark.runs.plan import Plan
 
-    options = read_options(args)
-    scenarios = find_scenarios(options.scenarios)
-    agents = options.agents or tuple(default_agents(scenarios.values()))
-    options = replace(options, agents=agents, scenarios=tuple(scenarios))
+    options, output = read_options(args), Output(args.json, args.quiet)
+    choice = choose_scenarios(options)
+    agents = options.agents or tuple(default_agents(choice.scenarios.values()))
+    options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
     players = Players([AgentSpec.parse(text) for text in options.agents], options)
-    plan = Plan.of(tuple(players.specs), scenarios, options.episodes, options.seed_offset)
+    without = left_out(players, choice, named="agents" in options.given, say=output.say)
+    plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
     if args.dry_run:
         return _dry_run(plan, args.json)
     redactor = Redactor.from_environment([options.base_url or ""])
     folder = prepare(options, plan, players, redactor)
     plan = Plan.from_manifest(folder.manifest)
-    return play_session(folder, plan, players, options, Output(args.json, args.quiet), redactor)
+    return play_session(folder, plan, players, options, output, redactor)
 
 
 def _dry_run(plan: "Plan", as_json: bool) -> int:
@@ -57,17 +64,65 @@ def _dry_run(plan: "Plan", as_json: bool) -> int:
         row: dict[str, Any] = {"scenario": matchup.scenario, "agents": list(matchup.agents), "episodes": len(seeds)}
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests = sum(row["requests_at_most"] for row in rows)
+    agents = _per_agent(plan)
     if as_json:
-        print(json.dumps({"dry_run": True, "episodes": plan.total, "requests_at_most": requests, "matchups": rows}))
+        totals = {"dry_run": True, "episodes": plan.total, "requests_at_most": requests}
+        print(json.dumps({**totals, "agents": agents, "matchups": rows}))
         return 0
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
-    lines = []
-    for row in rows:
-        seeds_text = f"{row['first_seed']}..{row['last_seed']}"
-        who = " against ".join(row["agents"])
-        lines.append((row["scenario"], who, str(row["episodes"]), seeds_text, f"{row['requests_at_most']:,}"))
+    lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     total = f"{plan.total} episodes, at most {requests:,} decisions; nothing was played"
     columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
-    print_sheets([Sheet("would be played", columns, tuple(lines), (total,))], stdout_console())
+    each = tuple(
+        (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents
+    )
+    sheets = [
+        Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
+        Sheet("would be played", columns, lines, (total,)),
+    ]
+    print_sheets(sheets if len(agents) > 1 else sheets[1:], stdout_console())
     return 0
+
+
+def _per_agent(plan: "Plan") -> list[dict[str, Any]]:
+    """What every agent has to play: the episodes that it sits in, and its own decisions."""
+    rows = []
+    for agent in plan.agents:
+        seats = [(matchup, seeds) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]
+        most = sum(
+            plan.scenarios[matchup.scenario].horizon * matchup.agents.count(agent) * len(seeds)
+            for matchup, seeds in seats
+        )
+        episodes = sum(len(seeds) for _, seeds in seats)
+        count = len(plan.scenarios_of(agent))
+        rows.append({"agent": agent, "scenarios": count, "episodes": episodes, "requests_at_most": most})
+    return rows
+
+
+def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
+    from benchmark.runs.tournament import line_up
+
+    return tuple(
+        (
+            *(row["scenario"], line_up(row["agents"]), str(row["episodes"])),
+            *(f"{row['first_seed']}..{row['last_seed']}", f"{row['requests_at_most']:,}"),
+        )
+        for row in rows
+    )
+
+
+def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
+    """One line a scenario: at many tables nobody reads who sits at which."""
+    lines = []
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        group = [row for row in rows if row["scenario"] == scenario]
+        seats = len(group[0]["agents"])
+        agents = len({agent for row in group for agent in row["agents"]})
+        tables = f", {len(group)} table{'' if len(group) == 1 else 's'} of {seats}" if seats > 1 else ""
+        episodes, most = (sum(row[name] for row in group) for name in ("episodes", "requests_at_most"))
+        seeds = f"{min(row['first_seed'] for row in group)}..{max(row['last_seed'] for row in group)}"
+        lines.append(
+            (scenario, f"{agents} agent{'' if agents == 1 else 's'}{tables}", f"{episodes:,}", seeds, f"{most:,}")
+        )
+    return tuple(lines)

@@ -21,7 +21,7 @@ from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, key_of, observations_digest
+from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -257,6 +257,9 @@ def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
     ):
         if record[name] != value:
             yield f"{name} is {shown(record[name])}, the replay gives {value!r}"
+    metrics = defined_metrics(end.metrics)
+    if record.get("metrics", metrics) != metrics:  # a record of before games had metrics is as good
+        yield f"metrics is {shown(record['metrics'])}, the replay gives {metrics!r}"
 
 
 def _player_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:

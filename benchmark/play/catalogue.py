@@ -1,9 +1,13 @@
-"""Which kinds of agents there are, and what each needs before it can run here."""
+"""What there is: the suites and scenarios, the kinds of agents, and what each of those needs before it can run here."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from agents.baselines.search import find_search_player
 from agents.load import BASELINES, registered_agents
 from agents.models.provider import Provider, providers
+from benchmark.runs.plan import num_players, scenario_to_json
+from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES, Scenario
+from textgames.yardsticks import find_yardstick
 
 
 class AgentKind(NamedTuple):
@@ -28,3 +32,31 @@ def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
     """The models that a provider knows by themselves, or else its form ``NAME:MODEL``."""
     specs = [spec for spec, model in provider.models.items() if spec == model] or [f"{name}:{provider.takes}"]
     return [AgentKind(spec, provider.description, provider.missing()) for spec in specs]
+
+
+def suite_facts() -> dict[str, dict[str, Any]]:
+    """``{suite: {"about", "scenarios"}}``."""
+    return {name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()}
+
+
+def scenario_facts() -> dict[str, dict[str, Any]]:
+    """``{scenario: its definition, with "players", "yardstick" and "suites"}``."""
+    return {
+        name: {
+            **scenario_to_json(scenario),
+            "players": num_players(scenario),
+            "yardstick": yardstick_of(scenario),
+            "suites": [suite for suite, names in SUITES.items() if name in names],
+        }
+        for name, scenario in SCENARIOS.items()
+    }
+
+
+def yardstick_of(scenario: Scenario) -> str:
+    """Where the value of best play is known from: ``"exact (value iteration)"``, ``"planner (search)"`` or ``""``."""
+    game = scenario.game()
+    player, yardstick = find_search_player(game), find_yardstick(game)
+    for known in (player, yardstick):
+        if known is not None and known.exact:
+            return f"exact ({known.method})"
+    return "planner (search)" if player is not None else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-def option(default: Any, metavar: str, text: str, *, counts: bool = False, **bounds: float) -> Any:
+def option(default: Any, metavar: str, text: str, *, counts: bool = False, stored: bool = True, **bounds: float) -> Any:
     """A field of :class:`RunOptions`.
 
     Args:
@@ -28,9 +28,11 @@ def option(default: Any, metavar: str, text: str, *, counts: bool = False, **bou
         metavar: what stands for the value in ``--help``.
         text: its line there, to which a default that is a number is added.
         counts: whether it decides what is played.
+        stored: whether a run's manifest has it; what only stands for other options needn't be kept.
         bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
-    return field(default=default, metadata={"text": text, "metavar": metavar, "counts": counts, "bounds": bounds})
+    metadata = {"text": text, "metavar": metavar, "counts": counts, "stored": stored, "bounds": bounds}
+    return field(default=default, metadata=metadata)
 
 
 _AGENTS = "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC"
@@ -43,6 +45,9 @@ class RunOptions:
     agents: tuple[str, ...] = option((), "SPEC", _AGENTS, counts=True)
     scenarios: tuple[str, ...] = option(
         ("paper",), "NAME", "a scenario to play, or paper (default: its four) or all", counts=True
+    )
+    suites: tuple[str, ...] = option(
+        (), "NAME", "a suite to play, besides the scenarios that are named; see textbench list suites", stored=False
     )
     episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
     seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
@@ -75,7 +80,7 @@ class RunOptions:
 
 OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) if one.metadata}
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
-OPERATING = tuple(name for name, one in OPTIONS.items() if not one.metadata["counts"])
+OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name in OPTIONS}
 OTHER_VARIABLES = ("TEXTBENCH_CACHE_DIR", "TEXTBENCH_UPDATE_GOLDEN", "TEXTBENCH_UPDATE_TRANSCRIPTS")
@@ -92,7 +97,7 @@ def flag_of(name: str) -> str:
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
 
 
-def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = COUNTING + OPERATING) -> None:
+def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OPTIONS)) -> None:
     """Add the flags of these options, and ``--config``, to a command."""
     for name in names:
         default, about = OPTIONS[name].default, OPTIONS[name].metadata
@@ -103,7 +108,7 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = COUNTING
 
 
 def read_options(
-    args: argparse.Namespace, environ: Mapping[str, str] | None = None, names: Sequence[str] = COUNTING + OPERATING
+    args: argparse.Namespace, environ: Mapping[str, str] | None = None, names: Sequence[str] = tuple(OPTIONS)
 ) -> RunOptions:
     """Combine command line, configuration file, environment and defaults.
 

@@ -12,6 +12,7 @@ from agents.models.base import LanguageModel
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
+from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
@@ -48,20 +49,20 @@ class Players:
         if len(self.specs) < len(specs):
             twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
             raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
-        self._options = options
+        self.options = options
         self._kept: dict[str, Policy] = {}
 
-    def check(self, scenarios: Mapping[str, Scenario]) -> list[dict[str, Any]]:
+    def check(self, plan: Plan) -> list[dict[str, Any]]:
         """Make every agent once, so that what is missing is said before the first episode; returns their cards.
 
         Raises:
-            UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play; in one
-                sentence.
+            UsageError: no such agent, a missing key or package, a bad setting, a game of the plan that an agent can't
+                play; in one sentence.
         """
         cards = []
         for name in self.specs:
             policy = self.load(name)
-            check_plays(name, policy, scenarios.values())
+            check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(self.specs[name], policy))
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
             if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
@@ -70,7 +71,7 @@ class Players:
 
     def load(self, name: str) -> Policy:
         kept = self._kept.pop(name, None)
-        return kept if kept is not None else load_policy(self.specs[name].spec, self._options)
+        return kept if kept is not None else load_policy(self.specs[name].spec, self.options)
 
 
 def load_policy(spec: str, options: RunOptions) -> Policy:
@@ -95,12 +96,19 @@ def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> Non
     Raises:
         UsageError: names the first of them, and says why.
     """
-    check_game: Callable[[TSMG[Any]], None] = getattr(policy, "check_game", lambda game: None)
     for scenario in scenarios:
-        try:
-            check_game(scenario.game())
-        except ValueError as error:
-            raise UsageError(f"agent {name!r} on {scenario.name}: {error}") from None
+        if (reason := why_not_played(policy, scenario)) is not None:
+            raise UsageError(f"agent {name!r} on {scenario.name}: {reason}")
+
+
+def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
+    """Why an agent can't play a scenario's game; ``None`` if it can, as language models can play any."""
+    check_game: Callable[[TSMG[Any]], None] = getattr(policy, "check_game", lambda game: None)
+    try:
+        check_game(scenario.game())
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
@@ -130,14 +138,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: the scripted players that can play these games, and the embedded models."""
-    from agents.baselines.search import find_search_player
-
-    searched = all(find_search_player(scenario.game()) is not None for scenario in scenarios)
-    return ["random", *(("greedy", "planner") if searched else ()), *embedded_models()]
 
 
 def embedded_models() -> list[str]:

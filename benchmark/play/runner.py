@@ -66,7 +66,8 @@ def play_plan(
     reasons: list[str] = []
     dead: set[str] = set()
     try:
-        for team, matchups in plan.teams().items():
+        for matchups in plan.teams():
+            team = matchups[0].agents
             if not any(missing[matchup] for matchup in matchups) or dead.intersection(team):
                 continue
             for name in [name for name in policies if name not in team]:

@@ -55,7 +55,7 @@ def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redacto
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
         StorageError: the folder can't be written, or is in use.
     """
-    cards = players.check(plan.scenarios)
+    cards = players.check(plan)
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
@@ -89,13 +89,13 @@ def resume_session(path: Path, given: RunOptions, output: Output, *, repair: boo
     options = resumed_options(path, manifest, given)
     specs = [AgentSpec.parse(text) for text in options.agents]
     if "episodes" in given.given:
-        plan = Plan.of([spec.name for spec in specs], plan.scenarios, options.episodes, options.seed_offset)
+        plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment([options.base_url or ""])
     players = Players(specs, options)
     with RunFolder.open_for_writing(path, redactor) as folder:
         if repair and (damaged := folder.set_damaged_lines_aside()):
             output.say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
-        cards = players.check(plan.scenarios)
+        cards = players.check(plan)
         prices = agent_prices(cards, options, manifest.get("prices", {}))
         take_over(path, folder.manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
         return play_session(folder, Plan.from_manifest(folder.manifest), players, options, output, redactor)

@@ -1,24 +1,24 @@
 """What a run plays: which agents sit where, in which scenarios, on which seeds.
 
 ``agents x scenarios x seeds -> matchups -> tasks``. A matchup is a scenario and one agent per seat. In a scenario for
-one player every agent is a matchup; in one for several, the agents play a round robin in every order of seats (one
-agent alone plays itself).
+one player every agent is a matchup; in one for several, ``benchmark.runs.tournament`` says who meets whom.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise, permutations, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmark.errors import UsageError, shown, unknown_name
 from benchmark.runs.manifest import RUN_KIND
 from benchmark.runs.record import Key
-from textgames.scenarios import SCENARIOS, Scenario
+from benchmark.runs.tournament import tables
+from textgames.scenarios import SCENARIOS, SUITES, Scenario
 
-PAPER_SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+PAPER_SCENARIOS = SUITES["paper"]
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
 
 MAX_SEEDS = 10_000_000  # the most seeds of one matchup: a manifest from elsewhere must not fill the memory
@@ -41,19 +41,37 @@ class Plan:
 
     @classmethod
     def of(
-        cls, agents: Sequence[str], scenarios: Mapping[str, Scenario], episodes: int, seed_offset: int = 0
+        cls,
+        agents: Sequence[str],
+        scenarios: Mapping[str, Scenario],
+        episodes: int,
+        seed_offset: int = 0,
+        left_out: Collection[tuple[str, str]] = (),
     ) -> "Plan":
-        """Every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on."""
+        """Every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on.
+
+        ``left_out`` has the pairs (agent, scenario) that aren't played.
+        """
         seats = {name: num_players(scenario) for name, scenario in scenarios.items()}
+        plays = {name: [agent for agent in agents if (agent, name) not in left_out] for name in scenarios}
         # all of an agent's own scenarios together: one model in memory, one batch
-        matchups = [Matchup(name, (agent,)) for agent in agents for name in scenarios if seats[name] == 1]
+        matchups = [
+            Matchup(name, (agent,))
+            for agent in agents
+            for name in scenarios
+            if seats[name] == 1 and agent in plays[name]
+        ]
         for name in [name for name in scenarios if seats[name] > 1]:
-            enough = len(agents) >= seats[name]
-            tables = permutations(agents, seats[name]) if enough else product(agents, repeat=seats[name])
-            matchups += [Matchup(name, table) for table in tables]
+            matchups += [Matchup(name, table) for table in tables(plays[name], seats[name])]
         first = {name: scenario.first_seed + seed_offset for name, scenario in scenarios.items()}
         seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in matchups}
         return cls(scenarios, seeds)
+
+    def with_episodes(self, episodes: int, seed_offset: int = 0) -> "Plan":
+        """The same tables on as many episodes, from ``first_seed + seed_offset`` on."""
+        first = {name: scenario.first_seed + seed_offset for name, scenario in self.scenarios.items()}
+        seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in self.seeds}
+        return Plan(self.scenarios, seeds)
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
@@ -100,12 +118,19 @@ class Plan:
             for seed in seeds:
                 yield Key(matchup.scenario, matchup.agents, seed)
 
-    def teams(self) -> dict[tuple[str, ...], list[Matchup]]:
-        """The matchups of every table of agents: what one rollout with one set of policies can play."""
-        teams: dict[tuple[str, ...], list[Matchup]] = {}
+    def scenarios_of(self, agent: str) -> list[Scenario]:
+        """The scenarios that an agent plays in, alone or with others."""
+        names = {matchup.scenario for matchup in self.seeds if agent in matchup.agents}
+        return [scenario for name, scenario in self.scenarios.items() if name in names]
+
+    def teams(self) -> list[list[Matchup]]:
+        """The matchups of every table of agents, in games whose players have the same names: what one rollout with one
+        set of policies can play."""
+        players = {name: scenario.game().players for name, scenario in self.scenarios.items()}
+        teams: dict[tuple[tuple[str, ...], ...], list[Matchup]] = {}
         for matchup in self.seeds:
-            teams.setdefault(matchup.agents, []).append(matchup)
-        return teams
+            teams.setdefault((matchup.agents, players[matchup.scenario]), []).append(matchup)
+        return list(teams.values())
 
 
 def num_players(scenario: Scenario) -> int:
@@ -113,13 +138,12 @@ def num_players(scenario: Scenario) -> int:
     return len(scenario.game().players)
 
 
-def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARIOS) -> dict[str, Scenario]:
+def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
     """Scenarios by name, in the order of the table, then other games.
 
     Args:
         names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
             own, with the settings that it was registered with.
-        known: the table.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
@@ -128,16 +152,27 @@ def find_scenarios(names: Sequence[str], known: Mapping[str, Scenario] = SCENARI
     others: dict[str, Scenario] = {}
     for name in names:
         if name == "all":
-            wanted |= known.keys()
+            wanted |= SCENARIOS.keys()
         elif name == "paper":
             wanted |= set(PAPER_SCENARIOS)
-        elif name in known:
+        elif name in SCENARIOS:
             wanted.add(name)
         elif ":" in name:
             others[name] = _scenario_of_game(name)
         else:
-            raise unknown_name("scenario", name, [*known, "all", "paper"])
-    return {name: scenario for name, scenario in known.items() if name in wanted} | others
+            raise unknown_name("scenario", name, [*SCENARIOS, "all", "paper"])
+    return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
+
+
+def find_suite(name: str) -> tuple[str, ...]:
+    """The names of a suite's scenarios.
+
+    Raises:
+        UsageError: a name that doesn't exist, with the one that may have been meant.
+    """
+    if name not in SUITES:
+        raise unknown_name("suite", name, SUITES)
+    return SUITES[name]
 
 
 def _scenario_of_game(env_id: str) -> Scenario:

@@ -7,8 +7,9 @@ depends on the machine (seconds, cache hits) stands in ``measured`` and in nothi
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from math import isfinite
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
@@ -27,6 +28,12 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 # The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
 Tokens = Annotated[list[Annotated[int, Field(ge=0, le=10**9)]], Field(min_length=2, max_length=2)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Metrics = dict[
+    Annotated[str, Field(max_length=100)],
+    Annotated[
+        dict[Annotated[str, Field(max_length=100)], Annotated[float, Field(ge=-1e12, le=1e12)]], Field(max_length=50)
+    ],
+]
 
 
 @with_config(STRICT)
@@ -69,6 +76,9 @@ class EpisodeRecord(TypedDict):
     steps: list[StepRecord]
     returns: Annotated[dict[str, float], Field(description="The sum of rewards of every player.")]
     successes: dict[str, bool]
+    metrics: NotRequired[
+        Annotated[Metrics, Field(description="What the game tells of a player besides the return, where it tells any.")]
+    ]
     terminated: Annotated[bool, Field(description="The game ended by its own rules.")]
     truncated: Annotated[bool, Field(description="The game ended by the step limit.")]
     error: Annotated[str | None, Field(description="Why the episode is unscored (a provider's error), or null.")]
@@ -125,6 +135,7 @@ def to_record(episode: Episode) -> Record:
         "steps": [_step_record(step) for step in episode.steps],
         "returns": dict(episode.returns),
         "successes": dict(episode.successes),
+        **({"metrics": metrics} if (metrics := defined_metrics(episode.metrics)) else {}),
         "terminated": episode.terminated,
         "truncated": episode.truncated,
         "error": episode.error,
@@ -135,6 +146,15 @@ def to_record(episode: Episode) -> Record:
             **({"served_by": served_by} if served_by else {}),
         },
     }
+
+
+def defined_metrics(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """``{player: {name: value}}`` without the figures that aren't defined, which games give as NaN or infinity."""
+    known = {
+        player: {name: float(value) for name, value in values.items() if isfinite(value)}
+        for player, values in metrics.items()
+    }
+    return {player: values for player, values in known.items() if values}
 
 
 def _step_record(step: Step) -> dict[str, Any]:
@@ -190,6 +210,9 @@ def parse_line(line: bytes) -> Record:
     for name in ("returns", "successes"):
         if record[name].keys() != players:
             raise ValueError(f"{name} must have a value of every player, got {record[name]!r}")
+    for player in record.get("metrics", {}):
+        if player not in players:
+            raise ValueError(f"metrics must be those of {', '.join(players)}, got {player!r}")
     for index, step in enumerate(record["steps"]):
         if step["player"] not in players:
             raise ValueError(f"steps.{index}.player must be one of {', '.join(players)}, got {step['player']!r}")

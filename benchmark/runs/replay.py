@@ -57,6 +57,7 @@ class Replay(NamedTuple):
 
     steps: tuple[ReplayedStep, ...]
     end: ReplayedEnd
+    states: tuple[Any, ...]  # the state before every round, and the last one
 
 
 class ReplayError(ValueError):
@@ -92,6 +93,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     _, infos = env.reset(seed=record["seed"])
     present = list(env.agents)
     steps: list[ReplayedStep] = []
+    states: list[Any] = [env.state()]
     ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
     listed, limit = type(env.game).action_help is TSMG.action_help, env.rules.max_steps
     cut_off = False
@@ -109,6 +111,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         )
         told = {player: "" if listed else env.game.action_help(before, player) for player in asked}
         rewards, terminated, truncated, infos = env.play(responses)
+        states.append(env.state())
         happened = _what_happened(env, before, {player: infos[player] for player in asked}) if boards else {}
         cut_off = any(truncated.values())
         ledger.enter(responses, {player: float(reward) for player, reward in rewards.items()})
@@ -145,7 +148,8 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         returns=ledger.returns,
         metrics=final_metrics(env) if over else {},
     )
-    return Replay(tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True)), end)
+    paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
+    return Replay(paid, end, tuple(states))
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:

@@ -95,7 +95,11 @@ class ReferenceView(TypedDict):
 
 
 class ScoreView(TypedDict):
-    """One agent in one scenario. Estimates are ``None`` when no episode was scored."""
+    """One agent in one scenario. Estimates are ``None`` when no episode was scored.
+
+    In a game for several players an episode counts once for every seat that the agent had in it; the mean return is
+    over all its seats at all its tables. Intervals are over seeds, since games of one seed depend on each other.
+    """
 
     agent: str
     scenario: str
@@ -121,6 +125,9 @@ class ScoreView(TypedDict):
     tokens: EstimateView | None  # prompt + completion tokens per episode
     cost: float | None  # US dollars over all episodes; ``None`` without a price for the model
     seconds: float | None  # mean seconds per episode. Depends on the machine and the load; doesn't count.
+    seats: dict[str, EstimateView]  # ``{player: mean return in this seat}``; empty in a game for one player
+    metrics: dict[str, EstimateView]
+    """``{name: mean over seeds}`` of what the game tells besides the return, and of the value lost per move."""
     reference: ReferenceView
 
 
@@ -133,6 +140,16 @@ class OverallView(TypedDict):
     normalized: EstimateView | None  # mean of the normalised scores over scenarios, each weighing the same
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
+
+
+class SuiteView(TypedDict):
+    """The agents over one suite of scenarios, of which the document has all."""
+
+    name: str
+    about: str
+    scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
+    normalized: dict[str, EstimateView | None]
+    """``{agent: mean of the normalised scores}``; ``None`` for an agent that isn't ranked in all of these."""
 
 
 class ComparisonView(TypedDict):
@@ -150,7 +167,10 @@ class ComparisonView(TypedDict):
 
 
 class RatingView(TypedDict):
-    """Head-to-head strength in a two-player scenario (Bradley-Terry, in Elo points)."""
+    """Head-to-head strength in a scenario for several players (Bradley-Terry, in Elo points).
+
+    A table of more than two seats is one game for every two agents at it: the higher mean return wins.
+    """
 
     scenario: str
     agent: str
@@ -162,6 +182,7 @@ class RatingView(TypedDict):
     wins: int
     losses: int
     draws: int
+    opposed: bool  # whether all games' returns sum to the same number, so that one's gain is the others' loss
 
 
 class StepColumns(TypedDict):
@@ -222,6 +243,7 @@ class ViewDocument(TypedDict):
     overall_scenarios: list[str]
     """What the overall score is over: the paper's scenarios where more than half of the agents were to play all of
     them, else every scenario for one player that more than half were to play."""
+    suites: list[SuiteView]  # those whose scenarios are all in the document, in order
     comparisons: list[ComparisonView]
     """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
     comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts

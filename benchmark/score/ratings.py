@@ -1,7 +1,7 @@
 """Head-to-head strength: Bradley-Terry ratings of games between agents, by choix, on the Elo scale.
 
 Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & Terry 1952). A draw is half a win for
-each.
+each. A table of more than two is one game for every two agents at it: the higher mean return over its seats wins.
 
 Two agents have finite ratings on one scale only if results lead from each to the other: a has won against or drawn with
 b, or with somebody who has with b, and so on, and the other way round (Ford 1957). So agents are rated in groups that
@@ -9,6 +9,7 @@ are linked in this way; an agent that won all its games, or lost them all, is al
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import log
 from typing import NamedTuple
 
@@ -30,6 +31,19 @@ class Game(NamedTuple):
     first: str
     second: str
     result: float
+    seed: int | None = None  # games with equal seeds had the same start, so they depend on each other; None: with none
+
+    @classmethod
+    def of_table(cls, returns: Sequence[tuple[str, float]], seed: int | None = None) -> "list[Game]":
+        """The games that one table was: of every two agents at it; ``returns`` are (agent, return) of every seat."""
+        by_agent: dict[str, list[float]] = {}
+        for agent, value in returns:
+            by_agent.setdefault(agent, []).append(value)
+        means = {agent: sum(values) / len(values) for agent, values in by_agent.items()}
+        return [
+            cls(a, b, 0.5 if means[a] == means[b] else float(means[a] > means[b]), seed)
+            for a, b in combinations(means, 2)
+        ]
 
 
 class Rating(NamedTuple):
@@ -50,15 +64,21 @@ class Rating(NamedTuple):
 def bradley_terry(games: Sequence[Game]) -> list[Rating]:
     """Rate everyone who played someone else, best first within each group, the groups by their share of points.
 
-    The intervals are from a Bayesian bootstrap over games in which every pair that met plays one further game, with a
-    random winner: equal results leave room for another one, too.
+    The intervals are from a Bayesian bootstrap over seeds, whose games are drawn together, in which every pair that met
+    plays one further game, with a random winner: equal results leave room for another one, too.
     """
     games = [game for game in games if game.first != game.second]
     names = sorted({name for game in games for name in game[:2]})
     if not names:
         return []
     place = {name: index for index, name in enumerate(names)}
-    table = np.array([(place[game.first], place[game.second], game.result) for game in games])
+    # columns: first, second, result, seed; a game without a seed gets one of its own
+    table = np.array(
+        [
+            (place[game.first], place[game.second], game.result, -1 - index if game.seed is None else game.seed)
+            for index, game in enumerate(games)
+        ]
+    )
     points = _points(table, np.ones(len(table)), len(names))
     decided = table[table[:, 2] != 0.5]
     wins = _points(decided, np.ones(len(decided)), len(names))
@@ -77,7 +97,7 @@ def bradley_terry(games: Sequence[Game]) -> list[Rating]:
 
 
 def _points(table: Array, weights: Array, count: int) -> Array:
-    """Points of i against j, shape (count, count), of games as rows (first, second, result)."""
+    """Points of i against j, shape (count, count), of games as rows (first, second, result, ...)."""
     points = np.zeros((count, count))
     first, second = table[:, 0].astype(int), table[:, 1].astype(int)
     np.add.at(points, (first, second), weights * table[:, 2])
@@ -111,15 +131,17 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
     table = table[np.isin(table[:, 0], members) & np.isin(table[:, 1], members)]
     table[:, :2] = np.searchsorted(members, table[:, :2])
     values = _strengths(_points(table, np.ones(len(table)), count))
-    if len(table) < 2:
+    seeds, seed_of_game = np.unique(table[:, 3], return_inverse=True)
+    if len(seeds) < 2:
         return [Estimate(float(value), None, None) for value in values]
     rng = np.random.default_rng(SEED)
     pairs = np.unique(np.sort(table[:, :2], axis=1), axis=0)
     replicates = []
     for _ in range(RESAMPLES):
         further = np.column_stack([pairs, rng.integers(2, size=len(pairs))])
-        weights = rng.standard_exponential(len(table) + len(pairs))
-        replicates.append(_strengths(_points(np.concatenate([table, further]), weights, count), tolerance=1e-4))
+        weights = rng.standard_exponential(len(seeds) + len(pairs))
+        weights = np.concatenate([weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
+        replicates.append(_strengths(_points(np.concatenate([table[:, :3], further]), weights, count), tolerance=1e-4))
     low, high = np.quantile(replicates, LEVELS, axis=0)
     ends = zip(values, np.minimum(low, values), np.maximum(high, values), strict=True)
     return [Estimate(*map(float, row)) for row in ends]

@@ -19,10 +19,13 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
+from benchmark.score.move_losses import MoveLosses
 from benchmark.score.ratings import Game
 from textgames.scenarios import Scenario
 
-COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds")
+COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds", "seat")
+
+UNKNOWN = float("nan")
 
 
 @dataclass
@@ -32,6 +35,8 @@ class Cell:
     planned: int = 0  # episodes that were to be played
     # ``{name: values}`` for the names in :data:`COLUMNS`
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
+    # ``{name: values}`` of the games' metrics, as long as the columns; NaN where a row has none of that name
+    metrics: dict[str, "array[float]"] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
     reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
     # prompt and completion tokens that weren't answered from the cache, unscored episodes included
@@ -55,14 +60,31 @@ class Cell:
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
-        seeds, place, count = np.unique(np.array(self.columns["seed"]), return_inverse=True, return_counts=True)
-        return seeds, np.bincount(place, np.array(self.columns["score"])) / count
+        return per_seed(self.columns["seed"], self.columns["score"])
 
     def table(self) -> dict[str, NDArray[np.float64]]:
-        """The columns as arrays, rows in the order of the seeds."""
-        arrays = {name: np.array(values) for name, values in self.columns.items()}
-        order = np.argsort(arrays["seed"], kind="stable")
-        return {name: values[order] for name, values in arrays.items()}
+        """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
+        seeds = self.columns["seed"]
+        return {name: per_seed(seeds, values)[1] for name, values in self.columns.items()}
+
+    def add_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Note the metrics of the last row."""
+        for name in metrics:
+            self.metrics.setdefault(name, array("d", [UNKNOWN] * (self.episodes - 1)))
+        for name, values in self.metrics.items():
+            values.append(metrics.get(name, UNKNOWN))
+
+
+def per_seed(
+    seeds: Sequence[float], values: "Sequence[float] | NDArray[np.float64]"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Every seed that has a known value, in order, and the mean of its values.
+
+    Games and seats of one seed have the same start and depend on each other: together they are one observation.
+    """
+    known = ~np.isnan(values)
+    found, place, count = np.unique(np.array(seeds)[known], return_inverse=True, return_counts=True)
+    return found, np.bincount(place, np.array(values)[known], minlength=len(found)) / count
 
 
 @dataclass
@@ -77,7 +99,9 @@ class Results:
     agents: dict[str, dict[str, Any]] = field(default_factory=dict)  # ``{name: its card in the manifest}``
     agent_source: dict[str, int] = field(default_factory=dict)  # ``{name: index into sources}``
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # ``{(agent, scenario): Cell}``
-    games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of the scenarios for two players
+    games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of those for several players
+    # ``{scenario: (least, most)}`` of the sum of all players' returns: equal where one's gain is the others' loss
+    sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     played: int = 0  # episodes read, unscored ones included
     # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
@@ -163,10 +187,13 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
                 cell.planned += len(seeds)
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     scored = 0
+    losses = {name: MoveLosses.of(scenario) for name, scenario in plan.scenarios.items()}
     for record in folder.records():
         results.played += 1
         scored += record["error"] is None
         _add_game(results, record, renamed)
+        if (loss := losses[record["scenario"]]) is not None:
+            loss.add_to(record)
         for player, agent in record["agents"].items():
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
@@ -175,14 +202,15 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
 
 
 def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> None:
-    """A head-to-head game counts for the ratings: the higher return wins."""
-    if len(record["agents"]) != 2 or record["error"] is not None or key_of(record) in results.rated:
+    """A game between agents counts for the ratings: the higher return wins."""
+    if len(record["agents"]) < 2 or record["error"] is not None or key_of(record) in results.rated:
         return
     results.rated.add(key_of(record))
-    (first, a), (second, b) = record["agents"].items()
-    margin = record["returns"][first] - record["returns"][second]
-    result = 0.5 if margin == 0 else float(margin > 0)
-    results.games.setdefault(record["scenario"], []).append(Game(renamed.get(a, a), renamed.get(b, b), result))
+    returns = [(renamed.get(agent, agent), record["returns"][player]) for player, agent in record["agents"].items()]
+    results.games.setdefault(record["scenario"], []).extend(Game.of_table(returns, record["seed"]))
+    total = sum(value for _, value in returns)
+    least, most = results.sums.get(record["scenario"], (total, total))
+    results.sums[record["scenario"]] = min(least, total), max(most, total)
 
 
 def add_to_cell(cell: Cell, record: Record, player: str) -> None:
@@ -206,6 +234,8 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
         len(steps),
         *tokens,
         record[MEASURED].get("seconds", 0.0),
+        list(record["agents"]).index(player),
     )
     for name, value in zip(COLUMNS, row, strict=True):
         cell.columns[name].append(value)
+    cell.add_metrics(record.get("metrics", {}).get(player, {}))

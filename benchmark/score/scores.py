@@ -16,6 +16,7 @@ from benchmark.score.document import EstimateView, OverallView, RatingView, Refe
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, Results
+from benchmark.score.seats import metric_means, seat_means
 from textgames.scenarios import Scenario
 
 SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
@@ -78,6 +79,8 @@ def score_row(
         tokens=None,
         cost=cost(cell.paid_tokens, price),
         seconds=None,
+        seats={},
+        metrics={},
         reference=ReferenceView(random=None, random_source="", optimal=None, optimal_source=""),
     )
     if not cell.episodes:
@@ -97,6 +100,8 @@ def score_row(
     row["mean_return"], row["normalized"], row["invalid_rate"] = to_view(mean), to_view(normal), to_view(invalid)
     row["length"], row["tokens"], row["success_rate"] = to_view(length), to_view(tokens), to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
+    row["seats"] = views(seat_means(cell, scenario))
+    row["metrics"] = views(metric_means(cell))
     row["reference"] = ReferenceView(
         random=_mean(scale.random),
         random_source=scale.random_source,
@@ -124,7 +129,7 @@ def normalised(scenario: Scenario, table: stats.Array, scale: Scale) -> stats.St
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
-    """The columns ``SCORE .. SUCCESS`` of a cell's scored episodes in the order of seeds, and the references in them.
+    """The columns ``SCORE .. SUCCESS`` of a cell, one row for every scored seed in order, and the references in them.
 
     Where there is no reference, its column is NaN, and so is every normalised score.
     """
@@ -173,21 +178,23 @@ def overall_scenarios(results: Results) -> list[str]:
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
     one player that more than half of the agents were to play.
     """
-    agents = results.agents
-    shared = [
-        scenario.name
-        for scenario in solo_scenarios(results)
-        if 2 * sum((agent, scenario.name) in results.cells for agent in agents) > len(agents)
-    ]
+    shared = [scenario.name for scenario in solo_scenarios(results) if is_shared(results, scenario.name)]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
-def overall_rows(results: Results, references: References) -> tuple[list[str], list[OverallView]]:
+def is_shared(results: Results, scenario: str) -> bool:
+    """Whether more than half of the agents were to play a scenario."""
+    return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
+
+
+def overall_rows(
+    results: Results, references: References, names: Sequence[str] | None = None
+) -> tuple[list[str], list[OverallView]]:
     """Every agent's mean normalised score, best first, unranked ones last, and the scenarios that it is over.
 
-    These are :func:`overall_scenarios` without those whose scale nobody knows.
+    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows.
     """
-    names = overall_scenarios(results)
+    names = overall_scenarios(results) if names is None else names
     episodes = {
         key: episode_table(cell, results.scenarios[key[1]], references)
         for key, cell in results.cells.items()
@@ -239,7 +246,7 @@ def board_test(results: Results, spans: Mapping[str, float]) -> Callable[[str, s
 
 
 def rating_rows(results: Results) -> list[RatingView]:
-    """The head-to-head ratings of every scenario for two players."""
+    """The head-to-head ratings of every scenario for several players."""
     return [
         RatingView(
             scenario=scenario,
@@ -251,6 +258,7 @@ def rating_rows(results: Results) -> list[RatingView]:
             wins=rating.wins,
             losses=rating.losses,
             draws=rating.draws,
+            opposed=bool(np.ptp(results.sums.get(scenario, (0.0, 0.0))) < 1e-9),
         )
         for scenario, games in results.games.items()
         for rating in bradley_terry(games)
@@ -274,6 +282,11 @@ def to_view(estimate: stats.Estimate) -> EstimateView | None:
     if not isfinite(estimate.value):
         return None
     return EstimateView(value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+def views(estimates: Mapping[str, stats.Estimate]) -> dict[str, EstimateView]:
+    """The estimates that are numbers as plain JSON."""
+    return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 
 
 def _mean(values: stats.Array | None) -> float | None:

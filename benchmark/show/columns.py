@@ -5,11 +5,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView, SuiteView
 
 Row = TypeVar("Row", ScoreView, OverallView, RatingView)
+
+
+LARGE = 8
+"""A board of more scenarios is shown by suite: one table for each at the terminal, closed ones on the page."""
+
+MOST_NAMES = 12  # of scenarios that a note lists
 
 
 class Figure(NamedTuple):
@@ -55,12 +61,22 @@ def rank_figure(row: ScoreView | OverallView) -> Figure:
     return Figure("" if row["rank"] is None else f"{row['rank']}{'=' if row['tied'] else ''}", row["rank"])
 
 
-def agent_figure(row: RatingView) -> Figure:
+def agent_figure(row: Mapping[str, Any]) -> Figure:
     """The agent's name, which sorts without regard to case."""
     return Figure(row["agent"], row["agent"].casefold())
 
 
 def _scored_agent(row: ScoreView) -> Figure:
+    return agent_figure(row)._replace(note=agent_note(row))
+
+
+def agent_note(row: Mapping[str, Any]) -> str:
+    """What a reader must know of an agent in a scenario: why it has no rank, and which models answered under its name.
+
+    Nothing of the rows of other tables than the scores'.
+    """
+    if "planned" not in row:
+        return ""
     missing = row["planned"] - row["episodes"] - row["unscored"]
     reasons = [f"{row['unscored']} unscored"] if row["unscored"] else []
     reasons += [f"{missing} of {row['planned']} not played"] if missing > 0 else []
@@ -68,12 +84,18 @@ def _scored_agent(row: ScoreView) -> Figure:
     if len(row["served_by"]) > 1:
         models = ", ".join(f"{model} in {episodes} episodes" for model, episodes in row["served_by"].items())
         notes.append(f"answered by {len(row['served_by'])} models: {models}")
-    return Figure(row["agent"], row["agent"].casefold(), note="; ".join(notes))
+    return "; ".join(notes)
 
 
 def _ranked_agent(row: OverallView) -> Figure:
-    note = f"not ranked, lacks {', '.join(row['lacks'])}" if row["lacks"] else ""
+    note = f"not ranked, lacks {listed(row['lacks'])}" if row["lacks"] else ""
     return Figure(row["agent"], row["agent"].casefold(), note=note)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, or the first ones and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -173,6 +195,56 @@ RATINGS: tuple[Column[RatingView], ...] = (
 )
 
 
+def metric_columns(rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
+    """A column for every metric that these rows have."""
+    return _named_columns("metrics", "{}", rows)
+
+
+def seat_columns(rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
+    """A column for every seat of a game for several players: the mean return there."""
+    return _named_columns("seats", "as {}", rows)
+
+
+def _named_columns(part: Literal["metrics", "seats"], title: str, rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
+    def column(name: str) -> Column[ScoreView]:
+        # which direction is the better one, only the game's author knows
+        return Column(
+            f"{part}-{name}",
+            title.format(name.replace("_", " ") if part == "metrics" else name),
+            lambda row: estimate_figure(row[part].get(name)),
+        )
+
+    return [column(name) for name in dict.fromkeys(name for row in rows for name in row[part])]
+
+
+def suite_columns(suites: Sequence[SuiteView]) -> list[Column[OverallView]]:
+    """A column for every suite: the mean normalised score over its scenarios."""
+
+    def column(suite: SuiteView) -> Column[OverallView]:
+        return Column(
+            f"suite-{suite['name']}",
+            suite["name"],
+            lambda row: estimate_figure(suite["normalized"].get(row["agent"]), ".2f"),
+            explain=suite["about"],
+        )
+
+    return [column(suite) for suite in suites]
+
+
+def shown_suites(document: Mapping[str, Any]) -> list[SuiteView]:
+    """The suites that tell more than the overall score does: none where that is all there is."""
+    suites: list[SuiteView] = document["suites"]
+    return suites if any(suite["scenarios"] != document["overall_scenarios"] for suite in suites) else []
+
+
+SUITE_NOTE = "mean normalised scores; empty where an agent lacks one of the suite's scenarios"
+
+
+def suite_notes(suites: Sequence[SuiteView]) -> list[str]:
+    """What each suite's score is over."""
+    return [SUITE_NOTE, *(f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites)]
+
+
 def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
     """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
 
@@ -212,6 +284,8 @@ def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     circle = [row["agent"] for row in rows if row["in_cycle"]]
     if circle:
         notes.append(f"{', '.join(circle)} beat each other in a circle: no order explains their results")
+    if not all(row["opposed"] for row in rows):
+        notes.append("a rating says who got more than the others at the table; the mean return says who did well")
     single = [row["agent"] for row in rows if row["games"] == 1]
     if single:
         notes.append(f"a single game: {', '.join(single)}")

@@ -12,6 +12,7 @@ from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, Sc
 from benchmark.score.references import References
 from benchmark.score.results import Results
 from benchmark.score.scores import overall_rows, rating_rows, score_rows
+from benchmark.score.suites import suite_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
 
@@ -48,6 +49,7 @@ def results_document(
         scores=scores,
         overall=overall,
         overall_scenarios=overall_scenarios,
+        suites=suite_rows(results, references),
         comparisons=compare_best(results, agents) if max_episodes else [],
         comparisons_family=board_family(results),
         ratings=rating_rows(results),

@@ -15,6 +15,8 @@ from rich.text import Text
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
+from benchmark.show.suites import by_suite
+from textgames.scenarios import ABOUT_SUITES
 
 
 @dataclass(frozen=True)
@@ -30,16 +32,83 @@ class Sheet:
 
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
     """All tables of a :class:`benchmark.score.document.ViewDocument`; below the last one, what a shared rank means."""
-    sheets = score_sheets(document["scores"]) + rating_sheets(document["ratings"])
+    scores, ratings = document["scores"], document["ratings"]
+    if len({row["scenario"] for row in scores}) > common.LARGE:
+        sheets = suite_sheets(scores, ratings)
+    else:
+        sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
+    overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
-        overall = overall_sheet(document["overall"], document["overall_scenarios"])
-        sheets = [overall, *sheets] if overall_first else [*sheets, overall]
-    if any(row["tied"] for row in (*document["scores"], *document["overall"])):
+        overalls.append(overall_sheet(document["overall"], document["overall_scenarios"]))
+    if suites := common.shown_suites(document):
+        columns = [common.OVERALL[1], *common.suite_columns(suites)]
+        rows = [row for row in document["overall"] if any(suite["normalized"].get(row["agent"]) for suite in suites)]
+        # who lacks what of the overall score stands there, and has nothing to do with these
+        rows = [{**row, "lacks": []} for row in rows]
+        overalls.insert(0, _sheet("overall by suite", columns, rows, common.suite_notes(suites)))
+    sheets = [*overalls[::-1], *sheets] if overall_first else [*sheets, *overalls]
+    if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (
             "=: can't be told apart from the best agent of this rank, by the paired test at level 0.05 after "
             f"Bonferroni's correction for the {document['comparisons_family']} comparisons that this board allows"
         )
         sheets[-1] = replace(sheets[-1], notes=(*sheets[-1].notes, note))
+    return sheets
+
+
+def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> list[Sheet]:
+    """The tables of a large board: those of all scenarios of a suite are one."""
+    sheets = []
+    for suite, names in by_suite(dict.fromkeys(row["scenario"] for row in scores)).items():
+        groups = {name: [row for row in scores if row["scenario"] == name] for name in names}
+        notes = [f"{name}: {scale}" for name, rows in groups.items() if (scale := _scale_note(rows))]
+        about = ABOUT_SUITES.get(suite, "scenarios of no suite")
+        sheets.append(_grouped_sheet(f"{suite}: {about}", common.SCORES, groups, notes))
+        told = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
+        sheets.append(_grouped_sheet(f"{suite}: more figures", (common.SCORES[1], _ALL_METRICS), told, ()))
+        met = {name: [row for row in ratings if row["scenario"] == name] for name in names}
+        notes = [f"{name}: {note}" for name, rows in met.items() if rows for note in common.rating_notes(rows)]
+        sheets.append(_grouped_sheet(f"{suite}: head to head", common.RATINGS, met, notes))
+    return [sheet for sheet in sheets if sheet.rows]
+
+
+def _all_metrics(row: ScoreView) -> Figure:
+    named = ((name.replace("_", " "), one["value"]) for name, one in row["metrics"].items())
+    return Figure(", ".join(f"{name} {common.number(value)}" for name, value in named))
+
+
+_ALL_METRICS: Column[ScoreView] = Column("metrics", "figures", _all_metrics)
+
+
+def _grouped_sheet(
+    title: str, columns: Sequence[Column[Row]], groups: Mapping[str, Sequence[Row]], notes: Sequence[str]
+) -> Sheet:
+    """The rows of several scenarios in one table."""
+    sheet = _sheet(title, columns, [row for rows in groups.values() for row in rows], ())
+    return _with_scenarios(sheet, groups, notes)
+
+
+def _with_scenarios(sheet: Sheet, groups: Mapping[str, Sequence[Any]], notes: Sequence[str]) -> Sheet:
+    """The sheet with the scenarios' names in front, each in its first row, and with notes on their agents."""
+    placed = [(name if place == 0 else "", name, row) for name in groups for place, row in enumerate(groups[name])]
+    lines = tuple((first, *line) for (first, _, _), line in zip(placed, sheet.rows, strict=True))
+    told = ((name, row["agent"], common.agent_note(row)) for _, name, row in placed)
+    more = [f"{name}: {agent}: {note}" for name, agent, note in told if note]
+    return replace(sheet, columns=("<scenario", *sheet.columns), rows=lines, notes=(*notes, *more))
+
+
+def further_sheets(rows: Sequence[ScoreView], most: int = 5) -> list[Sheet]:
+    """The metrics and the means by seat of the scenarios that have any, at most so many columns in one table."""
+    sheets = []
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        group = [row for row in rows if row["scenario"] == scenario]
+        for what, columns in (
+            ("more figures", common.metric_columns(group)),
+            ("mean return by seat", common.seat_columns(group)),
+        ):
+            for start in range(0, len(columns), most):
+                chosen = [replace(common.SCORES[1], figure=common.agent_figure), *columns[start : start + most]]
+                sheets.append(_sheet(f"{scenario}, {what}", chosen, group, ()))
     return sheets
 
 
@@ -51,16 +120,26 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
         count = common.same_episodes(group)
         title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         normalised = [row["normalized"] for row in group]
-        ends = [f"{name} {common.number(value)}, {source}" for name, value, source in common.scale_ends(group)]
-        scale = "normalised: 0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
-        notes = [scale, common.above_one(normalised, group[0]["reference"]["optimal_source"])]
+        scale = _scale_note(group)
+        notes = [
+            f"normalised: {scale}" if scale else "",
+            common.above_one(normalised, group[0]["reference"]["optimal_source"]),
+        ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
 
 
+def _scale_note(rows: Sequence[ScoreView]) -> str:
+    """The ends of a scenario's normalised scores, where both are known."""
+    ends = [f"{name} {common.number(value)}, {source}" for name, value, source in common.scale_ends(rows)]
+    if not any(row["normalized"] for row in rows):
+        return ""
+    return "0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
+
+
 def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str]) -> Sheet:
     """The mean normalised scores."""
-    notes = [f"mean over {', '.join(scenarios)}", common.above_one([row["normalized"] for row in rows])]
+    notes = [f"mean over {common.listed(scenarios)}", common.above_one([row["normalized"] for row in rows])]
     return _sheet("overall", common.OVERALL, rows, notes)
 
 
@@ -84,7 +163,7 @@ def _sheet(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], note
         for column, figure in zip(columns, figures, strict=True):
             if figure.note:
                 more.append(f"{row['agent']}: {'' if column.key == 'agent' else column.title + ': '}{figure.note}")
-    titles = tuple(f"<{column.title}" if column.key == "agent" else column.title for column in columns)
+    titles = tuple(f"<{column.title}" if column.key in ("agent", "metrics") else column.title for column in columns)
     optional = tuple(column.title for column in columns if column.optional)
     return Sheet(title, titles, tuple(lines), tuple(note for note in (*notes, *more) if note), optional)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from benchmark.cli import main
+from tests.benchmark.several_players import suite_with_strangers  # noqa: F401 - a fixture of several tests
 
 
 class Done(NamedTuple):

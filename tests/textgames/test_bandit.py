@@ -56,7 +56,6 @@ def test_observations_never_tell_the_means() -> None:
     starts = {game.initial_state(np.random.default_rng(seed)) for seed in range(60)}
     assert {start.means.index(0.75) for start in starts} == {0, 1, 2, 3}
     assert all(sorted(start.means) == [0.25, 0.25, 0.25, 0.75] for start in starts)
-    assert starts == {start for _, start in game.initial_outcomes()}
     assert len({game.observe(start, ME) for start in starts}) == 1
 
 
@@ -84,8 +83,6 @@ def test_gaussian_rewards() -> None:
     assert game.return_range is None
     with pytest.raises(NotImplementedError, match="continuum"):
         game.outcomes(state, {ME: "red"})
-    with pytest.raises(NotImplementedError, match="continuum"):
-        game.initial_outcomes()
 
 
 def test_metrics_by_hand() -> None:

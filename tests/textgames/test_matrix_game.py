@@ -12,9 +12,9 @@ from agents.baselines.search import YardstickPlayer, find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
 from textgames.social.matrix_game import MatrixGame, MatrixState
-from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import make_opponent, opponent_names
 from textgames.social.matrix_game.payoffs import GAMES
+from textgames.social.matrix_game.yardstick import BestResponseYardstick
 from textgames.yardsticks import find_yardstick
 
 ONE, TWO = "player_0", "player_1"
@@ -135,7 +135,7 @@ def test_best_responses_against_brute_force(game: str) -> None:
     for name in opponent_names(GAMES[game]):
         played = MatrixGame(matrix=game, rounds=3, opponent=name)
         yardstick = find_yardstick(played)
-        assert isinstance(yardstick, BestResponse)
+        assert isinstance(yardstick, BestResponseYardstick)
 
         def expectimax(state: MatrixState, of: object, played: MatrixGame = played) -> float:
             values = []
@@ -153,7 +153,7 @@ def test_best_responses_against_brute_force(game: str) -> None:
 def test_best_responses_by_hand() -> None:
     def value(opponent: str, rounds: int = 10, left: int | None = None) -> float:
         game = MatrixGame(rounds=rounds, opponent=opponent)
-        return BestResponse(game).value(game.initial_state(np.random.default_rng()), left, ONE)
+        return BestResponseYardstick(game).value(game.initial_state(np.random.default_rng()), left, ONE)
 
     assert value("tit-for-tat") == 9 * 3 + 5  # cooperate, and defect in the last round
     assert value("grim") == 9 * 3 + 5
@@ -162,7 +162,7 @@ def test_best_responses_by_hand() -> None:
     assert value("uniform") == pytest.approx(30)
     assert value("tit-for-tat", left=1) == 5
     with pytest.raises(ValueError, match="no best response in a game of two"):
-        BestResponse(MatrixGame())
+        BestResponseYardstick(MatrixGame())
     assert find_yardstick(MatrixGame()) is None
 
 

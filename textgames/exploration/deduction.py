@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 Indices = NDArray[np.intp]
 
+FEW = 12
+"""Up to this many candidates, comparing every pair is faster than counting answers."""
+
+REMEMBERED = 2000
+"""Sets of candidates whose counts are kept: those after common first guesses come up again and again."""
+
 
 class AnswerTable:
     """The answer to every guess for every secret, and what follows from it.
@@ -25,6 +31,7 @@ class AnswerTable:
         self.answers = answers.astype(np.intp)
         self.num_answers = int(answers.max()) + 1
         self.everything: Indices = np.arange(len(answers))
+        self._known_remaining: dict[bytes, NDArray[np.float64]] = {}
         self._row_starts = (self.everything * self.num_answers)[:, np.newaxis]
         # the most that a first guess can tell, in bits; 1 where there is nothing to tell, as a divisor
         self._bits_per_guess = float(self.information(self.everything).max()) or 1.0
@@ -37,7 +44,18 @@ class AnswerTable:
 
     def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
         """How many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape (n,)."""
-        return np.asarray((self.counts(candidates) ** 2).sum(axis=1) / len(candidates), dtype=np.float64)
+        if len(candidates) <= FEW:  # pairs with equal answers, which is the same sum and much faster for few
+            found = self.answers[:, candidates]
+            squares = (found[:, :, np.newaxis] == found[:, np.newaxis, :]).sum(axis=(1, 2))
+            return np.asarray(squares / len(candidates), dtype=np.float64)
+        key = candidates.tobytes()
+        known = self._known_remaining.get(key)
+        if known is None:
+            if len(self._known_remaining) >= REMEMBERED:
+                self._known_remaining.clear()
+            known = np.asarray((self.counts(candidates) ** 2).sum(axis=1) / len(candidates), dtype=np.float64)
+            self._known_remaining[key] = known
+        return known
 
     def information(self, candidates: Indices) -> NDArray[np.float64]:
         """The entropy of the answer to each guess, in bits; shape (n,)."""
@@ -60,14 +78,19 @@ class AnswerTable:
         left: Indices = candidates[self.answers[guess, candidates] == answer]
         return left
 
-    def remaining_losses(self, guesses: Sequence[int], secret: int) -> list[float]:
-        """By how much each guess of a game left more candidates, on average over its answers, than the best one."""
-        losses, candidates = [], self.everything
+    def narrowing(self, guesses: Sequence[int], secret: int) -> list[Indices]:
+        """The candidates before each guess of a game, and those that are left after the last one."""
+        sets = [self.everything]
         for guess in guesses:
-            expected = self.expected_remaining(candidates)
-            losses.append(float(expected[guess] - expected.min()))
-            candidates = self.after(candidates, guess, int(self.answers[guess, secret]))
-        return losses
+            sets.append(self.after(sets[-1], guess, int(self.answers[guess, secret])))
+        return sets
+
+    def remaining_loss(self, candidates: Indices, guess: int) -> float:
+        """By how much a guess leaves more candidates, on average over its answers, than the best guess."""
+        if len(candidates) == 1:
+            return 0.0
+        expected = self.expected_remaining(candidates)
+        return float(expected[guess] - expected.min())
 
 
 class GuessSolver:
@@ -86,9 +109,11 @@ class GuessSolver:
     def __init__(self, table: AnswerTable, lost: int) -> None:
         self._lost = lost
         self._classes: list[tuple[int, ...]] = []  # per guess: the secrets of each answer, but for the right one
-        for guess, row in enumerate(table.answers):
-            secrets = [sum(1 << int(s) for s in np.flatnonzero(row == answer)) for answer in range(table.num_answers)]
-            self._classes.append(tuple(bits for bits in secrets if bits and bits != 1 << guess))
+        for guess, row in enumerate(table.answers.tolist()):
+            secrets: dict[int, int] = {}
+            for secret, answer in enumerate(row):
+                secrets[answer] = secrets.get(answer, 0) | 1 << secret
+            self._classes.append(tuple(bits for bits in secrets.values() if bits != 1 << guess))
         most = max(map(len, self._classes)) + 1
         self._bounds = [self._lower_bounds(h, most) for h in range(3 + 1)]
         self._costs: dict[tuple[int, int], int] = {}
@@ -103,15 +128,10 @@ class GuessSolver:
         after = sum(self._cost(bits & secrets, guesses_left - 1) for secrets in self._classes[guess])
         return -1.0 - after / len(candidates)
 
-    def regret(self, table: AnswerTable, guesses: Sequence[int], secret: int, max_guesses: int) -> float:
-        """The expected guesses that a game lost against optimal play; how lucky its answers were plays no part."""
-        total, candidates = 0.0, table.everything
-        for played, guess in enumerate(guesses):
-            left = max_guesses - played
-            # never below 0, but for rounding
-            total += max(0.0, self.value(candidates, left) - self.guess_value(candidates, guess, left))
-            candidates = table.after(candidates, guess, int(table.answers[guess, secret]))
-        return total
+    def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
+        """The expected guesses that a guess loses against optimal play."""
+        # never below 0, but for rounding
+        return max(0.0, self.value(candidates, guesses_left) - self.guess_value(candidates, guess, guesses_left))
 
     def _cost(self, bits: int, guesses_left: int) -> int:
         n = bits.bit_count()

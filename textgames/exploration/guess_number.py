@@ -9,10 +9,17 @@ from functools import lru_cache
 import numpy as np
 
 from textgames.commands import Command
-from textgames.exploration.deduction import AnswerTable
+from textgames.exploration.deduction import AnswerTable, Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 
 HIGHER, LOWER, RIGHT = "the number is higher", "the number is lower", "that is the number"
+
+
+@lru_cache(maxsize=100_000)
+def _answer(guess: str, secret: str) -> str:
+    if guess == secret:
+        return RIGHT
+    return HIGHER if int(guess) < int(secret) else LOWER
 
 
 class GuessNumber(GuessingGame):
@@ -35,22 +42,15 @@ class GuessNumber(GuessingGame):
         super().__init__(tuple(map(str, choices)), Command("{number}", number=choices), max_guesses)
 
     def answer(self, guess: str, secret: str) -> str:
-        if guess == secret:
-            return RIGHT
-        return HIGHER if int(guess) < int(secret) else LOWER
+        return _answer(guess, secret)
 
     def make_table(self) -> AnswerTable:
         return _table(len(self.secrets))
 
-    def regret(self, state: GuessState) -> float:
-        low, high, secret, total = 1, len(self.secrets), int(state.secret), 0.0
-        for played, guess in enumerate(map(int, state.guesses)):
-            left = self.max_guesses - played
-            best = interval_value(high - low + 1, left, LOST_GUESSES)
-            total += max(0.0, best - guess_value(low, high, guess, left, LOST_GUESSES))
-            if low <= guess <= high:
-                low, high = (guess + 1, high) if guess < secret else (low, guess - 1)
-        return total
+    def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
+        low, high = int(candidates[0]), int(candidates[-1])
+        best = interval_value(high - low + 1, guesses_left, LOST_GUESSES)
+        return max(0.0, best - guess_value(low, high, guess, guesses_left, LOST_GUESSES))
 
     def action_help(self, state: GuessState, player: str) -> str:
         return f"a whole number from 1 to {len(self.secrets)}"

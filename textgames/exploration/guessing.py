@@ -13,7 +13,7 @@ import numpy as np
 
 from textgames.action_text import Unreadable
 from textgames.commands import Command
-from textgames.exploration.deduction import AnswerTable
+from textgames.exploration.deduction import AnswerTable, Indices
 from textgames.tsmg import TSMG
 
 GUESS_REWARD = -1.0
@@ -56,8 +56,11 @@ class GuessingGame(TSMG[GuessState]):
     def answer(self, guess: str, secret: str) -> str:
         """The answer to a guess, as the player reads it."""
 
-    def regret(self, state: GuessState) -> float | None:
-        """Expected guesses that were lost against optimal play; ``None`` where optimal play isn't known."""
+    def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
+        """The expected guesses that a guess loses against optimal play; ``None`` where that isn't known.
+
+        Candidates and guess are places in ``secrets``.
+        """
         return None
 
     @abstractmethod
@@ -106,15 +109,15 @@ class GuessingGame(TSMG[GuessState]):
         over the guesses. ``possible``: how many possibilities agree with all answers. ``regret``: guesses that were
         lost in expectation against optimal play, where that is known.
         """
-        secret, table = self.index[state.secret], self.table
         guesses = [self.index[guess] for guess in state.guesses]
-        possible = table.everything
-        for guess in guesses:
-            possible = table.after(possible, guess, int(table.answers[guess, secret]))
-        losses = table.remaining_losses(guesses, secret)
-        figures = {"remaining_loss": sum(losses) / max(1, len(losses)), "possible": float(len(possible))}
-        regret = self.regret(state)
-        return figures if regret is None else {**figures, "regret": regret}
+        sets = self.table.narrowing(guesses, self.index[state.secret])
+        losses = [self.table.remaining_loss(*before) for before in zip(sets, guesses, strict=False)]
+        figures = {"remaining_loss": sum(losses) / max(1, len(losses)), "possible": float(len(sets[-1]))}
+        regrets = [
+            self.regret(candidates, guess, self.max_guesses - played)
+            for played, (candidates, guess) in enumerate(zip(sets, guesses, strict=False))
+        ]
+        return figures if None in regrets else {**figures, "regret": sum(filter(None, regrets))}
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -133,7 +136,9 @@ class GuessingGame(TSMG[GuessState]):
         return ()
 
     def read_action(self, inside: str, state: GuessState, player: str) -> str | Unreadable:
-        return self.command.read(inside)
+        guess = " ".join(inside.casefold().split())
+        # a guess in its one form, as nearly all are, needs no pattern
+        return guess if guess in self._known else self.command.read(inside)
 
     def default_action(self, state: GuessState, player: str) -> str:
         """The last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""

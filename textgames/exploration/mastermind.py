@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from textgames.commands import Command
-from textgames.exploration.deduction import AnswerTable, GuessSolver
+from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
@@ -92,12 +92,9 @@ class Mastermind(GuessingGame):
         """Optimal guessing, where not finding the code costs ``lost``; ``None`` where there are too many codes."""
         return _solver(self.pegs, len(self.colours), lost) if len(self.secrets) <= EXACT_CODES else None
 
-    def regret(self, state: GuessState) -> float | None:
+    def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
         solver = self.solver()
-        if solver is None:
-            return None
-        guesses = [self.index[guess] for guess in state.guesses]
-        return solver.regret(self.table, guesses, self.index[state.secret], self.max_guesses)
+        return None if solver is None else solver.regret(candidates, guess, guesses_left)
 
     def action_help(self, state: GuessState, player: str) -> str:
         return f"{self.pegs} colours separated by spaces, each one of {', '.join(self.colours)}"

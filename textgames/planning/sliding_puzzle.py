@@ -281,7 +281,8 @@ class SlidingPuzzle(TSMG[SlidingState]):
         if next_state.tiles == GOAL:
             return "the tiles are in order"
         before, after = distance(state.tiles), distance(next_state.tiles)
-        return f"{'nearer to' if after < before else 'farther from'} the goal: {after} moves away"
+        where = "nearer to" if after < before else "farther from"
+        return f"{where} the goal: {after} move{'s' * (after > 1)} away"
 
     def board(self, state: SlidingState) -> tuple[str, ...]:
         marks = state.tiles.replace(GAP, "_")

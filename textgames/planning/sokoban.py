@@ -254,8 +254,8 @@ class SokobanYardstick(Yardstick):
 
     def values(self, state: SokobanState, steps_left: int | None, player: str) -> dict[str, float]:
         table, position = level_table(state.level, len(state.boxes)), self._position(state)
-        after = table.optimal_values(self._moves_left(state, steps_left) - 1)[table.next[position]]
-        return dict(zip(ACTIONS, (table.rewards[position] + after).tolist(), strict=True))
+        after = table.optimal_values(self._moves_left(state, steps_left) - 1)[table.next[:, position]]
+        return dict(zip(ACTIONS, (table.rewards[:, position] + after).tolist(), strict=True))
 
     def uniform_value(self, state: SokobanState, steps_left: int | None, player: str) -> float:
         table = level_table(state.level, len(state.boxes))

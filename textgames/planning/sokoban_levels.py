@@ -72,8 +72,8 @@ class LevelTable:
     ``C ** (1 + boxes)`` of them; those where two things are on one cell are listed and never reached.
 
     Attributes:
-        next: shape (positions, 4), the position that each action leads to.
-        rewards: shape (positions, 4), what it pays.
+        next: shape (4, positions), the position that each action leads to.
+        rewards: shape (4, positions), what it pays.
         solved: shape (positions,), whether all boxes are on targets.
         distance: shape (positions,), moves to a solution; -1 where there is none, and the position is dead.
     """
@@ -90,8 +90,8 @@ class LevelTable:
         self.solved = on == num_boxes
         # a free cell always has a cell of the board beside it, as walls stand all around
         beside = [self._place[self._cells + step] for step in steps(level)]
-        self.next = np.stack([self._moved(cells) for cells in beside], axis=1)
-        self.rewards = STEP_REWARD + BOX_REWARD * (on[self.next] - on[:, np.newaxis])
+        self.next = np.stack([self._moved(cells) for cells in beside])
+        self.rewards = STEP_REWARD + BOX_REWARD * (on[self.next] - on)
         self.rewards += SOLVED_REWARD * self.solved[self.next]
         self.distance = self._distances()
         self._optimal, self._uniform = [np.zeros(len(on))], [np.zeros(len(on))]
@@ -109,14 +109,14 @@ class LevelTable:
         result: NDArray[np.intp] = np.ravel_multi_index(tuple(places), self._shape)
         return result
 
-    def _distances(self) -> NDArray[np.intp]:
+    def _distances(self) -> NDArray[np.int32]:
         """Breadth-first search from all solved positions at once: a round for each number of moves."""
-        far = len(self.solved)
-        distance = np.where(self.solved, 0, far)
+        far = np.int32(len(self.solved))
+        distance = np.where(self.solved, np.int32(0), far)
         while True:
-            nearer = np.minimum(distance, distance[self.next].min(axis=1) + 1)
+            nearer = np.minimum(distance, distance[self.next].min(axis=0) + 1)
             if (nearer == distance).all():
-                return np.where(distance >= far, -1, distance)
+                return np.where(distance >= far, np.int32(-1), distance)
             distance = nearer
 
     def position(self, player: int, boxes: tuple[int, ...]) -> int:
@@ -141,14 +141,14 @@ class LevelTable:
     def optimal_values(self, moves: int) -> NDArray[np.float64]:
         """``V_h`` of every position with ``h = moves`` left, by backward induction."""
         while len(self._optimal) <= moves:
-            best = (self.rewards + self._optimal[-1][self.next]).max(axis=1)
+            best = (self.rewards + self._optimal[-1][self.next]).max(axis=0)
             self._optimal.append(np.where(self.solved, 0.0, best))
         return self._optimal[moves]
 
     def uniform_values(self, moves: int) -> NDArray[np.float64]:
         """The expected return of ``moves`` random moves from every position."""
         while len(self._uniform) <= moves:
-            mean = (self.rewards + self._uniform[-1][self.next]).mean(axis=1)
+            mean = (self.rewards + self._uniform[-1][self.next]).mean(axis=0)
             self._uniform.append(np.where(self.solved, 0.0, mean))
         return self._uniform[moves]
 

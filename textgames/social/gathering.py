@@ -7,6 +7,7 @@ going to the player with the lower number, and who was out comes back at its own
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -33,6 +34,9 @@ class GatheringConfig(CommonsConfig):
         super().__post_init__()
         self._check_whole("refill_rounds", 1)
 
+
+_MOST_STARTS = 10_000
+"""The largest number of first states that are listed; with many players there are far too many."""
 
 DUEL_MAP = (
     "....A....",
@@ -168,6 +172,17 @@ class Gathering(CommonsGame):
     ) -> tuple[list[int], Cells]:
         """Every missing apple comes a round nearer. Nothing is random."""
         return [missing - 1 if missing else 0 for missing in state.apples], dirt
+
+    def initial_outcomes(self) -> Sequence[tuple[float, CommonsState]]:
+        n, starts = len(self.players), len(self._map.starts)
+        if math.perm(starts, n) * 4**n > _MOST_STARTS:
+            raise NotImplementedError(f"{n} players on {starts} starts begin in too many ways to list them")
+        states = [
+            self.beginning(homes, headings)
+            for homes in itertools.permutations(self._map.starts, n)
+            for headings in itertools.product(range(4), repeat=n)
+        ]
+        return [(1 / len(states), state) for state in states]
 
     def outcomes(self, state: CommonsState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[CommonsState]]:
         """All that chance decides is who of several players on one apple gets it."""

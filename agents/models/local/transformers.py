@@ -93,7 +93,7 @@ class TransformersModel:
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
         self.decoder = make_decoder(model, lean=lean)
-        self.context_length: int | None = getattr(inner.config.get_text_config(), "max_position_embeddings", None)
+        self.context_length = _context_length(model)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._backend = _backend(tokenizer)
         self._eos_ids = _eos_ids(inner, tokenizer)
@@ -114,6 +114,7 @@ class TransformersModel:
         trust_remote_code: bool = False,
         max_batch_tokens: int | None = None,
         name: str | None = None,
+        context_length: int | None = None,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
@@ -126,6 +127,8 @@ class TransformersModel:
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
             max_batch_tokens, name: see the class.
+            context_length: the longest prompt and response together, in tokens, where that is to be more than the
+                model's configuration says; its positions must be computed ones (rotary).
 
         Raises:
             ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.
@@ -146,6 +149,8 @@ class TransformersModel:
 
         plain = None if adapter is not None else _plain(path_or_repo, dtype=dtype, device=device)
         model, tokenizer = load() if plain is None else plain
+        if context_length is not None:
+            unwrap(model).config.max_position_embeddings = context_length
         identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
             identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
@@ -171,6 +176,7 @@ class TransformersModel:
         if self._load is not None:
             self._model, self._load = self._load(), None
             self.decoder = make_decoder(self._model)
+            self.context_length = _context_length(self._model)
         return self._model
 
     @property
@@ -198,20 +204,24 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        sampled = self.generate_ids(encoded, decoding, seeds)
+        fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
+        rows = self.generate_ids([encoded[row] for row in fits], decoding, [seeds[row] for row in fits])
+        sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
         check = self._check(decoding.stop)
         return [
             Completion(
-                text=self._text(row, check),
+                text=self._text(sampled[row], check),
                 prompt_ids=ids,
-                token_ids=row.ids,
-                logprobs=row.logprobs,
-                finish_reason="stop" if row.stopped else "length",
-                usage=Usage(len(ids), len(row.ids)),
+                token_ids=sampled[row].ids,
+                logprobs=sampled[row].logprobs,
+                finish_reason="stop" if sampled[row].stopped else "length",
+                usage=Usage(len(ids), len(sampled[row].ids)),
                 seconds=seconds,
             )
-            for ids, row in zip(encoded, sampled, strict=True)
+            if row in sampled
+            else Completion("", finish_reason="error", seconds=seconds, error=self._too_long(ids))
+            for row, ids in enumerate(encoded)
         ]
 
     def generate_ids(
@@ -304,15 +314,18 @@ class TransformersModel:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        if self.context_length is None:
-            return max_tokens
-        room = self.context_length - len(prompt)
-        if room < 1:
-            raise ValueError(
-                f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
-                "included; shorten the prompt (less history, coordinates or grid only) or take another model"
-            )
-        return min(max_tokens, room)
+        if (problem := self._too_long(prompt)) is not None:
+            raise ValueError(problem)
+        return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
+
+    def _too_long(self, prompt: TokenIds) -> str | None:
+        """What to say of a prompt that leaves no room for a response."""
+        if self.context_length is None or len(prompt) < self.context_length:
+            return None
+        return (
+            f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
+            "included; shorten the prompt (less history, coordinates or grid only) or take another model"
+        )
 
     def _check(self, stop: tuple[str, ...]) -> StopCheck:
         if stop not in self._checks:
@@ -389,3 +402,9 @@ def _eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
     for one in found:
         ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
     return frozenset(ids)
+
+
+def _context_length(model: Any) -> int | None:
+    """How many tokens the model's configuration says that it can read; ``None`` where it says nothing."""
+    length: int | None = getattr(unwrap(model).config.get_text_config(), "max_position_embeddings", None)
+    return length

@@ -16,8 +16,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
+from benchmark.show.columns import LARGE
 from benchmark.show.page.pack import inert_json, pack_episodes
-from benchmark.show.page.tables import overall_table, scenario_section
+from benchmark.show.page.tables import grouped_sections, overall_table, suite_table
 
 SCRIPTS = ("dom.js", "data.js", "board.js", "tables.js", "compare.js", "side.js", "replay.js", "main.js")
 """The page's script is these files, in this order, inside one function."""
@@ -55,7 +56,9 @@ def render_page(document: ViewDocument) -> str:
     text = jinja.get_template("page.html.j2").render(
         document=document,
         overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
-        sections=[scenario_section(document, scenario) for scenario in document["scenarios"]],
+        suites=suite_table(document),
+        groups=grouped_sections(document),
+        large=len(document["scenarios"]) > LARGE,
         policy=_policy(style, script),
         style=style,
         script=script,

@@ -11,6 +11,11 @@ from urllib.parse import urlencode
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
+from benchmark.show.suites import by_suite
+from textgames.scenarios import ABOUT_SUITES
+
+MOST_COLUMNS = 6
+"""The overall table shows the scenarios that it is over as columns where there are no more than these."""
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -60,15 +65,48 @@ class Section(NamedTuple):
     tables: tuple[Table, ...]
 
 
+class Group(NamedTuple):
+    """The sections of one suite's scenarios, with what it tests."""
+
+    suite: str
+    about: str
+    sections: tuple[Section, ...]
+
+
 def overall_table(document: ViewDocument) -> Table:
     """Agents over the overall scenarios: the mean normalised score, and each scenario's."""
     names = document["overall_scenarios"]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    columns = [*_capitalised(common.OVERALL), *(_scenario_column(name, scores) for name in names)]
+    columns = _capitalised(common.OVERALL)
+    if len(names) <= MOST_COLUMNS:
+        columns += [_scenario_column(name, scores) for name in names]
     table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
     note = common.above_one([row["normalized"] for row in document["overall"]])
     return table._replace(notes=(note,) if note else ())
+
+
+def suite_table(document: ViewDocument) -> Table | None:
+    """Agents over whole suites; ``None`` where that says no more than the overall table."""
+    suites = common.shown_suites(document)
+    if not suites:
+        return None
+    rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
+    columns = [*_capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
+    table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
+    return table._replace(sorted_by=columns[1].key, notes=tuple(common.suite_notes(suites)))
+
+
+def grouped_sections(document: ViewDocument) -> list[Group]:
+    """The scenarios' sections by suite; one group without a name where all of them are of one suite."""
+    sections = {scenario["name"]: scenario_section(document, scenario) for scenario in document["scenarios"]}
+    groups = by_suite(sections)
+    if len(groups) < 2:
+        return [Group("", "", tuple(sections.values()))] if sections else []
+    return [
+        Group(suite, ABOUT_SUITES.get(suite, "scenarios of no suite"), tuple(sections[name] for name in names))
+        for suite, names in groups.items()
+    ]
 
 
 def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
@@ -82,7 +120,24 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
         scale = _scale(rating["rating"] for rating in ratings)
         table = _table(f"{name}-ratings", f"{name}: head-to-head ratings", _capitalised(common.RATINGS), ratings, scale)
         tables.append(table._replace(sorted_by="rating", notes=tuple(common.rating_notes(ratings))))
+    tables += _further_tables(name, scores)
     return Section(name, _facts(scenario, scores), tuple(tables))
+
+
+def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
+    """What the game tells besides the return, and the returns by seat; agents in the order of their ranks."""
+    tables = []
+    for kind, caption, columns in (
+        ("metrics", "more figures", common.metric_columns(scores)),
+        ("seats", "mean return by seat", common.seat_columns(scores)),
+    ):
+        if columns:
+            agent = replace(common.SCORES[1], figure=common.agent_figure)
+            drawn = _table(
+                f"{name}-{kind}", f"{name}: {caption}", [*_capitalised([agent]), *columns], scores, _scale([])
+            )
+            tables.append(drawn._replace(sorted_by=""))
+    return tables
 
 
 def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequence[ScoreView]) -> Table:

@@ -1,19 +1,25 @@
 """The tiny models that ship with the package still read the prompts that the package writes."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 import agents
-from agents import EpisodeTask, PromptMap, TurnRequest, load_agent
+from agents import EpisodeTask, LanguageAgentPolicy, PromptMap, TurnRequest, load_agent
 from agents.loop.rollout import rollout
-from agents.models.embedded import embedded_agents
+from agents.models.base import Decoding
+from agents.models.embedded import CONTEXT_LENGTH, embedded_agents
 from agents.prompt import as_text
+from agents.turn import Turn
 from textgames.scenarios import SCENARIOS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
+
+from agents.models.local.transformers import TransformersModel  # noqa: E402 - needs torch
 
 FOLDER = Path(agents.__file__).parent / "tiny" / "weights"
 pytestmark = pytest.mark.skipif(not embedded_agents(), reason="this version ships no models")
@@ -49,3 +55,44 @@ def test_a_shipped_model_answers_in_form(name: str) -> None:
     tasks = [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(episode)) for episode in range(20)]
     steps = [step for episode in rollout(load_agent(name), tasks) for step in episode.steps]
     assert sum(step.valid for step in steps) / len(steps) > 0.95
+
+
+class Reading:
+    """The random player, which keeps what a language model would have been asked in its place."""
+
+    name = "random"
+
+    def __init__(self) -> None:
+        self.player, self.requests = load_agent("random"), list[TurnRequest]()
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Turn]:
+        self.requests += requests
+        return self.player.act(requests)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenarios_prompts_fit_into_the_embedded_models(scenario: str) -> None:
+    model = cast(LanguageAgentPolicy, load_agent("tiny")).model
+    assert isinstance(model, TransformersModel)
+    reading = Reading()
+    (episode,) = rollout(reading, [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0))])
+    assert episode.error is None
+    longest = max((PromptMap()(request) for request in reading.requests), key=lambda prompt: len(as_text(prompt)))
+    assert len(model.encode([longest])[0]) + Decoding().max_tokens <= CONTEXT_LENGTH
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_tiny_gets_through_every_scenario(scenario: str) -> None:
+    tasks = [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0), max_steps=3)]
+    (episode,) = rollout(load_agent("tiny", max_tokens=32), tasks)
+    assert episode.error is None
+    assert len(episode.steps) > 0
+
+
+def test_a_prompt_of_a_game_that_they_dont_know_is_answered_all_the_same() -> None:
+    story = "There are five buttons: red, blue, green, white and black. You pressed red and won. " * 40
+    request = TurnRequest(story, "Press a button each round.", ("red", "blue"), seed=(1,))
+    (turn,) = load_agent("tiny", max_tokens=4).act([request])
+    assert turn.error is None
+    assert turn.usage.prompt_tokens > 2048 < len(story)

@@ -85,3 +85,45 @@ def test_a_single_game_has_no_interval():
 def test_playing_only_oneself_rates_nobody():
     assert bradley_terry([Game("a", "a", 1.0)] * 5) == []
     assert bradley_terry([]) == []
+
+
+def test_a_table_of_several_is_a_game_for_every_two_agents_by_their_mean_returns():
+    games = Game.of_table([("a", 3.0), ("b", 2.0), ("a", 0.0), ("c", 1.5), ("b", 2.0)], seed=7)
+    assert games == [Game("a", "b", 0.0, 7), Game("a", "c", 0.5, 7), Game("b", "c", 1.0, 7)]
+    assert Game.of_table([("a", 1.0), ("a", 2.0), ("a", 0.0)]) == []
+
+
+def test_larger_tables_show_a_circle_and_groups_that_never_met():
+    beats = {"rock": "scissors", "scissors": "paper", "paper": "rock"}
+
+    def table(a, b, seed):
+        """Three seats, a in two of them; whoever's kind beats the other's gets the higher returns."""
+        return Game.of_table([(a, float(beats[a] == b)), (b, float(beats[b] == a)), (a, float(beats[a] == b))], seed)
+
+    games = [game for a in beats for b in beats if a != b for seed in range(10) for game in table(a, b, seed)]
+    circle = {one.agent: one for one in bradley_terry(games)}
+    assert all(one.in_cycle for one in circle.values())
+    assert [one.rating.value for one in circle.values()] == pytest.approx([0.0] * 3, abs=1e-6)
+    apart = [
+        game
+        for seed in range(10)
+        for a, b in ("xy", "zw")
+        for game in Game.of_table([(a, float(seed % 2)), (b, 0.5), (a, float(seed % 2))], seed)
+    ]
+    both = {one.agent: one for one in bradley_terry(games + apart)}
+    assert len({one.group for one in both.values()}) == 3
+    assert both["rock"].group == both["paper"].group != both["x"].group == both["y"].group != both["z"].group
+    assert not both["x"].in_cycle
+    assert both["rock"].rating.value == circle["rock"].rating.value
+
+
+def test_games_of_one_seed_are_no_more_evidence_than_one_of_them():
+    rng = np.random.default_rng(3)
+    results = [float(rng.random() < 0.7) for _ in range(30)]
+    once = bradley_terry([Game("a", "b", result, seed) for seed, result in enumerate(results)])
+    again = bradley_terry([Game("a", "b", result, seed) for seed, result in enumerate(results) for _ in range(5)])
+    apart = bradley_terry([Game("a", "b", result) for result in results for _ in range(5)])
+    widths = [rated[0].rating.high - rated[0].rating.low for rated in (once, again, apart)]
+    assert widths[1] > 1.5 * widths[2]
+    assert widths[1] == pytest.approx(widths[0], rel=0.5)
+    assert bradley_terry([Game("a", "b", 1.0, 4), Game("b", "a", 1.0, 4)])[0].rating.low is None  # a single seed

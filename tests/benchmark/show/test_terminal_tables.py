@@ -36,7 +36,6 @@ COMMANDS = {
     "leaderboard-markdown": ("leaderboard", "lake", "--markdown"),
     "compare": ("compare", "steady", "often", "--in", "lake"),
     "compare-markdown": ("compare", "steady", "often", "--in", "lake", "--markdown"),
-    "list": ("list", "scenarios"),
     "dry-run": ("run", "--agent", "planner", "--agent", "openai:m", "--scenario", "paper", "--dry-run"),
 }
 

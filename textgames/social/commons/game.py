@@ -12,7 +12,6 @@ If everybody is out there is nobody to ask, so the rounds until the first player
 transition. They count as rounds in the statistics.
 """
 
-import itertools
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -40,6 +39,7 @@ class CommonsGame(TSMG[CommonsState]):
 
     actions = ACTIONS
     noop = STAY
+    pays_late = False
     first_apple = 0
     """What every apple cell is at first: 0 where its apple is there."""
     empty_apple = 1
@@ -54,7 +54,6 @@ class CommonsGame(TSMG[CommonsState]):
         self._map = config.board
         self._beams = beams_of(config.map, config.beam_length, config.beam_width)
         self._numbers = {player: number for number, player in enumerate(self.players)}
-        self._everyone = range(len(self.players))
 
     # ---------------------------------------------------------------- rules
 
@@ -72,21 +71,13 @@ class CommonsGame(TSMG[CommonsState]):
         """Players stand on random ones of the starts, with random headings."""
         homes = rng.permutation(len(self._map.starts))[: len(self.players)]
         headings = rng.integers(4, size=len(self.players))
-        return self._beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
+        return self.beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
 
-    def _beginning(self, homes: Iterable[int], headings: Iterable[int]) -> CommonsState:
+    def beginning(self, homes: Iterable[int], headings: Iterable[int]) -> CommonsState:
+        """The first state with the players on these cells and with these headings, in order."""
         bodies = tuple(Body(home, heading, home) for home, heading in zip(homes, headings, strict=True))
         tallies = (Tally(),) * len(bodies)
         return CommonsState(bodies, (self.first_apple,) * len(self._map.apples), self._map.dirt, 0, (), tallies)
-
-    def initial_outcomes(self) -> Sequence[tuple[float, CommonsState]]:
-        n = len(self.players)
-        states = [
-            self._beginning(homes, headings)
-            for homes in itertools.permutations(self._map.starts, n)
-            for headings in itertools.product(range(4), repeat=n)
-        ]
-        return [(1 / len(states), state) for state in states]
 
     def to_move(self, state: CommonsState) -> tuple[Player, ...]:
         """Everyone who isn't out. Those who are keep playing: they are asked again when they are back."""

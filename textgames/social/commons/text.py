@@ -84,7 +84,7 @@ class CommonsText:
         """What a player reads: itself, the others, the world, the last round, and the map with itself as an arrow."""
         lines = [
             self._header,
-            f"Round: {state.round}",
+            f"Rounds played: {state.round}",
             *self._own(state, number),
             *[self._other(state, other, number) for other in range(len(self.players)) if other != number],
             *self.world(state, number),

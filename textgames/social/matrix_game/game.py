@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import cached_property
+from itertools import product
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from textgames.settings import check_one_of, check_whole
+from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
 from textgames.solving.regret import external_regret, swap_regret
 from textgames.tsmg import TSMG, Action, Outcome, Player
-
-if TYPE_CHECKING:
-    from textgames.social.matrix_game.best_response import BestResponse
 
 
 class MatrixState(NamedTuple):
@@ -32,11 +31,6 @@ class MatrixState(NamedTuple):
 # ---------------------------------------------------------------- texts
 
 _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
-
-
-@lru_cache(maxsize=8192)
-def _round_line(round_: int, mine: str, other: str, gain: float, others: float) -> str:
-    return f"Round {round_}: you played {mine}, the other {other}; you got {gain:g}, the other {others:g}"
 
 
 def _drawn(chances: tuple[float, ...], number: float) -> int:
@@ -107,8 +101,10 @@ class MatrixGame(TSMG[MatrixState]):
         self.payoffs: Payoffs = GAMES[matrix]
         self.rounds = int(rounds)
         self.opponent: Opponent | None = None
+        self.best_response: BestResponse | None = None
         if opponent is not None:
             self.opponent = make_opponent(opponent, self.payoffs, self.rounds)
+            self.best_response = BestResponse(self.payoffs, self.opponent)
         self.actions = self.payoffs.actions
         self.players = ("player_0",) if self.opponent is not None else ("player_0", "player_1")
         spans = [self.payoffs.span(seat) for seat in range(len(self.players))]
@@ -186,10 +182,10 @@ class MatrixGame(TSMG[MatrixState]):
         }
         if self.payoffs.most_welfare > 0:
             told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
-        if self.opponent is None:
+        if self.best_response is None:
             told["cce_distance"] = max(0.0, *regrets) / rounds
         else:
-            told["policy_regret"] = self._best_response.regret(state)
+            told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
     def _losses(self, state: MatrixState, seat: int) -> tuple[list[list[float]], list[int]]:
@@ -198,34 +194,34 @@ class MatrixGame(TSMG[MatrixState]):
         actions = range(len(self.actions))
         return [[-self.payoffs.of(seat, a, other) for a in actions] for _, other in rounds], [a for a, _ in rounds]
 
-    @cached_property
-    def _best_response(self) -> "BestResponse":
-        from textgames.social.matrix_game.best_response import BestResponse
-
-        return BestResponse(self)
-
     # ------------------------------------------------------------ text
 
     def observe(self, state: MatrixState, player: Player) -> str:
-        seat, names, history = self.players.index(player), self.actions, state.history
-        first, second = self.payoffs.first, self.payoffs.second
-        totals = [0.0, 0.0]
-        lines = []
-        for round_, (a, b) in enumerate(history, 1):
-            paid, mine, other = (first[a][b], second[a][b]), a, b
-            if seat:
-                paid, mine, other = paid[::-1], b, a
-            totals[0] += paid[0]
-            totals[1] += paid[1]
-            lines.append(_round_line(round_, names[mine], names[other], *paid))
+        history, seen = state.history, self._seen[self.players.index(player)]
+        lines = [f"Round {round_}: {seen[pair][0]}" for round_, pair in enumerate(history, 1)]
         if history:
-            lines.append(f"You have {totals[0]:g} in all, the other {totals[1]:g}.")
+            mine, others = sum([seen[pair][1] for pair in history]), sum([seen[pair][2] for pair in history])
+            lines.append(f"You have {mine:g} in all, the other {others:g}.")
         played = len(history)
         over = played == self.rounds
         lines.append(
             f"All {played} rounds are over." if over else f"Now choose for round {played + 1} of {self.rounds}."
         )
         return "\n".join(lines)
+
+    @cached_property
+    def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:
+        """For every seat: what a round reads like, what it paid to the seat and what to the other."""
+        seats = []
+        for seat in (0, 1):
+            seen = {}
+            for first, second in product(range(len(self.actions)), repeat=2):
+                mine, other = (first, second) if seat == 0 else (second, first)
+                gain, others = self.payoffs.of(seat, mine, other), self.payoffs.of(1 - seat, other, mine)
+                played = f"you played {self.actions[mine]}, the other {self.actions[other]}"
+                seen[first, second] = f"{played}; you got {gain:g}, the other {others:g}", gain, others
+            seats.append(seen)
+        return seats
 
     def read_observation(self, observation: str, player: Player) -> MatrixState:
         if not observation.startswith(("Round ", "Now choose for round ", "All ")):

@@ -105,7 +105,7 @@ class Werewolf(TSMG[WerewolfState]):
     def legal_actions(self, state: WerewolfState, player: Player) -> tuple[Action, ...]:
         """The names that may be chosen now; none for a speech, and for players who aren't asked."""
         number = self._numbers[player]
-        if state.phase is Phase.SPEECHES or number not in rules.movers(state):
+        if state.phase is Phase.SPEECHES or not rules.is_to_move(state, number):
             return ()
         names = tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
         return (ABSTAIN, *names) if state.phase is Phase.VOTE and self._abstain else names

@@ -90,14 +90,21 @@ class WerewolfState(NamedTuple):
         return next((n for n in self.living if self.roles[n] == role), NOBODY)
 
 
+def is_to_move(state: WerewolfState, number: int) -> bool:
+    """Whether a player decides now."""
+    if state.phase is Phase.SPEECHES:
+        return state.speakers[0] == number
+    if state.phase is Phase.OVER or not state.alive[number]:
+        return False
+    if state.phase is Phase.VOTE:
+        return True
+    role = state.roles[number]
+    return role in (SEER, DOCTOR) or (role == WOLF and state.acting_wolf == number)
+
+
 def movers(state: WerewolfState) -> tuple[int, ...]:
     """Who decides now, by number."""
-    if state.phase is Phase.NIGHT:
-        awake = {state.acting_wolf, state.holder(SEER), state.holder(DOCTOR)} - {NOBODY}
-        return tuple(sorted(awake))
-    if state.phase is Phase.SPEECHES:
-        return state.speakers[:1]
-    return state.living if state.phase is Phase.VOTE else ()
+    return tuple([number for number in range(len(state.roles)) if is_to_move(state, number)])
 
 
 def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int, ...]:

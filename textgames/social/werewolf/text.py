@@ -16,7 +16,7 @@ from textgames.social.werewolf.rules import (
     Day,
     Phase,
     WerewolfState,
-    movers,
+    is_to_move,
     winner,
 )
 
@@ -32,18 +32,28 @@ class WerewolfText:
     ) -> None:
         self.players, self._roles = tuple(players), tuple(roles)
         self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
+        # of the last state that was read: the state, who is alive and out, and the log
+        self._public: tuple[WerewolfState | None, str, list[str]] = (None, "", [])
 
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, number: int) -> str:
         """What a player reads; equal for all states that differ only in what is hidden from it."""
-        lines = [self._heading(state), self._own(state, number)]
-        lines.append(f"Alive: {self._list(state.living)}")
-        lines.append(f"Out: {'; '.join(self._deaths(state)) or 'nobody'}")
-        lines += self._secrets(state, number)
-        lines += self._log(state)
-        lines.append(self._question(state, number))
-        return "\n".join(lines)
+        known, before, log = self._public
+        if known is not state:  # several players read the same state, one after another
+            before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
+            log = self._log(state)
+            self._public = state, before, log
+        return "\n".join(
+            [
+                self._heading(state),
+                self._own(state, number),
+                before,
+                *self._secrets(state, number),
+                *log,
+                self._question(state, number),
+            ]
+        )
 
     def _heading(self, state: WerewolfState) -> str:
         if state.phase is Phase.OVER:
@@ -122,7 +132,7 @@ class WerewolfText:
             return f"Roles: {', '.join(f'{p} {r}' for p, r in zip(self.players, state.roles, strict=True))}"
         if not state.alive[number]:
             return "Nothing is asked of you any more."
-        if number not in movers(state):
+        if not is_to_move(state, number):
             return "Others are deciding now."
         if state.phase is Phase.SPEECHES:
             after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"

@@ -52,9 +52,16 @@ async function route() {
 
 function renderLeaderboard(params) {
   const sections = [...document.querySelectorAll("section.scenario")];
-  const known = sections.some((section) => section.dataset.scenario === params.get("scenario"));
+  const suites = [...document.querySelectorAll(".suite")];
+  // a scenario's name, "suite:NAME", or everything
+  const isIn = (section, name) => section.dataset.scenario === name || `suite:${section.parentElement.dataset.suite}` === name;
+  const known = sections.some((section) => isIn(section, params.get("scenario")));
   const chosen = known ? params.get("scenario") : "";
-  for (const section of sections) section.hidden = chosen !== "" && section.dataset.scenario !== chosen;
+  for (const section of sections) section.hidden = chosen !== "" && !isIn(section, chosen);
+  for (const suite of suites) {
+    suite.hidden = !suite.querySelector("section.scenario:not([hidden])");
+    if (chosen !== "" && !suite.hidden) suite.open = true;
+  }
   if (byId("leaderboard-scenario")) byId("leaderboard-scenario").value = chosen;
   const table = sections.flatMap((section) => [...section.querySelectorAll("table.sortable")]).find((one) => one.dataset.table === params.get("table"));
   const direction = params.get("direction") === "ascending" ? "ascending" : "descending";

@@ -455,6 +455,10 @@ def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> Non
     assert len(rows[0].ids) <= 10
     with pytest.raises(ValueError, match="160 tokens and small can read 160"):
         model.generate_ids([(5,) * 160], Decoding(), [()])
+    long, short = model.generate(prompts_of("c " * 200, "c"), Decoding(temperature=0, max_tokens=3), [(), ()])
+    assert "tokens and small can read 160" in (long.error or "")
+    assert (long.text, long.finish_reason) == ("", "error")
+    assert (short.error, len(short.token_ids or ())) == (None, 3)
     with pytest.raises(ValueError, match="prompt is empty"):
         model.generate(prompts_of(""), Decoding(), [()])
     config = transformers.LlamaConfig(**SHAPE, vocab_size=64, bos_token_id=None, eos_token_id=None)

@@ -44,16 +44,20 @@ def test_one_scenario_alone(visit: Any) -> None:
     page = visit("usual")
     tab = page.go("", ".sortable")
     tab.select_option("#leaderboard-scenario", "snake")
-    assert page.texts("section.scenario:visible h3") == ["snake"]
+    assert page.texts("section.scenario:visible h4") == ["snake"]
+    assert len(page.texts(".suite:visible > summary h3")) == 1
     tab.go_back()
-    assert len(page.texts("section.scenario:visible h3")) == 5
+    assert len(page.texts("section.scenario:visible h4")) == 4
+    tab.select_option("#leaderboard-scenario", "suite:paper")
+    assert page.texts("section.scenario:visible h4") == ["frozen-lake", "snake"]
+    assert page.texts(".suite:visible > summary bdi") == ["paper"]
 
 
 def test_the_leaderboard_can_be_read_without_script(visit: Any, documents: Documents) -> None:
     page = visit("usual", java_script_enabled=False)
     tab = page.go("", ".sortable")
     assert tab.locator("noscript").count() == 1
-    assert tab.locator("table.sortable:visible").count() == 1 + len(documents["usual"]["scenarios"]) + 1
+    assert tab.locator("table.sortable:visible").count() == 1 + len(documents["usual"]["scenarios"]) + 2
     assert not tab.locator("#theme").is_visible()
 
 

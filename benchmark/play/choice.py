@@ -1,0 +1,82 @@
+"""What a run plays of what was asked for: which scenarios, which agents, and who sits out where.
+
+``--scenario, --suite, --agent -> Choice, agents -> pairs (agent, scenario) that aren't played``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from agents.models.provider import find_model
+from benchmark.errors import UsageError
+from benchmark.play.options import RunOptions
+from benchmark.play.players import Players, embedded_models, load_policy, why_not_played
+from benchmark.runs.plan import find_scenarios, find_suite
+from textgames.scenarios import SUITES, Scenario
+
+
+class Choice(NamedTuple):
+    """The scenarios of a run."""
+
+    scenarios: dict[str, Scenario]  # by name, in the order of the table
+    named: frozenset[str]  # those that were asked for by their own names, and not as a part of a suite
+
+
+def choose_scenarios(options: RunOptions) -> Choice:
+    """The scenarios of ``--scenario`` and ``--suite`` together; the default ones only where neither says anything.
+
+    Raises:
+        UsageError: there is no such scenario or suite; names the nearest.
+    """
+    names = options.scenarios if "scenarios" in options.given or not options.suites else ()
+    inside = [name for suite in options.suites for name in find_suite(suite)]
+    if options.suites and not names and not inside:
+        raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
+    return Choice(find_scenarios([*names, *inside]), frozenset(names) - SUITES.keys())
+
+
+def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
+    """Who plays when nobody is named: random, the searching players where they can play, and the embedded models."""
+    from agents.baselines.search import find_search_player
+
+    searched = any(find_search_player(scenario.game()) is not None for scenario in scenarios)
+    return ["random", *(("greedy", "planner") if searched else ()), *embedded_models()]
+
+
+def left_out(
+    players: Players, choice: Choice, *, named: bool, say: Callable[[str], None]
+) -> frozenset[tuple[str, str]]:
+    """The pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
+
+    Args:
+        players: the agents.
+        choice: the scenarios.
+        named: whether the agents were named by the user, and didn't come by default.
+        say: takes one line for every set of scenarios.
+
+    Raises:
+        UsageError: a named agent can't play a named scenario, or can play none at all.
+    """
+    without: dict[str, tuple[str, ...]] = {}
+    for name in players.specs:
+        reasons = _reasons(players, name, choice.scenarios)
+        asked = [one for one in reasons if one in choice.named or len(reasons) == len(choice.scenarios)]
+        if named and asked:
+            raise UsageError(f"agent {name!r} on {asked[0]}: {reasons[asked[0]]}")
+        without[name] = tuple(reasons)
+    for scenarios in dict.fromkeys(missing for missing in without.values() if missing):
+        agents = [name for name, missing in without.items() if missing == scenarios]
+        say(f"not played by {' and '.join(agents)}, who can't play these games: {', '.join(scenarios)}")
+    return frozenset((name, scenario) for name, missing in without.items() for scenario in missing)
+
+
+def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
+    """``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is said later."""
+    spec = players.specs[agent].spec
+    try:
+        if find_model(spec) is not None:  # a language model plays any game, and may be large
+            return {}
+        policy = load_policy(spec, players.options)
+    except (UsageError, ValueError, ImportError):
+        return {}
+    found = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
+    return {name: reason for name, reason in found.items() if reason is not None}

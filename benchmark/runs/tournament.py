@@ -1,0 +1,37 @@
+"""Who sits where when agents meet in games for several players.
+
+Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... So the two
+tables of a pair are each other's mirror image: on every seed, whatever it deals to the seats (a role, a hand, a place
+on the board), each agent holds every seat once, and swapping the agents' names changes nothing. That is fair in games
+for teams and with hidden roles, too. In a game for two players it is the round robin in both orders of seats.
+
+At tables of more than two seats every agent has one more table for itself: what a group of its own kind achieves is
+what games of common interest ask for. So ``n`` agents have at most ``n * n`` tables, however many seats there are.
+What isn't played: one agent alone among several copies of another.
+"""
+
+from collections.abc import Sequence
+from itertools import permutations
+
+
+def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
+    """The tables of a scenario: the agent of every seat, in the order of the game's players.
+
+    One seat: a table for each agent. One agent: it plays itself.
+    """
+    alone = [(agent,) * seats for agent in agents]
+    if seats == 1 or len(agents) == 1:
+        return alone
+    mixed = [tuple(pair[seat % 2] for seat in range(seats)) for pair in permutations(agents, 2)]
+    return mixed + (alone if seats > 2 else [])
+
+
+def line_up(table: Sequence[str]) -> str:
+    """A table in words: ``a``, ``a against b``, ``a against b, 5 seats``, ``a against itself, 5 seats``."""
+    if len(table) <= 2:
+        return " against ".join(table)
+    for agents in (table[:1], table[:2]):
+        if tuple(table) in tables(agents, len(table)):
+            other = agents[1] if len(agents) > 1 else "itself"
+            return f"{table[0]} against {other}, {len(table)} seats"
+    return " against ".join(table)

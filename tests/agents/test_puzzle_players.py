@@ -1,0 +1,140 @@
+"""Players of the puzzles and guessing games: they play what their values promise, from the text alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.baselines.search import search_player_of
+from agents.turn import TurnRequest
+from textgames import SCENARIOS
+from textgames.exploration.guess_number import GuessNumber
+from textgames.exploration.guessing import GuessingGame, GuessState
+from textgames.exploration.mastermind import Mastermind
+from textgames.exploration.word_guess import WordGuess
+from textgames.planning.sliding_puzzle import SlidingPuzzle, SlidingState
+from textgames.planning.sokoban import Sokoban
+from textgames.planning.sokoban_levels import Level, SokobanState
+
+RNG = np.random.default_rng(0)
+
+
+def ask(game: Any, state: Any, steps_left: int | None = None) -> TurnRequest:
+    return TurnRequest(game.observe(state, "player_0"), steps_left=steps_left, game=game)
+
+
+def guesses_of_all(game: GuessingGame, way: str = "plan") -> list[int]:
+    """How many guesses a player takes for each secret; it gets the observation and nothing else."""
+    player, known, counts = search_player_of(game), {}, []
+    for secret in game.secrets:
+        state, over = GuessState(secret), False
+        while not over:
+            request = ask(game, state)
+            if request.observation not in known:  # the player has no memory, so equal texts have equal answers
+                known[request.observation] = getattr(player, way)(request).action
+            state, _, over = game.transition(state, {"player_0": known[request.observation]}, RNG)
+        assert game.succeeded(state, "player_0")
+        counts.append(len(state.guesses))
+    return counts
+
+
+def test_the_planner_guesses_numbers_as_well_as_can_be() -> None:
+    counts = guesses_of_all(GuessNumber())
+    assert (sum(counts), max(counts)) == (580, 7)
+    assert max(search_player_of(GuessNumber()).values(ask(GuessNumber(), GuessState("1"))).values()) == -5.8
+
+
+def test_the_planner_breaks_codes_as_well_as_can_be() -> None:
+    game = Mastermind()
+    player = search_player_of(game)
+    assert player.exact
+    counts = guesses_of_all(game)
+    assert -sum(counts) / 64 == max(player.values(ask(game, GuessState("red red red"))).values())
+    assert sum(counts) == 206
+
+
+def test_the_reference_guesses_words_nearly_as_well_as_can_be() -> None:
+    game = WordGuess()
+    assert not search_player_of(game).exact
+    assert sum(guesses_of_all(game)) == 883  # the optimum is 881: tests/textgames/test_word_guess.py
+
+
+def test_greedy_guesses_only_what_is_possible() -> None:
+    assert max(guesses_of_all(GuessNumber(), "greedy")) == 7
+    game = Mastermind()
+    state = GuessState("red red blue", ("red green blue",))
+    choice = search_player_of(game).greedy(ask(game, state)).action
+    assert game.answer("red green blue", choice) == game.answer("red green blue", "red red blue")
+
+
+@pytest.mark.parametrize("game", [GuessNumber(numbers=12, max_guesses=4), Mastermind(pegs=2, colours=3, max_guesses=3)])
+@pytest.mark.parametrize("steps_left", [None, 2, 1])
+def test_random_guessing_is_worth_what_playing_it_gives(game: GuessingGame, steps_left: int | None) -> None:
+    """Exactly, by the rules: it doesn't matter what was guessed, only how often, and whether it was right."""
+
+    def value(state: GuessState) -> float:
+        if not game.is_playing(state, "player_0"):
+            return 0.0
+        left = min(game.max_guesses - len(state.guesses), steps_left - len(state.guesses) if steps_left else 99)
+        if left == 0:
+            return 0.0
+        wrong = next(secret for secret in game.secrets if secret != state.secret)
+        chance = 1 / len(game.secrets)
+        after, rewards, _ = game.transition(state, {"player_0": wrong}, RNG)
+        return -chance + (1 - chance) * (rewards["player_0"] + value(after))
+
+    expected = np.mean([value(GuessState(secret)) for secret in game.secrets])
+    request = ask(game, GuessState(game.secrets[0]), steps_left)
+    assert search_player_of(game).uniform_value(request) == pytest.approx(expected)
+
+
+def test_an_episode_that_is_cut_off_does_not_pay_for_having_lost() -> None:
+    for game in (GuessNumber(numbers=3), Mastermind(pegs=1, colours=3), Mastermind(pegs=4, colours=4)):
+        player, state = search_player_of(game), GuessState(game.secrets[0])
+        assert max(player.values(ask(game, state, steps_left=1)).values()) == -1.0
+        last = GuessState(game.secrets[0], (game.secrets[1],) * 9)
+        values = player.values(ask(game, last, steps_left=1))
+        possible = [s for s in game.secrets if game.answer(game.secrets[1], s) == game.answer(game.secrets[1], last[0])]
+        assert max(values.values()) == pytest.approx(-1.0 - (1 - 1 / len(possible)))
+        assert {guess for guess, value in values.items() if value == max(values.values())} == set(possible)
+
+
+def test_other_texts_are_refused() -> None:
+    game = Mastermind()
+    for text in ("Guesses so far: none", "Guesses left: 9\nGuesses so far:\n1. red red red: 2 exact, 1 misplaced"):
+        with pytest.raises(ValueError, match="not an observation of Mastermind"):
+            search_player_of(game).plan(TurnRequest(text, game=game))
+
+
+@pytest.mark.parametrize("name", ["sliding-puzzle", "sliding-puzzle-far", "sokoban", "sokoban-two"])
+def test_the_planner_gets_the_value_of_the_start(name: str) -> None:
+    scenario = SCENARIOS[name]
+    game = scenario.game()
+    player = search_player_of(game)
+    for seed in range(10):
+        state, over, total, left = game.initial_state(np.random.default_rng(seed)), False, 0.0, scenario.horizon
+        value = max(player.values(ask(game, state, left)).values())
+        while not over:
+            action = player.plan(ask(game, state, left)).action
+            state, rewards, over = game.transition(state, {"player_0": action}, RNG)
+            total, left = total + rewards["player_0"], left - 1
+        assert game.succeeded(state, "player_0")
+        assert total == pytest.approx(value)
+
+
+def test_greedy_slides_towards_the_places() -> None:
+    game = SlidingPuzzle()
+    assert search_player_of(game).greedy(ask(game, SlidingState("123450786"))).action == "6"
+
+
+def test_greedy_pushes_go_by_the_nearest_target() -> None:
+    game = Sokoban()
+    # the player is right of the box, which has to be pushed right: around it, from above or below
+    level = Level(6, "#######____##____##____##___T#######")
+    state, over = SokobanState(level, 21, (20,), 0, 0), False
+    while not over:
+        action = search_player_of(game).greedy(ask(game, state)).action
+        state, _, over = game.transition(state, {"player_0": action}, RNG)
+    assert game.succeeded(state, "player_0")
+    stuck = SokobanState(level, 13, (7,), 0, 0)  # in the corner: no push is left
+    assert "No push" in search_player_of(game).greedy(ask(game, stuck)).reason

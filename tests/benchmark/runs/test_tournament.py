@@ -1,0 +1,48 @@
+"""Who sits where: fair to every agent in every seat, on the same seeds, and never more tables than agents squared."""
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+
+from benchmark.runs.tournament import line_up, tables
+
+
+def test_two_seats_are_a_round_robin_in_both_orders():
+    assert tables("abc", 2) == [tuple(pair) for pair in ("ab", "ac", "ba", "bc", "ca", "cb")]
+
+
+def test_alone_or_among_oneself():
+    assert tables("abc", 1) == [("a",), ("b",), ("c",)]
+    assert tables("a", 2) == [("a", "a")]
+    assert tables("a", 5) == [tuple("aaaaa")]
+
+
+@pytest.mark.parametrize("seats", [3, 4, 5, 7])
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_every_agent_sits_in_every_seat_equally_often_against_everyone(seats, count):
+    agents = "abcdef"[:count]
+    made = tables(agents, seats)
+    assert len(made) == len(set(made)) == count**2
+    for a, b in combinations(agents, 2):
+        met = [table for table in made if set(table) == {a, b}]
+        assert [Counter(seat) for seat in zip(*met, strict=True)] == [Counter({a: 1, b: 1})] * seats
+        # swapping the two changes nothing: no seat, no neighbour, no team is anybody's privilege
+        assert {tuple(b if name == a else a for name in table) for table in met} == set(met)
+    assert [table for table in made if len(set(table)) == 1] == [(agent,) * seats for agent in agents]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("a", "a"),
+        ("ab", "a against b"),
+        ("aa", "a against a"),
+        ("aba", "a against b, 3 seats"),
+        ("bbbbb", "b against itself, 5 seats"),
+        ("abc", "a against b against c"),
+        ("aab", "a against a against b"),
+    ],
+)
+def test_a_table_in_words(table, words):
+    assert line_up(tuple(table)) == words

@@ -1,0 +1,164 @@
+"""Games of several players: returns over seats, intervals over seeds, metrics, ratings of tables, values of moves."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmark.entries.validation import replay_problems
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import defined_metrics, parse_line, to_line
+from benchmark.score.move_losses import VALUE_LOST
+from benchmark.score.results import Cell, add_to_cell, per_seed, read_results
+from benchmark.score.scores import rating_rows, score_row, score_rows
+from textgames.scenarios import Scenario
+
+SHARE = Scenario("share", "TestShare-v0", {"num_players": 3}, 4, 910_000)
+
+
+def agents(*names):
+    return [word for name in names for word in ("--agent", f"{name}=several_players_game:{name}")]
+
+
+@pytest.fixture
+def shared(textbench, suite_with_strangers):
+    done = textbench("run", *agents("giver", "taker"), "--scenario", "share-three", "--episodes", 6, "--out", "r")
+    assert done.code == 0, done.err
+    return Path("r")
+
+
+def test_returns_are_means_over_every_seat_at_every_table(shared):
+    """Two rounds. A taker gets 1 and 1 for every giver; a giver 1 for every other giver; the lucky seat 1 more."""
+    rows = {row["agent"]: row for row in score_rows(read_results([shared]))}
+    for row in rows.values():
+        # of every seed: three seats at its own table, and three at the two tables with the other
+        assert row["episodes"] == row["planned"] == 6 * 6
+        assert row["rank"] is not None
+    luck = 2 / 3  # a third of all seats are lucky, in both rounds
+    giver = 2 * np.mean([2, 2, 2, 1, 1, 0]) + luck  # ggg; g-t-g; t-g-t
+    taker = 2 * np.mean([1, 1, 1, 2, 2, 3]) + luck
+    assert rows["giver"]["mean_return"]["value"] == pytest.approx(giver)
+    assert rows["taker"]["mean_return"]["value"] == pytest.approx(taker)
+    seats = rows["giver"]["seats"]
+    assert list(seats) == ["player_0", "player_1", "player_2"]
+    assert np.mean([seat["value"] for seat in seats.values()]) == pytest.approx(giver)
+    assert rows["giver"]["metrics"]["gifts"]["value"] == 2.0
+    assert rows["taker"]["metrics"]["gifts of all"]["value"] == pytest.approx(np.mean([0, 0, 0, 4, 2, 2]))
+
+
+def test_a_table_is_a_game_for_every_two_agents_at_it(shared):
+    rows = {row["agent"]: row for row in rating_rows(read_results([shared]))}
+    assert (rows["taker"]["games"], rows["taker"]["wins"]) == (12, 12)  # both mixed tables of every seed
+    assert (rows["giver"]["losses"], rows["giver"]["rating"]) == (12, None)
+
+
+def test_intervals_are_over_seeds_and_not_over_seats():
+    """Equal games of one seed are no more evidence than one of them."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20)
+
+    def cell(copies):
+        made = Cell(planned=20 * copies)
+        for k, value in enumerate(values):
+            for copy in range(copies):
+                record = {
+                    **{"agents": {"player_0": "a"}, "seed": k, "steps": [], "error": None, "measured": {}},
+                    **{"returns": {"player_0": value}, "successes": {"player_0": False}},
+                    "metrics": {"player_0": {"m": value}} if copy == 0 else {},
+                }
+                add_to_cell(made, record, "player_0")
+        return made
+
+    from textgames.scenarios import SCENARIOS
+
+    once, often = (score_row("a", SCENARIOS["snake-duel"], cell(copies), None, None) for copies in (1, 7))
+    assert (once["episodes"], often["episodes"]) == (20, 140)
+    for name in ("value", "low", "high"):
+        assert once["mean_return"][name] == pytest.approx(often["mean_return"][name])
+        assert once["metrics"]["m"][name] == pytest.approx(often["metrics"]["m"][name])  # that six of seven rows lack
+
+
+def test_the_mean_of_every_seed_that_has_a_value():
+    seeds, means = per_seed([3.0, 1.0, 3.0, 2.0], [1.0, 5.0, 2.0, float("nan")])
+    assert (seeds.tolist(), means.tolist()) == ([1.0, 3.0], [5.0, 1.5])
+
+
+def test_metrics_are_kept_and_a_replay_gives_them_again(shared):
+    records = list(RunFolder.open(shared).records())
+    assert all(set(record["metrics"]) == {"player_0", "player_1", "player_2"} for record in records)
+    record = records[0]
+    assert list(replay_problems(record, SHARE)) == []
+    forged = json.loads(json.dumps(record))
+    forged["metrics"]["player_0"]["gifts"] += 1
+    (problem,) = replay_problems(forged, SHARE)
+    assert problem.startswith("metrics is {'player_0': {'gifts': ")
+    forged["metrics"] = {}
+    assert list(replay_problems(forged, SHARE)) != []
+    del forged["metrics"]  # as records of earlier versions are
+    assert list(replay_problems(forged, SHARE)) == []
+    assert parse_line(to_line(forged)) == forged
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        ({"player_9": {"gifts": 1.0}}, "metrics must be those of player_0, player_1, player_2, got 'player_9'"),
+        ({"player_0": {"gifts": 1e300}}, "metrics.player_0.gifts must be less than or equal to 1000000000000"),
+        ({"player_0": {"gifts": "many"}}, "metrics.player_0.gifts must be a valid number, got 'many'"),
+        ({"player_0": {"m" * 101: 1.0}}, "at most 100 characters"),
+        ({"player_0": {str(k): 1.0 for k in range(51)}}, "at most 50 items"),
+    ],
+)
+def test_impossible_metrics_are_refused_with_their_place(shared, metrics, sentence):
+    record = next(RunFolder.open(shared).records())
+    with pytest.raises(ValueError, match="metrics") as refused:
+        parse_line(json.dumps({**record, "metrics": metrics}).encode())
+    assert sentence in str(refused.value)
+    line = json.dumps({**record, "metrics": {"player_0": {"gifts": float("nan")}}}).encode()
+    with pytest.raises(ValueError, match=r"NaN|number"):
+        parse_line(line)
+
+
+def test_a_figure_that_isnt_defined_is_left_out():
+    nan, inf = float("nan"), float("inf")
+    assert defined_metrics({"a": {"equality": nan, "x": 1}, "b": {"y": -inf}}) == {"a": {"x": 1.0}}
+
+
+def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
+    """Whoever leaves a multiple of three wins; from such a one nobody can lose anything more."""
+    done = textbench("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 9, "--out", "r", "--json")
+    assert done.code == 0, done.err
+    shown = {row["agent"]: row["metrics"][VALUE_LOST]["value"] for row in json.loads(done.out)["scores"]}
+    by_hand = {"ones": [], "twos": []}
+    for record in RunFolder.open(Path("r")).records():
+        stones = _stones_at_first(record)
+        lost = {"player_0": [], "player_1": []}
+        for step in record["steps"]:
+            left = stones - {"one": 1, "two": 2}[step["action"]]
+            lost[step["player"]].append(2.0 if stones % 3 and left % 3 else 0.0)
+            stones = left
+        assert stones == 0
+        for player, agent in record["agents"].items():
+            by_hand[agent].append((record["seed"], np.mean(lost[player])))
+    for agent, rows in by_hand.items():
+        seeds = sorted({seed for seed, _ in rows})
+        expected = np.mean([np.mean([value for seed, value in rows if seed == one]) for one in seeds])
+        assert shown[agent] == pytest.approx(expected)
+    assert shown["ones"] > 0
+    planner = textbench("run", "--agent", "planner", "--agent", "random", "--scenario", "two-pile", "--json")
+    rows = {row["agent"]: row for row in json.loads(planner.out)["scores"]}
+    assert rows["planner"]["metrics"][VALUE_LOST]["value"] == 0.0 < rows["random"]["metrics"][VALUE_LOST]["value"]
+    assert rows["planner"]["normalized"] is None
+
+
+def _stones_at_first(record):
+    return sum({"one": 1, "two": 2}[step["action"]] for step in record["steps"])
+
+
+def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
+    assert not any(row["opposed"] for row in rating_rows(read_results([shared])))
+    assert "the mean return says who did well" in textbench("leaderboard", shared).out
+    command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero")
+    assert "the mean return says who did well" not in textbench(*command).out
+    assert all(row["opposed"] for row in rating_rows(read_results(["zero"])))

@@ -1,0 +1,416 @@
+"""Gathering and Cleanup: what they share, by hand-worked rounds, and what each of them grows."""
+
+import itertools
+import math
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from textgames.conformance import check
+from textgames.social.cleanup import PRESETS as CLEANUP_PRESETS
+from textgames.social.cleanup import Cleanup
+from textgames.social.commons.board import HEADINGS, Board
+from textgames.social.commons.game import BEAM, STEPS
+from textgames.social.commons.state import Body, Tally
+from textgames.social.commons.statistics import social_statistics
+from textgames.social.gathering import PRESETS as GATHERING_PRESETS
+from textgames.social.gathering import Gathering
+
+UP, RIGHT, DOWN, LEFT = range(4)
+RNG = np.random.default_rng(0)
+
+
+def corridor(**settings):
+    """Two players at the ends of a row of seven cells with an apple in its middle."""
+    return Gathering(map=("P..A..P",), **settings)
+
+
+def placed(game, *places, **fields):
+    """The first state with the players at ``(cell, heading)``."""
+    state = game.initial_state(np.random.default_rng(1))
+    homes = game.config.board.starts
+    bodies = tuple(Body(cell, heading, homes[n]) for n, (cell, heading) in enumerate(places))
+    return state._replace(bodies=bodies, **fields)
+
+
+def play(game, state, *actions, rng=RNG):
+    """A round in which those who are to move do these in turn."""
+    return game.transition(state, dict(zip(game.to_move(state), actions, strict=True)), rng)
+
+
+# ---------------------------------------------------------------- the board
+
+
+def test_steps_are_seen_from_the_heading_and_stop_at_walls_and_edges():
+    game = Gathering(map=("P#A", "...", "P.."), num_players=2)
+    state = placed(game, (4, RIGHT), (6, LEFT))
+    ends = {step: play(game, state, step, "stay")[0].bodies[0].cell for step in STEPS}
+    assert ends == {"forward": 5, "step right": 7, "backward": 3, "step left": 4}  # the wall is above the middle
+    assert play(game, state, "stay", "forward")[0].bodies[1].cell == 6  # the edge
+    turned = [play(game, state, turn, "stay")[0].bodies[0].heading for turn in ("turn left", "turn right")]
+    assert turned == [UP, DOWN]
+
+
+def test_a_beam_has_lanes_that_walls_stop_one_by_one():
+    board = Board((".....", ".#...", ".....", "P...A"))
+    beams = board.beams(3, 3)
+    # from the left of the third row to the right: the lane beside it ends at the wall at once
+    assert beams[RIGHT][10] == {11, 12, 13, 16, 17, 18}
+    assert beams[UP][10] == {5, 0}
+    assert beams[DOWN][0] == {5, 10, 15}
+    assert board.beams(2, 1)[LEFT][14] == {13, 12}
+
+
+# ---------------------------------------------------------------- beams and being out
+
+
+def test_hits_put_a_player_out_for_whole_rounds_and_then_it_is_back_at_its_start():
+    game = corridor(out_rounds=3)
+    state = placed(game, (1, RIGHT), (5, LEFT))
+    state, rewards, over = play(game, state, BEAM, "stay")
+    assert state.bodies[1].hits == 1
+    assert game.to_move(state) == game.players
+    state, *_ = play(game, state, BEAM, "stay")
+    asked = []
+    for _ in range(4):
+        asked.append(game.to_move(state))
+        assert all(game.is_playing(state, player) for player in game.players)
+        state, rewards, over = play(game, state, *["stay"] * len(asked[-1]))
+        assert rewards == {"player_0": 0.0, "player_1": 0.0}
+        assert not over
+    assert asked == [("player_0",)] * 3 + [game.players]
+    assert (state.bodies[1].cell, state.bodies[1].hits) == (6, 0)
+    assert game.metrics(state, "player_1")["rounds_out"] == 3
+    assert game.metrics(state, "player_0")["hits"] == 2
+
+
+def test_a_beam_strikes_where_others_stand_after_moving():
+    game = Gathering(map=("P.A", "...", "P.."), hits_until_out=1)
+    state = placed(game, (3, RIGHT), (8, UP))
+    into, *_ = play(game, state, BEAM, "forward")
+    assert into.bodies[1].out == game.config.out_rounds
+    away, *_ = play(game, placed(game, (3, RIGHT), (5, UP)), BEAM, "forward")
+    assert not away.bodies[1].out
+    assert away.tallies[1].total == 1  # it stepped out of the lane, onto the apple
+
+
+def test_who_is_put_out_eats_nothing_in_that_round():
+    game = Gathering(map=("P..A..P",), hits_until_out=1)
+    state, rewards, _ = play(game, placed(game, (0, RIGHT), (4, LEFT)), BEAM, "forward")
+    assert rewards == {"player_0": 0.0, "player_1": 0.0}
+    assert state.apples == (0,)
+
+
+def test_when_all_are_out_the_rounds_pass_until_the_first_is_back():
+    game = corridor(hits_until_out=1, out_rounds=4, refill_rounds=2)
+    state = placed(game, (1, RIGHT), (5, LEFT), apples=(2,))
+    state, _, over = play(game, state, BEAM, BEAM)
+    assert game.to_move(state) == game.players
+    assert not over
+    assert state.round == 1 + 4
+    assert [tally.missed for tally in state.tallies] == [4, 4]
+    assert state.apples == (0,)  # it came back meanwhile
+    # peace is (n T - rounds missed) / T = (2 * 5 - 8) / 5
+    assert game.metrics(state, "player_0")["peace"] == pytest.approx(0.4)
+
+
+# ---------------------------------------------------------------- Gathering
+
+
+def test_an_apple_is_back_after_the_refill_rounds():
+    game = Gathering(map=("PA.P",), refill_rounds=3)
+    state = placed(game, (0, RIGHT), (3, LEFT))
+    paid = []
+    for action in ("forward", *["stay"] * 7):
+        state, rewards, _ = play(game, state, action, "stay")
+        paid.append(rewards["player_0"])
+    assert paid == [1, 0, 0, 1, 0, 0, 1, 0]
+
+
+def test_of_two_on_an_apple_one_gets_it_with_equal_chances():
+    game = corridor()
+    state = placed(game, (2, RIGHT), (4, LEFT))
+    joint = dict.fromkeys(game.players, "forward")
+    outcomes = game.outcomes(state, joint)
+    assert sorted((p, rewards["player_0"], rewards["player_1"]) for p, _, rewards, _ in outcomes) == [
+        (0.5, 0.0, 1.0),
+        (0.5, 1.0, 0.0),
+    ]
+    rng = np.random.default_rng(5)
+    wins = sum(game.transition(state, joint, rng)[1]["player_0"] for _ in range(2000))
+    assert abs(wins - 1000) < 4 * math.sqrt(500)
+
+
+def test_every_transition_is_one_of_the_outcomes():
+    game = Gathering(hits_until_out=1, out_rounds=3)
+    rng = np.random.default_rng(2)
+    state = game.initial_state(rng)
+    for _ in range(300):
+        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
+        result = game.transition(state, joint, rng)
+        outcomes = game.outcomes(state, joint)
+        assert sum(outcome[0] for outcome in outcomes) == pytest.approx(1)
+        assert result in [outcome[1:] for outcome in outcomes]
+        state = result[0]
+
+
+def test_the_starts_are_drawn_as_they_are_told():
+    game = Gathering()
+    told = game.initial_outcomes()
+    assert len({state for _, state in told}) == len(told) == 2 * 4 * 4
+    rng = np.random.default_rng(3)
+    counts = Counter(game.initial_state(rng) for _ in range(3200))
+    assert set(counts) == {state for _, state in told}
+    assert max(abs(n - 100) for n in counts.values()) < 4.5 * math.sqrt(100)
+
+
+# ---------------------------------------------------------------- Cleanup
+
+
+def test_growth_falls_evenly_with_the_dirt():
+    config = Cleanup(map=("R" * 10 + "AP", "R" * 10 + "AP"), num_players=2).config
+    rates = [config.growth(dirty) for dirty in (0, 2, 4, 6, 7, 8, 20)]
+    assert rates == pytest.approx([0.05, 0.0375, 0.025, 0.0125, 0.00625, 0.0, 0.0])
+
+
+def test_dirt_comes_until_the_river_is_depleted_and_apples_grow_at_the_rate():
+    game = Cleanup(map=("R" * 10 + "PP" + "A" * 40,), num_players=2, growth_rate=0.2, dirt_chance=0.25)
+    rng = np.random.default_rng(4)
+    clean = placed(game, (10, UP), (11, UP), apples=(1,) * 40)
+    more, grown, rounds = 0, [], 4000
+    for _ in range(rounds):
+        after, *_ = play(game, clean, "stay", "stay", rng=rng)
+        more += len(after.dirt)
+        if not after.dirt:
+            grown.append(40 - sum(after.apples))
+    assert abs(more / rounds - 0.25) < 4 * math.sqrt(0.25 * 0.75 / rounds)
+    assert abs(np.mean(grown) - 40 * 0.2) < 4 * math.sqrt(40 * 0.2 * 0.8 / len(grown))
+    depleted = clean._replace(dirt=(0, 1, 2, 3))
+    for _ in range(200):
+        after, *_ = play(game, depleted, "stay", "stay", rng=rng)
+        assert after.dirt == (0, 1, 2, 3)
+        assert after.apples == (1,) * 40
+
+
+def test_nothing_grows_and_no_dirt_comes_where_a_player_stands():
+    game = Cleanup(map=("RRRAPP",), num_players=2, growth_rate=1.0, dirt_chance=1.0)
+    state = placed(game, (3, UP), (0, UP), apples=(1,))
+    seen = {(after := play(game, state, "stay", "stay", rng=np.random.default_rng(n))[0]).dirt for n in range(50)}
+    assert seen == {(1,), (2,)}
+    assert after.apples == (1,)
+    assert play(game, placed(game, (4, UP), (0, UP), apples=(1,)), "stay", "stay")[0].bodies[0].cell == 4
+
+
+def test_cleaning_reaches_as_far_as_the_beam_and_costs():
+    game = Cleanup(map=("DDDDDDDDPP..A",), num_players=2, dirt_chance=0.0)
+    state = placed(game, (8, LEFT), (9, LEFT))
+    state, rewards, _ = play(game, state, "clean", "clean")
+    # five cells ahead each: 3 to 7, and 4 to 8 of which the eighth is no river
+    assert state.dirt == (0, 1, 2)
+    assert rewards == {"player_0": -1.0, "player_1": -1.0}
+    assert [tally.cleaned for tally in state.tallies] == [5, 4]
+    assert game.metrics(state, "player_0")["cells_cleaned"] == 5
+
+
+def test_the_costs_of_a_beam_and_of_a_hit():
+    game = Cleanup(map=("RPPA",), num_players=2)
+    _, rewards, _ = play(game, placed(game, (1, RIGHT), (2, RIGHT)), BEAM, "stay")
+    assert rewards == {"player_0": -1.0, "player_1": -5.0}
+
+
+def test_cooldowns_take_actions_away_for_as_many_rounds():
+    game = Cleanup(preset="melting-pot")
+    player = game.players[0]
+    state = game.initial_state(np.random.default_rng(0))
+    state, *_ = play(game, state, "clean", *["stay"] * 6)
+    waits = []
+    for _ in range(4):
+        waits.append("clean" in game.legal_actions(state, player))
+        if not waits[-1]:
+            with pytest.raises(ValueError, match="player_0 needs a legal action"):
+                play(game, state, "clean", *["stay"] * 6)
+        state, *_ = play(game, state, *["stay"] * 7)
+    assert waits == [False, False, True, True]
+
+
+def test_no_dirt_comes_before_its_first_round():
+    game = Cleanup(preset="melting-pot")
+    rng = np.random.default_rng(0)
+    state = game.initial_state(rng)._replace(dirt=())
+    for _ in range(50):
+        state, *_ = play(game, state, *["stay"] * 7, rng=rng)
+        assert state.dirt == ()
+    for _ in range(40):
+        state, *_ = play(game, state, *["stay"] * 7, rng=rng)
+    assert 8 <= len(state.dirt) <= 32
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_statistics_by_hand():
+    tallies = [Tally(3.0, 3, 0 + 4 + 8), Tally(1.0, 1, 6, missed=5), Tally(0.0)]
+    found = social_statistics(tallies, 10)
+    # sum_ij |R_i - R_j| = 2 * (2 + 3 + 1) = 12
+    assert found == pytest.approx(
+        {"efficiency": 0.4, "equality": 1 - 12 / (2 * 3 * 4), "sustainability": (4 + 6) / 2, "peace": 2.5}
+    )
+
+
+@pytest.mark.parametrize("returns", [(0.0, 0.0), (-3.0, 1.0), (-1.0, -1.0)])
+def test_equality_is_left_out_where_nothing_was_gained(returns):
+    found = social_statistics([Tally(total) for total in returns], 10)
+    assert "equality" not in found
+    assert "sustainability" not in found
+    assert all(math.isfinite(value) for value in found.values())
+    assert social_statistics([Tally(), Tally()], 0) == {}
+
+
+def test_statistics_agree_with_the_rewards_of_random_play():
+    game = Cleanup()
+    rng = np.random.default_rng(6)
+    state, rewards, out = game.initial_state(rng), [], 0
+    for _ in range(120):
+        out += len(game.players) - len(game.to_move(state))
+        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
+        for player in set(joint) - {"player_0"}:  # who is never hit is never out, so no rounds pass by themselves
+            joint[player] = joint[player].replace(BEAM, "clean")
+        state, paid, _ = game.transition(state, joint, rng)
+        rewards.append(list(paid.values()))
+    assert state.round == 120
+    assert out
+    table = np.array(rewards)
+    found = game.metrics(state, "player_0")
+    assert found["efficiency"] == pytest.approx(table.sum() / 120)
+    assert found["peace"] == pytest.approx((3 * 120 - out) / 120)
+    times = [np.flatnonzero(column > 0).mean() for column in table.T if (column > 0).any()]
+    assert times
+    assert found["sustainability"] == pytest.approx(np.mean(times))
+
+
+# ---------------------------------------------------------------- texts
+
+
+@pytest.mark.parametrize("game", [Gathering(), Cleanup()], ids=["gathering", "cleanup"])
+def test_the_observation_tells_what_would_happen(game):
+    """Ways, aims and threats, as read from the text, against the rules."""
+    rng = np.random.default_rng(7)
+    state, aimed, threats = game.initial_state(rng), 0, 0
+    names = game.config.board.names
+    for _ in range(400):
+        movers = game.to_move(state)
+        stay = dict.fromkeys(movers, "stay")
+        for player in movers:
+            text, number = game.observe(state, player), game.players.index(player)
+            for way in STEPS:
+                after, *_ = game.transition(state, {**stay, player: way}, np.random.default_rng(0))
+                cell = after.bodies[number].cell
+                blocked = cell == state.bodies[number].cell
+                assert (f"{way} is blocked" if blocked else f"{way} to {names[cell]}") in text
+            after, *_ = game.transition(state, {**stay, player: BEAM}, np.random.default_rng(0))
+            struck = [game.players[other] for other in after.deeds[number].struck]
+            aimed += bool(struck)
+            assert f"it would hit {' and '.join(struck) or 'nobody'}." in text
+            for other in set(movers) - {player}:
+                after, *_ = game.transition(state, {**stay, other: BEAM}, np.random.default_rng(0))
+                hit = number in after.deeds[game.players.index(other)].struck
+                threats += hit
+                assert (re.search(rf"^{other}: at .*; its beam would hit you\.$", text, re.M) is not None) == hit
+            if "clean" in game.actions:
+                after, *_ = game.transition(state, {**stay, player: "clean"}, np.random.default_rng(0))
+                cells = after.deeds[number].cleaned
+                assert f"it would remove dirt from {cells} cell{'s' * (cells != 1)}." in text
+        joint = {player: game.sample_action(state, player, rng) for player in movers}
+        state, *_ = game.transition(state, joint, rng)
+    assert aimed > 10
+    assert threats > 10
+
+
+def test_a_player_that_is_out_reads_when_it_is_back():
+    game = corridor(hits_until_out=1)
+    state, *_ = play(game, placed(game, (1, RIGHT), (5, LEFT)), BEAM, "stay")
+    text = game.observe(state, "player_1")
+    assert "You are player_1: out for 5 rounds, then back at (6, 0)." in text
+    assert "Last round: player_0: beam, hit you; you: stay." in text
+    assert not any(arrow in text.splitlines()[-1] for arrow in "^>v<")
+    assert "player_1: out for 5 rounds, then back at (6, 0)." in game.observe(state, "player_0")
+    again, *_ = play(game, state, "stay")
+    assert game.what_happened(state, {}, again, "player_1") == "out for another round"
+
+
+def test_what_happened_and_the_drawing():
+    game = corridor()
+    before = placed(game, (2, RIGHT), (6, LEFT))
+    after, *_ = play(game, before, "forward", BEAM)
+    assert game.what_happened(before, {}, after, "player_0") == "ate an apple (+1); hit by player_1"
+    assert game.what_happened(before, {}, after, "player_1") == "hit player_0"
+    assert game.board(after) == ("___0__1",)
+    assert game.observe(after, "player_0").splitlines()[-1] == "_ _ _ > _ _ 1"
+    assert game.describe(after).splitlines()[1] == "player_0: (3, 0) facing right, reward so far 1"
+    for one in (Gathering(preset="arxiv-2603.19453"), Cleanup(preset="arxiv-2603.19453")):
+        marks = set("".join(one.board(one.initial_state(np.random.default_rng(0)))))
+        assert marks <= set(one.palette)
+        assert set(one.palette) == set(one.legend)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_presets_have_the_settings_of_their_sources():
+    hall = GATHERING_PRESETS["arxiv-2603.19453"]
+    assert (len(hall.map[0]), len(hall.map)) == (18, 10)
+    assert (hall.refill_rounds, hall.out_rounds, hall.hits_until_out) == (25, 25, 2)
+    assert (hall.beam_length, hall.beam_width) == (20, 1)
+    paper, pot = CLEANUP_PRESETS["arxiv-2603.19453"], CLEANUP_PRESETS["melting-pot"]
+    assert (paper.num_players, paper.beam_length, paper.beam_width, paper.out_rounds) == (5, 5, 3, 25)
+    assert (paper.clean_reward, paper.beam_reward, paper.hit_reward) == (-1, -1, -50)
+    assert (pot.num_players, pot.beam_length, pot.beam_width, pot.out_rounds) == (7, 3, 3, 50)
+    assert (pot.beam_cooldown, pot.clean_cooldown, pot.dirt_from_round) == (10, 2, 50)
+    assert (pot.clean_reward, pot.beam_reward, pot.hit_reward) == (0, 0, 0)
+    for config in (paper, pot):
+        assert (config.growth_rate, config.depletion, config.restoration, config.dirt_chance) == (0.05, 0.4, 0, 0.5)
+    duel, small = GATHERING_PRESETS["duel"], CLEANUP_PRESETS["small"]
+    assert (len(duel.map[0]), len(duel.map), duel.refill_rounds, duel.out_rounds) == (9, 7, 8, 5)
+    assert (len(small.map[0]), len(small.map), small.num_players) == (13, 11, 3)
+    assert len(small.board.dirt) / len(small.board.river) > small.depletion  # nothing grows before someone cleans
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gathering(preset="dual"), "got 'dual'; did you mean 'duel'"),
+        (lambda: Gathering(num_players=3), "2 starts .* num_players=3"),
+        (lambda: Gathering(beam_width=2), "beam_width must be odd.* got 2"),
+        (lambda: Gathering(refill_rounds=0), "refill_rounds must be a whole number of at least 1, got 0"),
+        (lambda: Gathering(map=("PX", "PA")), "got 'X'"),
+        (lambda: Gathering(map=("PP",)), "no apple cell"),
+        (lambda: Gathering(map=("PA", "P")), "rows of one length"),
+        (lambda: Cleanup(map=("PPPA",)), "needs a river"),
+        (lambda: Cleanup(dirt_chance=1.5), "dirt_chance must be a number from 0 to 1, got 1.5"),
+        (lambda: Cleanup(hit_reward=float("nan")), "hit_reward must be a finite number"),
+        (lambda: Cleanup(num_players=True), "num_players must be a whole number from 2 to 10"),
+    ],
+)
+def test_wrong_settings_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "settings"),
+    [("TextGathering-v0", {"hits_until_out": 1}), ("TextCleanup-v0", {"preset": "melting-pot"})],
+)
+def test_other_settings_conform(env_id, settings):
+    check(env_id, max_steps=20, **settings)
+
+
+def test_headings_turn_to_the_right():
+    assert HEADINGS == ("up", "right", "down", "left")
+    game = corridor()
+    state, seen = placed(game, (0, UP), (6, UP)), []
+    for _ in itertools.repeat(None, 4):
+        state, *_ = play(game, state, "turn right", "stay")
+        seen.append(HEADINGS[state.bodies[0].heading])
+    assert seen == ["right", "down", "left", "up"]

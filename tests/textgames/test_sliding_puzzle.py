@@ -1,0 +1,139 @@
+"""The sliding puzzle: its table against the literature and a search of its own, and the values against brute force."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textgames.planning.sliding_puzzle import GOAL, SlidingPuzzle, SlidingState, SlidingYardstick, distance, slide
+from textgames.planning.sliding_puzzle import distance_table as table
+
+RNG = np.random.default_rng(0)
+# positions at each distance from the goal with the gap in a corner: sequence A089473 of the OEIS
+LAYERS = """1 2 4 8 16 20 39 62 116 152 286 396 748 1024 1893 2512 4485 5638 9529 10878 16993 17110 23952 20224
+24047 15578 14560 6274 3910 760 221 2"""
+
+
+def play(game: SlidingPuzzle, state: SlidingState, *tiles: str) -> tuple[SlidingState, float, bool]:
+    total, over = 0.0, False
+    for tile in tiles:
+        state, rewards, over = game.transition(state, {"player_0": tile}, RNG)
+        total += rewards["player_0"]
+    return state, total, over
+
+
+def test_the_table_is_that_of_the_literature() -> None:
+    assert [len(layer) for layer in table().layers] == [int(size) for size in LAYERS.split()]
+    reached = table().distance[table().distance >= 0]
+    assert len(reached) == 181_440
+    assert reached.max() == 31
+    assert reached.mean() == pytest.approx(21.97, abs=0.005)
+
+
+def test_distances_agree_with_a_search_over_the_rules() -> None:
+    game, layer, seen = SlidingPuzzle(), {GOAL}, {GOAL}
+    for moves in range(1, 11):
+        layer = {
+            slide(tiles, tile) for tiles in layer for tile in game.legal_actions(SlidingState(tiles), "player_0")
+        } - seen
+        seen |= layer
+        assert {distance(tiles) for tiles in layer} == {moves}
+    with pytest.raises(ValueError, match="can't be reached from '123456870'"):
+        distance("123456870")
+
+
+def test_the_table_is_not_made_before_it_is_needed() -> None:
+    code = (
+        "import textgames; game = textgames.SCENARIOS['sliding-puzzle'].game();"
+        "from textgames.planning.sliding_puzzle import distance_table; print(distance_table.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
+def test_slides_pay_and_the_goal_ends() -> None:
+    game = SlidingPuzzle()
+    state = SlidingState("123450786")
+    assert game.legal_actions(state, "player_0") == ("3", "5", "6")
+    assert play(game, state, "6") == (SlidingState(GOAL, 1), pytest.approx(0.98), True)
+    state, total, over = play(game, state, "3", "3")
+    assert (state, total, over) == (SlidingState("123450786", 2), pytest.approx(-0.04), False)
+    with pytest.raises(ValueError, match=r"beside the gap, 3, 5, 6, got \{'player_0': '8'\}"):
+        play(game, state, "8")
+    with pytest.raises(ValueError, match="beside the gap"):
+        game.transition(state, {}, RNG)
+
+
+def test_the_last_move_ends_the_game_unsolved() -> None:
+    game = SlidingPuzzle(max_moves=8)
+    state, total, over = play(game, SlidingState("123450786"), *["3"] * 8)
+    assert over
+    assert total == pytest.approx(game.return_range[0])
+    assert not game.succeeded(state, "player_0")
+    assert play(game, state, "6") == (state, 0.0, True)
+
+
+def test_starts_are_drawn_by_layer() -> None:
+    game = SlidingPuzzle(min_distance=1, max_distance=3)
+    chances: dict[int, float] = {}
+    for chance, state in game.initial_outcomes():
+        chances[distance(state.tiles)] = chances.get(distance(state.tiles), 0.0) + chance
+    assert chances == pytest.approx({1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
+    known = {state for _, state in game.initial_outcomes()}
+    assert len(known) == 2 + 4 + 8
+    rng = np.random.default_rng(0)
+    drawn = [game.initial_state(rng) for _ in range(600)]
+    assert set(drawn) == known
+    assert 150 < sum(distance(state.tiles) == 1 for state in drawn) < 250  # 200, standard deviation 11.5
+
+
+def by_force(game: SlidingPuzzle, state: SlidingState, moves: int, best: Any) -> float:
+    """The value of a state by trying everything; ``best`` is ``max``, or the mean for random play."""
+    if moves == 0 or not game.is_playing(state, "player_0"):
+        return 0.0
+    values = []
+    for tile in game.legal_actions(state, "player_0"):
+        after, rewards, _ = game.transition(state, {"player_0": tile}, RNG)
+        values.append(rewards["player_0"] + by_force(game, after, moves - 1, best))
+    return float(best(values))
+
+
+@pytest.mark.parametrize("start", range(6))
+@pytest.mark.parametrize("moves", [1, 4, 7])
+def test_values_are_those_of_brute_force(start: int, moves: int) -> None:
+    game = SlidingPuzzle(min_distance=2, max_distance=6, max_moves=9, step_reward=-0.1, goal_reward=2.0)
+    state, yardstick = game.initial_state(np.random.default_rng(start)), SlidingYardstick(game)
+    assert yardstick.value(state, moves, "player_0") == pytest.approx(by_force(game, state, moves, max))
+    assert yardstick.uniform_value(state, moves, "player_0") == pytest.approx(by_force(game, state, moves, np.mean))
+    # the game's own limit counts too
+    late = state._replace(moves=7)
+    assert yardstick.value(late, None, "player_0") == pytest.approx(by_force(game, late, 2, max))
+
+
+def test_metrics_and_what_happened() -> None:
+    game = SlidingPuzzle()
+    near, far = SlidingState("123450786"), SlidingState("120453786", 1)
+    assert game.metrics(far, "player_0") == {"distance_left": 2.0}
+    assert game.what_happened(near, {"player_0": "3"}, far, "player_0") == "farther from the goal: 2 moves away"
+    assert game.what_happened(far, {"player_0": "3"}, near, "player_0") == "nearer to the goal: 1 move away"
+    assert game.board(near) == ("123", "45_", "786")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_distance": 0}, "from 1 to 31, the first not above the second, got 0 and 8"),
+        ({"min_distance": 9}, "got 9 and 8"),
+        ({"max_distance": 32, "max_moves": 40}, "got 4 and 32"),
+        ({"max_moves": 7}, "max_moves must be at least max_distance, 8, got 7"),
+        ({"max_moves": 8.5}, "max_moves must be a whole number, got 8.5"),
+        ({"step_reward": 0.1}, "step_reward must be a number of at most 0"),
+        ({"goal_reward": float("nan")}, "got -0.02 and nan"),
+    ],
+)
+def test_settings_outside_of_their_range(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        SlidingPuzzle(**settings)

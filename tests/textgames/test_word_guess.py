@@ -1,0 +1,95 @@
+"""Word guessing: marks by hand and by an independent count, the list, and what is not in it."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from textgames.action_text import Unreadable
+from textgames.exploration.deduction import GuessSolver
+from textgames.exploration.guessing import GuessState
+from textgames.exploration.word_guess import WordGuess, marks
+from textgames.exploration.word_list import WORDS
+
+SHORT = {"green": "G", "yellow": "Y", "grey": "-"}
+
+
+@pytest.mark.parametrize(
+    ("guess", "word", "expected"),
+    [
+        ("crane", "crane", "GGGGG"),
+        ("speed", "abide", "--Y-Y"),  # one e is in the word: the first e of the guess has it
+        ("speed", "erase", "Y-YY-"),
+        ("speed", "steal", "G-G--"),  # the green e uses it up, so the other is grey
+        ("geese", "eagle", "YY--G"),
+        ("allow", "lolly", "-YGY-"),
+        ("llama", "allow", "YGY--"),
+        ("eerie", "beech", "YG---"),
+    ],
+)
+def test_marks_by_hand(guess: str, word: str, expected: str) -> None:
+    assert "".join(SHORT[mark] for mark in marks(guess, word)) == expected
+
+
+def test_marks_of_all_pairs_by_counting() -> None:
+    """Of each letter, green and yellow together are as many as the fewer of guess and word, greens in their places."""
+    rng = np.random.default_rng(0)
+    for guess, word in rng.choice(WORDS, (3000, 2)).tolist():
+        found = marks(guess, word)
+        assert [mark == "green" for mark in found] == [a == b for a, b in zip(guess, word, strict=True)]
+        counted = Counter(letter for letter, mark in zip(guess, found, strict=True) if mark != "grey")
+        assert counted == Counter(guess) & Counter(word)
+        for letter in set(guess):  # no yellow after a grey one
+            kinds = [mark for other, mark in zip(guess, found, strict=True) if other == letter and mark != "green"]
+            assert kinds == sorted(kinds, reverse=True)
+
+
+def test_the_list_is_clean() -> None:
+    assert len(WORDS) == len(set(WORDS)) > 300
+    assert list(WORDS) == sorted(WORDS)
+    assert all(len(word) == 5 and word.isascii() and word.isalpha() and word.islower() for word in WORDS)
+
+
+def test_a_word_outside_of_the_list_is_illegal() -> None:
+    game = WordGuess()
+    state = GuessState("crane", ("about",))
+    assert game.interpret("<action>Crane</action>", state, "player_0") == "crane"
+    for word, reason in (("zzzzz", "illegal"), ("cranes", "illegal"), ("crane about", "unknown_name")):
+        read = game.read(f"<action>{word}</action>", state, "player_0")
+        assert isinstance(read, Unreadable)
+        assert read.reason == reason
+    with pytest.raises(ValueError, match=f"one of the {len(WORDS)} words"):
+        game.transition(state, {"player_0": "zzzzz"}, np.random.default_rng(0))
+
+
+def test_the_observation_has_marks_and_not_the_word() -> None:
+    text = WordGuess().observe(GuessState("crane", ("great", "learn")), "player_0")
+    assert text == (
+        "Guesses left: 8\nGuesses so far:\n"
+        "1. great: g grey, r green, e yellow, a yellow, t grey\n"
+        "2. learn: l grey, e yellow, a green, r yellow, n yellow"
+    )
+
+
+def test_the_list_is_shown_by_setting() -> None:
+    assert all(f" {word} " in WordGuess().instructions("player_0").replace("\n", " ") for word in WORDS)
+    hidden = WordGuess(show_words=False)
+    assert "crane" not in hidden.instructions("player_0")
+    state = hidden.initial_state(np.random.default_rng(0))
+    assert hidden.action_help(state, "player_0") == "a common English word of five letters"
+
+
+def test_the_table_tells_words_apart_as_the_answers_do() -> None:
+    game = WordGuess()
+    answers = game.table.answers
+    rng = np.random.default_rng(1)
+    for g, a, b in rng.integers(len(WORDS), size=(500, 3)).tolist():
+        same = game.answer(WORDS[g], WORDS[a]) == game.answer(WORDS[g], WORDS[b])
+        assert same == (answers[g, a] == answers[g, b])
+
+
+@pytest.mark.slow
+def test_the_optimum_over_the_list() -> None:
+    """What the reference player is compared with in the docs: 881 guesses for the 313 words; it takes 883."""
+    table = WordGuess().table
+    assert GuessSolver(table, 1).value(table.everything, 10) * len(WORDS) == pytest.approx(-881)

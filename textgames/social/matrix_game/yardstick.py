@@ -1,0 +1,32 @@
+"""The yardstick of repeated matrix games against a program: the best response."""
+
+from textgames.social.matrix_game.game import MatrixGame, MatrixState
+from textgames.tsmg import Action, Player
+from textgames.yardsticks import Yardstick
+
+
+class BestResponseYardstick(Yardstick):
+    """The values of play against the opponent inside.
+
+    Raises:
+        ValueError: the game has two players.
+    """
+
+    method = "best response"
+
+    def __init__(self, game: MatrixGame) -> None:
+        if game.best_response is None:
+            raise ValueError("there is no best response in a game of two players without knowing the other one")
+        self._game, self._values = game, game.best_response
+
+    def values(self, state: MatrixState, steps_left: int | None, player: Player) -> dict[Action, float]:
+        left = self._left(state, steps_left)
+        values = self._values.action_values(state.memory, left) if left else (0.0,) * len(self._game.actions)
+        return dict(zip(self._game.actions, values, strict=True))
+
+    def uniform_value(self, state: MatrixState, steps_left: int | None, player: Player) -> float:
+        return self._values.uniform_value(state.memory, self._left(state, steps_left))
+
+    def _left(self, state: MatrixState, steps_left: int | None) -> int:
+        left = self._game.rounds - len(state.history)
+        return left if steps_left is None else min(left, steps_left)
