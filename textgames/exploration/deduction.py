@@ -44,18 +44,20 @@ class AnswerTable:
 
     def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
         """How many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape (n,)."""
+        key = candidates.tobytes()
+        known = self._known_remaining.get(key)
+        if known is not None:
+            return known
         if len(candidates) <= FEW:  # pairs with equal answers, which is the same sum and much faster for few
             found = self.answers[:, candidates]
             squares = (found[:, :, np.newaxis] == found[:, np.newaxis, :]).sum(axis=(1, 2))
-            return np.asarray(squares / len(candidates), dtype=np.float64)
-        key = candidates.tobytes()
-        known = self._known_remaining.get(key)
-        if known is None:
-            if len(self._known_remaining) >= REMEMBERED:
-                self._known_remaining.clear()
-            known = np.asarray((self.counts(candidates) ** 2).sum(axis=1) / len(candidates), dtype=np.float64)
-            self._known_remaining[key] = known
-        return known
+        else:
+            squares = (self.counts(candidates) ** 2).sum(axis=1)
+        if len(self._known_remaining) >= REMEMBERED:
+            self._known_remaining.clear()
+        expected = np.asarray(squares / len(candidates), dtype=np.float64)
+        self._known_remaining[key] = expected
+        return expected
 
     def information(self, candidates: Indices) -> NDArray[np.float64]:
         """The entropy of the answer to each guess, in bits; shape (n,)."""
@@ -82,7 +84,8 @@ class AnswerTable:
         """The candidates before each guess of a game, and those that are left after the last one."""
         sets = [self.everything]
         for guess in guesses:
-            sets.append(self.after(sets[-1], guess, int(self.answers[guess, secret])))
+            known = sets[-1]
+            sets.append(known if len(known) == 1 else self.after(known, guess, int(self.answers[guess, secret])))
         return sets
 
     def remaining_loss(self, candidates: Indices, guess: int) -> float:
@@ -124,14 +127,15 @@ class GuessSolver:
 
     def guess_value(self, candidates: Indices, guess: int, guesses_left: int) -> float:
         """The expected return of a guess and optimal play after it."""
-        bits = _bits(candidates)
-        after = sum(self._cost(bits & secrets, guesses_left - 1) for secrets in self._classes[guess])
-        return -1.0 - after / len(candidates)
+        return -1.0 - self._cost_after(_bits(candidates), guess, guesses_left) / len(candidates)
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
         """The expected guesses that a guess loses against optimal play."""
-        # never below 0, but for rounding
-        return max(0.0, self.value(candidates, guesses_left) - self.guess_value(candidates, guess, guesses_left))
+        bits, n = _bits(candidates), len(candidates)
+        return (n + self._cost_after(bits, guess, guesses_left) - self._cost(bits, guesses_left)) / n
+
+    def _cost_after(self, bits: int, guess: int, guesses_left: int) -> int:
+        return sum([self._cost(left, guesses_left - 1) for secrets in self._classes[guess] if (left := bits & secrets)])
 
     def _cost(self, bits: int, guesses_left: int) -> int:
         n = bits.bit_count()
@@ -153,12 +157,17 @@ class GuessSolver:
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]
 
     def _search(self, bits: int, n: int, guesses_left: int) -> int:
-        bounds = self._bounds[min(guesses_left - 1, 3)]
+        bounds, least = self._bounds[min(guesses_left - 1, 3)], self._bounds[min(guesses_left, 3)][n]
         splits: dict[tuple[int, ...], int] = {}  # {the sets that a guess leaves: lower bound of its cost}
-        for classes in self._classes:
+        # candidates first: in a small set one of them often tells all others apart, and nothing is better
+        for _, classes in sorted(enumerate(self._classes), key=lambda each: not bits >> each[0] & 1):
             split = tuple(sorted([left for secrets in classes if (left := bits & secrets)], key=int.bit_count))
-            if split != (bits,):  # a guess that tells nothing
-                splits[split] = n + sum([bounds[left.bit_count()] for left in split])
+            if split == (bits,):  # a guess that tells nothing
+                continue
+            bound = n + sum([bounds[left.bit_count()] for left in split])
+            if bound == least and split[-1].bit_count() == 1:  # a bound that is reached
+                return bound
+            splits[split] = bound
         best = n + self._lost * n + guesses_left * n  # more than any
         for split, bound in sorted(splits.items(), key=lambda item: item[1]):
             if bound >= best:
@@ -173,4 +182,4 @@ class GuessSolver:
 
 
 def _bits(candidates: Indices) -> int:
-    return sum(1 << int(secret) for secret in candidates)
+    return sum([1 << secret for secret in candidates.tolist()])
