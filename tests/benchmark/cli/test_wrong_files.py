@@ -38,6 +38,7 @@ CASES = (
     ("train", "--config", "{}"),
     ("reproduce", "--quick", "--out", "{}"),
     ("inspect", "{}"),
+    ("exploitability", "{}"),
 )
 FREE_PLACES = {"an empty folder", "missing"}
 """Where something new may be made."""
