@@ -14,8 +14,8 @@ EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
 """Their names, where the installed version has them."""
 
 CONTEXT_LENGTH = 16_384
-"""How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since to their
-tokenizer nearly every letter of an unknown text is a token; as their positions are rotary, any number of them can be
+"""How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since nearly
+every letter of an unknown text is a token to their tokenizer; positions are rotary, so any number of them can be
 computed, however badly they then play."""
 
 FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
