@@ -79,7 +79,13 @@ def ratio(numerator: int, denominator: int) -> Statistic:
 
 
 def normalised(
-    score: int, random: int, optimal: int, possible: Sequence[float] = (), *, played: bool = False
+    score: int,
+    random: int,
+    optimal: int,
+    possible: Sequence[float] = (),
+    *,
+    played: bool = False,
+    ends: Sequence[float] | None = None,
 ) -> Statistic:
     """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
 
@@ -87,6 +93,8 @@ def normalised(
         score, random, optimal: the columns of the returns, of the scale's 0 and of its 1.
         possible: returns that can occur besides the ones seen.
         played: whether an agent played the ends of the scale. That agent's own score is 0 or 1 by definition.
+        ends: the least and the largest return of a further episode on an average board, where somebody knows better
+            than the sample's extremes, which were on boards of their own.
     """
 
     def position(means: Array) -> Array:
@@ -98,7 +106,7 @@ def normalised(
     def further(table: Array) -> tuple[Array, Array]:
         if played and any(np.array_equal(table[:, score], table[:, end]) for end in (random, optimal)):
             return table.mean(axis=0), table.mean(axis=0)
-        return _further(table, score, [*table[:, score], *possible])
+        return _further(table, score, ends or [*table[:, score], *possible])
 
     return Statistic(position, further)
 
