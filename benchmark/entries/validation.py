@@ -6,7 +6,8 @@ with the rest of the entry. Who wrote the responses can only be checked for the 
 asking them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -23,7 +24,8 @@ from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
 from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
-from textgames.scenarios import SCENARIOS, Scenario
+from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
+from textgames.scenarios import SCENARIOS
 
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_PLAYERS = ("random", "greedy", "planner")  # scripted players whose every response follows from the seed
@@ -31,11 +33,23 @@ OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding
 LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
 
 
-def validate(path: Path) -> list[str]:
-    """Check an entry.
+@dataclass
+class Verdict:
+    """What came of checking an entry."""
 
-    Returns:
-        What is wrong with it, one sentence each with its place, at most :data:`MAX_PROBLEMS`; nothing for a good entry.
+    # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
+    problems: list[str] = field(default_factory=list)
+    # {scenario: how much luck it had} of the scenarios with chance, where every episode was looked at
+    luck: Mapping[str, LuckCheck] = field(default_factory=dict)
+
+
+def validate(path: Path) -> list[str]:
+    """What is wrong with an entry; see :func:`check_entry`."""
+    return check_entry(path).problems
+
+
+def check_entry(path: Path) -> Verdict:
+    """Check an entry.
 
     Raises:
         UsageError: it isn't an entry at all.
@@ -52,8 +66,13 @@ def validate(path: Path) -> list[str]:
         for file in (path / MANIFEST_NAME, folder.episodes_path)
         if file.is_symlink()
     ]
-    problems = problems or list(islice(_episode_problems(folder, plan), MAX_PROBLEMS))
-    return problems or list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
+    tally = LuckTally(plan.scenarios)
+    problems = problems or list(islice(_episode_problems(folder, plan, tally), MAX_PROBLEMS))
+    if problems:
+        return Verdict(problems)
+    luck = tally.checks()
+    problems = list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
+    return Verdict([*luck_problems(luck), *problems][:MAX_PROBLEMS], luck)
 
 
 def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
@@ -186,7 +205,7 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
         yield path, ours, theirs
 
 
-def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
+def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterator[str]:
     if not folder.episodes_path.is_file() or not folder.episodes_path.stat().st_size:
         yield f"{EPISODES_NAME} is missing or empty"
         return
@@ -208,7 +227,7 @@ def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]]))
+                problems = (*_measure_problems(record), *_replay_problems(record, tally))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
             yield from (f"{place} ({key}): {problem}" for problem in problems)
@@ -229,17 +248,18 @@ def _measure_problems(record: Record) -> Iterator[str]:
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
-def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
-    """Where a record differs from what its own seed and responses give."""
+def _replay_problems(record: Record, tally: LuckTally) -> Iterator[str]:
+    """Where a record differs from what its own seed and responses give; its luck goes to the tally."""
     if record["error"] is not None:
         yield f"is unscored ({record['error']})"
         return
     try:
-        played = replay(record, scenario, boards=False)
+        played = replay(record, SCENARIOS[record["scenario"]], boards=False)
     except ReplayError as error:
         yield str(error)
         return
     end = played.end
+    tally.add(record["scenario"], played)
     if not end.over:
         yield f"ends after {len(played.steps)} responses, but the game goes on"
     if list(record["agents"]) != list(end.returns):

@@ -23,7 +23,6 @@ PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*
 """The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
 
 
-
 def cache_folder() -> Path:
     """Where reference values are kept between commands."""
     given = os.environ.get("TEXTBENCH_CACHE_DIR")

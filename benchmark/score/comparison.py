@@ -9,6 +9,7 @@ from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.luck.cells import corrected_returns, luck_free
+from benchmark.score.luck.estimate import Corrected
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
 
@@ -59,7 +60,8 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
             differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
-            estimate = stats.mean_estimate(differences, possible)
+            free = [luck_free(results.cells[agent, name], results.scenarios[name]) for agent in (a, b)]
+            estimate = stats.mean_estimate(differences, further_differences(*free) or possible)
             rows.append(
                 ComparisonView(
                     scenario=name,
@@ -67,7 +69,7 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
                     b=b,
                     pairs=len(differences),
                     difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
-                    luck_free=all(luck_free(results.cells[agent, name], results.scenarios[name]) for agent in (a, b)),
+                    luck_free=None not in free,
                     p_value=stats.paired_p_value(differences),
                     p_holm=1.0,
                     episodes_needed=stats.episodes_needed(differences),
@@ -76,6 +78,13 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
     for row, adjusted in zip(rows, stats.holm([row["p_value"] for row in rows], family), strict=True):
         row["p_holm"] = adjusted
     return rows
+
+
+def further_differences(first: Corrected | None, second: Corrected | None) -> tuple[float, ...]:
+    """The least and the largest difference that one more pair may have; empty unless both returns are luck-free."""
+    if first is None or second is None:
+        return ()
+    return first.lowest - second.highest, first.highest - second.lowest
 
 
 def return_range(scenario: Scenario) -> tuple[float, ...]:

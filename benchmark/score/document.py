@@ -123,8 +123,8 @@ class ScoreView(TypedDict):
     """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
     of models under one name."""
     rank: int | None
-    """From 1, by the luck-free mean return where there is one, else by the plain one; ``None`` where it isn't ranked (unscored or missing episodes). Agents share the rank of
-    the best one that they can't be told apart from."""
+    """From 1, by the luck-free mean return where there is one, else by the plain one; ``None`` where it isn't ranked
+    (unscored or missing episodes). Agents share the rank of the best one that they can't be told apart from."""
     tied: bool  # whether it shares its rank with another agent
     mean_return: EstimateView | None  # plain
     luck_free_return: EstimateView | None

@@ -32,6 +32,7 @@ PLAYED_RANDOM = "random (played)"
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
 
+
 class Scale(NamedTuple):
     """Returns per seed of the two references; ``None`` where one can't be had."""
 

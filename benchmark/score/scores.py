@@ -151,9 +151,7 @@ def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | Non
     return LuckView(values=values.name, beta=free.beta, sd_ratio=free.sd_ratio, z=check["z"], p=check["p"])
 
 
-def normalised(
-    scenario: Scenario, table: stats.Array, scale: Scale, free: Corrected | None = None
-) -> stats.Statistic:
+def normalised(scenario: Scenario, table: stats.Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
     """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
     played = not scale.optimal_source.startswith("exact")
     if free is not None:

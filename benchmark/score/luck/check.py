@@ -6,12 +6,17 @@ coming draw (a central limit theorem for martingales). A player that reads the r
 until they end well, or leaves out unlucky ones has more luck than that.
 """
 
+from collections.abc import Iterator, Mapping
 from math import sqrt
 from typing import TypedDict
 
 import numpy as np
 
+from benchmark.runs.replay import Replay
+from benchmark.score import statistics as stats
+from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from benchmark.score.statistics import Array
+from textgames.scenarios import Scenario
 
 SUSPICIOUS = 1e-4
 """An entry is refused where the luck of a scenario has a smaller corrected probability than this."""
@@ -33,3 +38,38 @@ def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
 
     z = float(np.sum(luck)) / sqrt(total)
     return LuckCheck(z=z, p=float(ndtr(-z)))
+
+
+class LuckTally:
+    """Collects the luck of an entry's episodes while they are played again."""
+
+    def __init__(self, scenarios: Mapping[str, Scenario]) -> None:
+        self._values = {name: LuckValues.of(scenario.game()) for name, scenario in scenarios.items()}
+        self._luck: dict[str, list[EpisodeLuck]] = {}
+
+    def add(self, scenario: str, played: Replay) -> None:
+        """Count one episode; one that isn't at its end has no final value and doesn't count."""
+        values = self._values[scenario]
+        if values is not None and played.end.over:
+            self._luck.setdefault(scenario, []).append(episode_luck(played, values))
+
+    def checks(self) -> dict[str, LuckCheck]:
+        """``{scenario: check}`` of the scenarios with chance."""
+        found = {}
+        for scenario, episodes in self._luck.items():
+            check = luck_check(np.array([e.luck for e in episodes]), np.array([e.variance for e in episodes]))
+            if check is not None:
+                found[scenario] = check
+        return found
+
+
+def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
+    """Where an entry has more luck than an honest player: Holm's correction is over its scenarios."""
+    adjusted = stats.holm([check["p"] for check in checks.values()])
+    for (scenario, check), p in zip(checks.items(), adjusted, strict=True):
+        if p < SUSPICIOUS:
+            yield (
+                f"{scenario}: the draws of chance favoured this player by {check['z']:.1f} standard deviations; honest "
+                f"play has that much luck with probability {p:.1g}, and below {SUSPICIOUS:g} an entry is refused "
+                "(it may know the random numbers, or its episodes were chosen)"
+            )

@@ -2,8 +2,8 @@
 
 The luck ``L`` of an episode has mean zero whatever the player does, so ``R - beta L`` has the mean of ``R`` for every
 fixed ``beta``. With ``beta = 1`` an optimal player's corrected return is its start value exactly; a weak player rarely
-gets what the values promise it, and for it a smaller coefficient leaves less noise. There is **one rule for everybody**,
-so that nobody chooses by looking at the result: the coefficient is always fitted, by cross-fitting.
+gets what the values promise it, and for it a smaller coefficient leaves less noise. There is **one rule for
+everybody**, so that nobody chooses by looking at the result: the coefficient is always fitted, by cross-fitting.
 
 * Episodes are in ten folds by the order of their seeds. An episode's coefficient comes from the other folds, so that
   it is independent of the episode's own luck, and the corrected mean is unbiased.

@@ -19,7 +19,6 @@ from benchmark.runs.replay import Replay
 from textgames.tsmg import TSMG, Action, Player
 from textgames.yardsticks import Yardstick, find_yardstick
 
-
 NO_VARIANCE = 1e-24
 """What rounding may leave of a variance of zero, by which nothing should be divided."""
 
