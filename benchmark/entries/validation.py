@@ -16,7 +16,7 @@ from agents.models.base import Decoding
 from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
 from benchmark.errors import UsageError, shown
-from benchmark.play.options import COUNTING, checked_options
+from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.play.players import AgentSpec
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
@@ -25,6 +25,7 @@ from benchmark.runs.provenance import data_digest
 from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
+from benchmark.score.stopping import looks
 from textgames.scenarios import SCENARIOS
 
 MAX_PROBLEMS = 20  # reading stops after so many
@@ -89,7 +90,7 @@ def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
         *_card_problems(card),
         *_settings_problems(manifest["settings"], card, plan),
         *_scenario_problems(manifest["scenarios"]),
-        *_seed_problems(plan, card["name"], manifest["settings"].get("episodes")),
+        *_seed_problems(plan, card["name"], manifest["settings"]),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
     strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
@@ -137,7 +138,7 @@ def _card_problems(card: dict[str, Any]) -> Iterator[str]:
 
 
 def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Plan) -> Iterator[str]:
-    odd = sorted(set(settings) ^ set(COUNTING))
+    odd = sorted((set(settings) ^ set(COUNTING)) - set(ADDED))
     if odd:
         yield f"settings.{odd[0]} is {'missing' if odd[0] in COUNTING else 'unknown'}"
         return
@@ -177,7 +178,10 @@ def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
             yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
-def _seed_problems(plan: Plan, agent: str, episodes: object) -> Iterator[str]:
+def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any]) -> Iterator[str]:
+    episodes = settings.get("episodes")
+    # a run that went on until its intervals were narrow stopped at one of its planned looks
+    counts = looks(episodes) if settings.get("until") is not None and isinstance(episodes, int) else [episodes]
     for matchup, seeds in plan.seeds.items():
         name = matchup.scenario
         if name not in SCENARIOS:
@@ -189,7 +193,7 @@ def _seed_problems(plan: Plan, agent: str, episodes: object) -> Iterator[str]:
             yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
         if len(seeds) < MIN_EPISODES:
             yield f"{name}: {len(seeds)} episodes, an entry has at least {MIN_EPISODES}"
-        if len(seeds) != episodes:
+        if len(seeds) not in counts:
             yield f"{name}: {len(seeds)} episodes, settings.episodes is {shown(episodes)}"
     for name in PAPER_SCENARIOS:
         if (name, (agent,)) not in plan.seeds:

@@ -60,8 +60,10 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
             differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
-            free = [luck_free(results.cells[agent, name], results.scenarios[name]) for agent in (a, b)]
-            estimate = stats.mean_estimate(differences, further_differences(*free) or possible)
+            cells = [results.cells[agent, name] for agent in (a, b)]
+            free = [luck_free(cell, results.scenarios[name]) for cell in cells]
+            confidence = max(cell.confidence for cell in cells)
+            estimate = stats.mean_estimate(differences, further_differences(*free) or possible, confidence)
             rows.append(
                 ComparisonView(
                     scenario=name,

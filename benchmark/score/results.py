@@ -23,6 +23,8 @@ from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
 from benchmark.score.move_losses import MoveLosses
 from benchmark.score.ratings import Game
+from benchmark.score.statistics import CONFIDENCE
+from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
 COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds", "seat")
@@ -50,6 +52,7 @@ class Cell:
     served_by: Counter[str] = field(default_factory=Counter)
     # asks for the luck of the episodes, which is computed only where it is wanted; None where there is nobody to ask
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
+    confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
     # what is derived from the columns, once they are all read
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -209,6 +212,7 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
                 cell.planned += len(seeds)
+                cell.confidence = confidence_of(folder.manifest["settings"])
                 if len(matchup.agents) == 1:
                     cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})

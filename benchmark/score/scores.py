@@ -112,6 +112,7 @@ def score_row(
             stats.column(TOKENS),
             stats.column(SUCCESS, (0, 1)),
         ],
+        cell.confidence,
     )
     row["mean_return"], row["normalized"], row["invalid_rate"] = to_view(mean), to_view(normal), to_view(invalid)
     row["normalized_plain"] = to_view(plain)
@@ -245,7 +246,8 @@ def overall_rows(
                 normalised(scenario, *episodes[agent, name], luck_free(results.cells[agent, name], scenario))
                 for name, scenario in ((name, results.scenarios[name]) for name in names)
             ]
-            normalized = to_view(stats.mean_of_estimates(tables, scores))
+            confidence = max(results.cells[agent, name].confidence for name in names)
+            normalized = to_view(stats.mean_of_estimates(tables, scores, confidence))
         lacks = [name for name in names if name not in played]
         row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
         rows.append(row)
