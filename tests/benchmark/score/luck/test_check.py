@@ -87,7 +87,7 @@ def test_a_clairvoyant_entry_is_refused(textbench, short_entries):
 
 
 def test_an_honest_entry_is_told_its_luck(textbench, short_entries):
-    entry, document = make_entry(textbench, "greedy")
+    entry, _ = make_entry(textbench, "greedy")
     assert entry.code == 0, entry.err
     checked = textbench("validate", "entries/greedy", "--json")
     assert checked.code == 0
