@@ -31,7 +31,7 @@ COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "co
 
 UNKNOWN = float("nan")
 
-LUCK_LIMIT = 5000
+LUCK_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
 
 

@@ -48,10 +48,11 @@ class LuckTally:
         self._luck: dict[str, list[EpisodeLuck]] = {}
 
     def add(self, scenario: str, played: Replay) -> None:
-        """Count one episode; one that isn't at its end has no final value and doesn't count."""
+        """Count one episode, if its luck is known; one that isn't at its end has no final value."""
         values = self._values[scenario]
-        if values is not None and played.end.over:
-            self._luck.setdefault(scenario, []).append(episode_luck(played, values))
+        luck = episode_luck(played, values) if values is not None and played.end.over else None
+        if luck is not None:
+            self._luck.setdefault(scenario, []).append(luck)
 
     def checks(self) -> dict[str, LuckCheck]:
         """``{scenario: check}`` of the scenarios with chance."""

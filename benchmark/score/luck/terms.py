@@ -79,11 +79,14 @@ class LuckValues:
         return Moments(mean, variance if variance > NO_VARIANCE else 0.0)
 
 
-def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck:
+def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
     """Split an episode's return into its start's value, its actions' worth and luck.
 
     Args:
         replay: a finished episode of the game that ``values`` are of.
+
+    Returns:
+        ``None`` where a random action stood in for a response and the game doesn't list what it was drawn from.
     """
     limit, penalty = replay.rules.max_steps, replay.rules.format_penalty
     start = values.value(replay.states[0], limit)
@@ -96,6 +99,8 @@ def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck:
             skill -= before + fee
             continue
         substituted = not step.valid and replay.rules.invalid_action == "random"
+        if substituted and not step.legal_actions:
+            return None
         expected = values.expects(replay.states[number], step.legal_actions if substituted else (step.action,), left)
         next_left = None if left is None else left - 1
         after = 0.0 if step.out else values.value(replay.states[number + 1], next_left)
