@@ -17,7 +17,7 @@ from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
 from benchmark.errors import UsageError, shown
 from benchmark.play.options import ADDED, COUNTING, checked_options
-from benchmark.play.players import AgentSpec
+from benchmark.play.players import OWN_PLAYERS, AgentSpec
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
@@ -29,7 +29,6 @@ from benchmark.score.stopping import looks
 from textgames.scenarios import SCENARIOS
 
 MAX_PROBLEMS = 20  # reading stops after so many
-OWN_PLAYERS = ("random", "greedy", "planner")  # scripted players whose every response follows from the seed
 OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding setting is known to reach the model
 LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
 
