@@ -26,7 +26,7 @@ from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metri
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
 from benchmark.score.stopping import looks
-from textgames.scenarios import SCENARIOS
+from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding setting is known to reach the model
@@ -230,7 +230,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterat
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                problems = (*_measure_problems(record), *_replay_problems(record, tally))
+                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]], tally))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
             yield from (f"{place} ({key}): {problem}" for problem in problems)
@@ -251,18 +251,19 @@ def _measure_problems(record: Record) -> Iterator[str]:
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
-def _replay_problems(record: Record, tally: LuckTally) -> Iterator[str]:
+def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None = None) -> Iterator[str]:
     """Where a record differs from what its own seed and responses give; its luck goes to the tally."""
     if record["error"] is not None:
         yield f"is unscored ({record['error']})"
         return
     try:
-        played = replay(record, SCENARIOS[record["scenario"]], boards=False)
+        played = replay(record, scenario, boards=False)
     except ReplayError as error:
         yield str(error)
         return
     end = played.end
-    tally.add(record["scenario"], played)
+    if tally is not None:
+        tally.add(record["scenario"], played)
     if not end.over:
         yield f"ends after {len(played.steps)} responses, but the game goes on"
     if list(record["agents"]) != list(end.returns):

@@ -83,7 +83,7 @@ class Cell:
         if self.ask_luck is None or self.episodes > LUCK_LIMIT:
             return None
         known = self.ask_luck()
-        seeds = sorted(int(seed) for seed in self.columns["seed"])
+        seeds = sorted({int(seed) for seed in self.columns["seed"]})
         if known is None or not seeds or not all(seed in known for seed in seeds):
             return None
         return np.array([known[seed] for seed in seeds])
