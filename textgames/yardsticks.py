@@ -25,10 +25,13 @@ class Yardstick(ABC):
     Attributes:
         exact: whether the values are the true ones, and not estimates.
         method: how they are computed, in a few words, for tables of results: ``"value iteration"``.
+        version: to be raised whenever any value changes. Scores without luck are made with these values, and choosing
+            among several on the data that they correct would let one pick the result.
     """
 
     exact: bool = True
     method: str = "exact"
+    version: str = "1"
 
     @abstractmethod
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:

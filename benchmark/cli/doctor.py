@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
 
     from benchmark.play.catalogue import agent_kinds
     from benchmark.runs.provenance import code_version, package_versions
-    from benchmark.score.references import cache_folder
+    from benchmark.score.cache import cache_folder
 
     question = {"question": ask(args.agent, read_options(args, names=_NAMES))} if args.agent else {}
     document: dict[str, Any] = {

@@ -7,6 +7,7 @@ examples:
   textbench run --agent planner --agent openai:gpt-4o-mini --scenario snake --episodes 20
   textbench run --agent base=hf:./checkpoint --out runs/base --json
   textbench run --suite exploration --suite strategy --agent random --agent planner
+  textbench run --agent openai:gpt-4o-mini --until 0.05 --dry-run
 """
 
 from argparse import ArgumentParser, Namespace
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
+    from benchmark.play.options import RunOptions
+    from benchmark.play.players import Players
     from benchmark.runs.plan import Plan
 
 
@@ -38,21 +41,68 @@ def run(args: Namespace) -> int:
     from benchmark.play.choice import choose_scenarios, default_agents, left_out
     from benchmark.play.players import AgentSpec, Players
     from benchmark.play.session import Output, play_session, prepare
+    from benchmark.play.until import first_plan
     from benchmark.runs.plan import Plan
+    from benchmark.score.stopping import MOST
 
     options, output = read_options(args), Output(args.json, args.quiet)
     choice = choose_scenarios(options)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
     options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
+    if options.until is not None and "episodes" not in options.given:
+        options = replace(options, episodes=MOST)
     players = Players([AgentSpec.parse(text) for text in options.agents], options)
     without = left_out(players, choice, named="agents" in options.given, say=output.say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
+    if options.until is not None:
+        plan = first_plan(plan, options)
+        if args.dry_run:
+            return _forecast(plan, players, options, args.json)
     if args.dry_run:
         return _dry_run(plan, args.json)
     redactor = Redactor.from_environment([options.base_url or ""])
     folder = prepare(options, plan, players, redactor)
     plan = Plan.from_manifest(folder.manifest)
     return play_session(folder, plan, players, options, output, redactor)
+
+
+def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
+    """Say what ``--until`` is expected to take, and how that is estimated."""
+    import json
+
+    from benchmark.play.forecast import LETTERS_PER_TOKEN, forecast
+    from benchmark.score.stopping import looks
+    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
+
+    numbers = looks(options.episodes)
+    needs = forecast(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
+    if as_json:
+        rule = {"until": options.until, "looks": numbers}
+        print(json.dumps({"dry_run": True, **rule, "matchups": [need._asdict() for need in needs]}))
+        return 0
+
+    def between(ends: tuple[int, int]) -> str:
+        return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
+
+    lines = tuple(
+        (
+            need.scenario,
+            need.agent,
+            between(need.episodes) + ("" if need.enough else ", or more"),
+            *map(between, (need.decisions, need.prompt_tokens, need.completion_tokens)),
+        )
+        for need in needs
+    )
+    least, most = (sum(need.episodes[end] for need in needs) for end in (0, 1))
+    notes = (
+        f"{between((least, most))} episodes, for every score to be known to {options.until:g}; nothing was played",
+        f"looks after {', '.join(map(str, numbers))} episodes, and stops where the interval is narrow",
+        f"estimated: the least and the most that a scripted player needs, by its first {numbers[0]} episodes",
+        f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",
+    )
+    columns = ("<scenario", "<agent", "episodes", "decisions", "prompt tokens", "completion tokens at most")
+    print_sheets([Sheet("would be played", columns, lines, notes)], stdout_console())
+    return 0
 
 
 def _dry_run(plan: "Plan", as_json: bool) -> int:

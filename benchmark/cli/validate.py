@@ -1,5 +1,8 @@
 """Check leaderboard entries: every episode is played again from its seed and responses, and must come out equal.
 
+Where the chances of a game are known, the entry's luck is told in standard deviations (z), with the probability that an
+honest player has at least so much (p). An entry with too much of it is refused.
+
 examples:
   textbench validate leaderboards/planner
   textbench validate leaderboards            every entry in the folder
@@ -20,29 +23,36 @@ def run(args: Namespace) -> int:
     """Check every entry, and say what is wrong with each."""
     import json
 
-    from benchmark.entries.validation import validate
+    from benchmark.entries.validation import Verdict, check_entry
     from benchmark.errors import UsageError
     from benchmark.runs.folder import RunFolder
     from benchmark.score.results import expand_sources
 
     entries = expand_sources(args.entries)
-    report = {}
+    report: dict[str, Verdict] = {}
     for entry in entries:
         try:
-            problems = report[str(entry)] = validate(entry)
+            verdict = check_entry(entry)
         except UsageError as error:  # one of many that can't even be read must not hide the others
             if len(entries) == 1:
                 raise
-            problems = report[str(entry)] = [str(error)]
+            verdict = Verdict([str(error)])
+        report[str(entry)] = verdict
         if args.json:
             continue
-        if problems:
-            say_problems(entry, problems)
+        if verdict.problems:
+            say_problems(entry, verdict.problems)
         else:
-            print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed")
+            luck = [f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}" for name, check in verdict.luck.items()]
+            told = f"; luck: {', '.join(luck)}" if luck else ""
+            print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed{told}")
     if args.json:
-        print(json.dumps({entry: {"valid": not problems, "problems": problems} for entry, problems in report.items()}))
-    return 1 if any(report.values()) else 0
+        rows = {
+            entry: {"valid": not verdict.problems, "problems": verdict.problems, "luck": verdict.luck}
+            for entry, verdict in report.items()
+        }
+        print(json.dumps(rows))
+    return 1 if any(verdict.problems for verdict in report.values()) else 0
 
 
 def say_problems(entry: Path, problems: Sequence[str]) -> None:

@@ -6,7 +6,8 @@ with the rest of the entry. Who wrote the responses can only be checked for the 
 asking them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -15,27 +16,40 @@ from agents.models.base import Decoding
 from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
 from benchmark.errors import UsageError, shown
-from benchmark.play.options import COUNTING, checked_options
-from benchmark.play.players import AgentSpec
+from benchmark.play.options import ADDED, COUNTING, checked_options
+from benchmark.play.players import OWN_PLAYERS, AgentSpec
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
 from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
 from benchmark.runs.replay import ReplayError, replay
+from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
+from benchmark.score.stopping import looks
 from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
-OWN_PLAYERS = ("random", "greedy", "planner")  # scripted players whose every response follows from the seed
 OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding setting is known to reach the model
 LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
 
 
-def validate(path: Path) -> list[str]:
-    """Check an entry.
+@dataclass
+class Verdict:
+    """What came of checking an entry."""
 
-    Returns:
-        What is wrong with it, one sentence each with its place, at most :data:`MAX_PROBLEMS`; nothing for a good entry.
+    # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
+    problems: list[str] = field(default_factory=list)
+    # {scenario: how much luck it had} of the scenarios with chance, where every episode was looked at
+    luck: Mapping[str, LuckCheck] = field(default_factory=dict)
+
+
+def validate(path: Path) -> list[str]:
+    """What is wrong with an entry; see :func:`check_entry`."""
+    return check_entry(path).problems
+
+
+def check_entry(path: Path) -> Verdict:
+    """Check an entry.
 
     Raises:
         UsageError: it isn't an entry at all.
@@ -52,8 +66,13 @@ def validate(path: Path) -> list[str]:
         for file in (path / MANIFEST_NAME, folder.episodes_path)
         if file.is_symlink()
     ]
-    problems = problems or list(islice(_episode_problems(folder, plan), MAX_PROBLEMS))
-    return problems or list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
+    tally = LuckTally(plan.scenarios)
+    problems = problems or list(islice(_episode_problems(folder, plan, tally), MAX_PROBLEMS))
+    if problems:
+        return Verdict(problems)
+    luck = tally.checks()
+    problems = list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
+    return Verdict([*luck_problems(luck), *problems][:MAX_PROBLEMS], luck)
 
 
 def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
@@ -70,7 +89,7 @@ def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
         *_card_problems(card),
         *_settings_problems(manifest["settings"], card, plan),
         *_scenario_problems(manifest["scenarios"]),
-        *_seed_problems(plan, card["name"], manifest["settings"].get("episodes")),
+        *_seed_problems(plan, card["name"], manifest["settings"]),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
     strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
@@ -118,7 +137,7 @@ def _card_problems(card: dict[str, Any]) -> Iterator[str]:
 
 
 def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Plan) -> Iterator[str]:
-    odd = sorted(set(settings) ^ set(COUNTING))
+    odd = sorted((set(settings) ^ set(COUNTING)) - set(ADDED))
     if odd:
         yield f"settings.{odd[0]} is {'missing' if odd[0] in COUNTING else 'unknown'}"
         return
@@ -158,7 +177,10 @@ def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
             yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
-def _seed_problems(plan: Plan, agent: str, episodes: object) -> Iterator[str]:
+def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any]) -> Iterator[str]:
+    episodes = settings.get("episodes")
+    # a run that went on until its intervals were narrow stopped at one of its planned looks
+    counts = looks(episodes) if settings.get("until") is not None and isinstance(episodes, int) else [episodes]
     for matchup, seeds in plan.seeds.items():
         name = matchup.scenario
         if name not in SCENARIOS:
@@ -170,7 +192,7 @@ def _seed_problems(plan: Plan, agent: str, episodes: object) -> Iterator[str]:
             yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
         if len(seeds) < MIN_EPISODES:
             yield f"{name}: {len(seeds)} episodes, an entry has at least {MIN_EPISODES}"
-        if len(seeds) != episodes:
+        if len(seeds) not in counts:
             yield f"{name}: {len(seeds)} episodes, settings.episodes is {shown(episodes)}"
     for name in PAPER_SCENARIOS:
         if (name, (agent,)) not in plan.seeds:
@@ -186,7 +208,7 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
         yield path, ours, theirs
 
 
-def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
+def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterator[str]:
     if not folder.episodes_path.is_file() or not folder.episodes_path.stat().st_size:
         yield f"{EPISODES_NAME} is missing or empty"
         return
@@ -208,7 +230,7 @@ def _episode_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]]))
+                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]], tally))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
             yield from (f"{place} ({key}): {problem}" for problem in problems)
@@ -229,8 +251,8 @@ def _measure_problems(record: Record) -> Iterator[str]:
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
-def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
-    """Where a record differs from what its own seed and responses give."""
+def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None = None) -> Iterator[str]:
+    """Where a record differs from what its own seed and responses give; its luck goes to the tally."""
     if record["error"] is not None:
         yield f"is unscored ({record['error']})"
         return
@@ -240,6 +262,8 @@ def replay_problems(record: Record, scenario: Scenario) -> Iterator[str]:
         yield str(error)
         return
     end = played.end
+    if tally is not None:
+        tally.add(record["scenario"], played)
     if not end.over:
         yield f"ends after {len(played.steps)} responses, but the game goes on"
     if list(record["agents"]) != list(end.returns):

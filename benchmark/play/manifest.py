@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.redaction import public_url
 from benchmark.errors import UsageError
-from benchmark.play.options import COUNTING, OPERATING, RunOptions
+from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions
 from benchmark.runs.folder import resume_command
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
 from benchmark.runs.plan import Plan
@@ -30,6 +30,7 @@ def new_manifest(
         prices: ``{agent: price}`` of those that have one.
     """
     settings = {name: getattr(options, name) for name in COUNTING}
+    settings = {name: value for name, value in settings.items() if name not in ADDED or value is not None}
     settings["agents"], settings["scenarios"] = list(options.agents), list(options.scenarios)
     if options.base_url is not None:
         settings["base_url"] = public_url(options.base_url)
@@ -59,7 +60,8 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     """
     again = f"go on with the old settings: {resume_command(path)}"
     restore = "put back what it was made with, and go on"
-    settings = [(name, old["settings"].get(name), value, again) for name, value in new["settings"].items()]
+    names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
+    settings = [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
     cards = {card["name"]: card for card in old["agents"]}
     agents = [
@@ -91,6 +93,9 @@ def _extend(path: Path, old: Manifest, new: Manifest) -> None:
             f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
             f"ask for more, choose another --out, or go on: {resume_command(path)}"
         )
+    if old["settings"].get("until") is not None:  # the plan grows while the run goes on
+        old["settings"]["episodes"] = after
+        return
     kept, planned = Plan.from_manifest(old).seeds, Plan.from_manifest(new).seeds
     if kept.keys() != planned.keys() or any(not set(kept[matchup]) <= set(planned[matchup]) for matchup in kept):
         raise UsageError(

@@ -51,6 +51,14 @@ class RunOptions:
     )
     episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
     seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
+    until: float | None = option(
+        None,
+        "W",
+        "add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width",
+        counts=True,
+        gt=0,
+        le=1000,
+    )
     base_url: str | None = option(None, "URL", "server of openai: agents (default $OPENAI_BASE_URL)", counts=True)
     temperature: float | None = option(
         None, "T", "softmax temperature of language models (default 0.5)", counts=True, ge=0, le=100
@@ -81,6 +89,9 @@ class RunOptions:
 OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) if one.metadata}
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
 OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
+
+ADDED = ("until",)
+"""Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name in OPTIONS}
 OTHER_VARIABLES = ("TEXTBENCH_CACHE_DIR", "TEXTBENCH_UPDATE_GOLDEN", "TEXTBENCH_UPDATE_TRANSCRIPTS")

@@ -17,6 +17,9 @@ from benchmark.runs.provenance import data_digest
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 
+OWN_PLAYERS = ("random", "greedy", "planner")
+"""The project's scripted players, whose every response follows from the seed."""
+
 _NAMED = re.compile(r"^(?P<name>[\w.+@-]+)=(?P<spec>.+)$", re.DOTALL)
 
 

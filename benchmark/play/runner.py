@@ -44,6 +44,7 @@ def play_plan(
     limits: Limits,
     meter: Meter,
     display: Display,
+    grow: Callable[[Sequence[Matchup]], Mapping[Matchup, Sequence[int]]] | None = None,
 ) -> str | None:
     """Play every episode of the plan that the folder has no scored record of.
 
@@ -52,6 +53,7 @@ def play_plan(
         load_policy: makes the policy of an agent's name; called when the agent's turn comes.
         limits: when to stop.
         meter, display: count what is played, and show it.
+        grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
 
     Returns:
         ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
@@ -68,15 +70,21 @@ def play_plan(
     try:
         for matchups in plan.teams():
             team = matchups[0].agents
-            if not any(missing[matchup] for matchup in matchups) or dead.intersection(team):
+            if dead.intersection(team):
+                continue
+            seeds: Mapping[Matchup, Sequence[int]] = {matchup: missing[matchup] for matchup in matchups}
+            if not any(seeds.values()) and grow is not None:
+                seeds = grow(matchups)
+            if not any(seeds.values()):
                 continue
             for name in [name for name in policies if name not in team]:
                 del policies[name]  # one model in memory at a time
             for name in team:
                 policies.setdefault(name, load_policy(name))
-            seeds = {matchup: missing[matchup] for matchup in matchups}
             try:
-                _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play()
+                while any(seeds.values()):
+                    _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play()
+                    seeds = {} if grow is None else grow(matchups)
             except GaveUp as failure:
                 reasons.append(str(failure))
                 if len(set(team)) == 1:  # of two at a table nobody knows whose fault it was

@@ -19,10 +19,11 @@ from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
-from benchmark.play.options import COUNTING, OPERATING, RunOptions, checked_options
+from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
 from benchmark.play.players import AgentSpec, Players
 from benchmark.play.progress import Meter, choose_display
 from benchmark.play.runner import Limits, play_plan
+from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
 from benchmark.runs.plan import Plan
@@ -88,7 +89,7 @@ def resume_session(path: Path, given: RunOptions, output: Output, *, repair: boo
     plan = Plan.from_manifest(manifest)
     options = resumed_options(path, manifest, given)
     specs = [AgentSpec.parse(text) for text in options.agents]
-    if "episodes" in given.given:
+    if "episodes" in given.given and options.until is None:
         plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment([options.base_url or ""])
     players = Players(specs, options)
@@ -108,7 +109,7 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOpt
         UsageError: the manifest's settings aren't those of this version.
     """
     settings = dict(manifest["settings"])
-    odd = set(settings) ^ set(COUNTING)
+    odd = (set(settings) ^ set(COUNTING)) - set(ADDED)
     if odd:
         raise UsageError(f"{path} was made by another version of textbench: the setting {min(odd)!r}")
     if settings["prompts"] is not None:
@@ -152,12 +153,13 @@ def play_session(
     """Play what the folder lacks, print the results, and return the exit code."""
     meter = _meter(plan, folder)
     limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
+    growth = None if options.until is None else Growth(folder, options.until, options.episodes, meter)
     start_session(folder.manifest)
     folder.write_manifest()
     code, broken = INCOMPLETE, True
     try:
         with sigterm_interrupts(), choose_display(meter, output.quiet) as display:
-            stopped = play_plan(plan, folder, players.load, limits, meter, display)
+            stopped = play_plan(plan, folder, players.load, limits, meter, display, growth)
         broken = False
     except KeyboardInterrupt:
         stopped, code = "interrupted", INTERRUPTED
@@ -172,6 +174,11 @@ def play_session(
     stopped = None if stopped is None else redactor.scrub(stopped)
     _close(folder, stopped or "finished")
     complete = not broken and show_run(folder.path, output, stopped)
+    if growth is not None and growth.too_wide and stopped is None:
+        names = ", ".join(f"{name} ({width:.3f})" for name, width in growth.too_wide.items())
+        output.say(f"after {options.episodes} episodes these scores aren't known to --until {options.until:g}: {names}")
+        output.say(f"play more: {resume_command(folder.path)} --episodes {2 * options.episodes}")
+        return INCOMPLETE
     if stopped is None:
         return COMPLETE if complete else INCOMPLETE
     total = sum(tally.total for tally in meter.tallies.values())

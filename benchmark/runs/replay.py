@@ -11,6 +11,7 @@ from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool, final_metrics
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
+from textgames.episode_rules import EpisodeRules
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 
@@ -58,6 +59,7 @@ class Replay(NamedTuple):
     steps: tuple[ReplayedStep, ...]
     end: ReplayedEnd
     states: tuple[Any, ...]  # the state before every round, and the last one
+    rules: EpisodeRules  # the environment's: the horizon, and what an invalid response does
 
 
 class ReplayError(ValueError):
@@ -149,7 +151,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         metrics=final_metrics(env) if over else {},
     )
     paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
-    return Replay(paid, end, tuple(states))
+    return Replay(paid, end, tuple(states), env.rules)
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:

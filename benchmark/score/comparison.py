@@ -8,6 +8,8 @@ import numpy as np
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView
+from benchmark.score.luck.cells import corrected_returns, luck_free
+from benchmark.score.luck.estimate import Corrected
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
 
@@ -58,7 +60,10 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
             differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
-            estimate = stats.mean_estimate(differences, possible)
+            cells = [results.cells[agent, name] for agent in (a, b)]
+            free = [luck_free(cell, results.scenarios[name]) for cell in cells]
+            confidence = max(cell.confidence for cell in cells)
+            estimate = stats.mean_estimate(differences, further_differences(*free) or possible, confidence)
             rows.append(
                 ComparisonView(
                     scenario=name,
@@ -66,6 +71,7 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
                     b=b,
                     pairs=len(differences),
                     difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+                    luck_free=None not in free,
                     p_value=stats.paired_p_value(differences),
                     p_holm=1.0,
                     episodes_needed=stats.episodes_needed(differences),
@@ -76,17 +82,24 @@ def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | N
     return rows
 
 
+def further_differences(first: Corrected | None, second: Corrected | None) -> tuple[float, ...]:
+    """The least and the largest difference that one more pair may have; empty unless both returns are luck-free."""
+    if first is None or second is None:
+        return ()
+    return first.lowest - second.highest, first.highest - second.lowest
+
+
 def return_range(scenario: Scenario) -> tuple[float, ...]:
     """The lowest and the highest return of an episode, as the game states them; empty where it doesn't."""
     return scenario.game().return_range or ()
 
 
 def paired_differences(results: Results, a: str, b: str, scenario: str) -> stats.Array:
-    """``return_a - return_b`` on every seed that both scored, in the order of seeds."""
-    cells = [results.cells.get((agent, scenario)) for agent in (a, b)]
-    if cells[0] is None or cells[1] is None:
+    """``return_a - return_b`` on every seed that both scored, in the order of seeds; luck-free where there are such."""
+    cells = [results.cells[agent, scenario] for agent in (a, b) if (agent, scenario) in results.cells]
+    if len(cells) < 2:
         return np.empty(0)
-    first, second = cells[0].returns(), cells[1].returns()
+    first, second = (corrected_returns(cell, results.scenarios[scenario]) for cell in cells)
     if np.array_equal(first[0], second[0]):
         return first[1] - second[1]
     _, rows_a, rows_b = np.intersect1d(first[0], second[0], return_indices=True)

@@ -94,6 +94,17 @@ class ReferenceView(TypedDict):
     optimal_source: str
 
 
+class LuckView(TypedDict):
+    """How luck was taken out of an agent's returns in a scenario, and how much there was."""
+
+    values: str  # the fixed values that luck is measured by, with their version
+    beta: float  # the mean of the fitted coefficients: the corrected return is ``return - beta * luck``
+    sd_ratio: float | None
+    """The standard deviation of corrected returns over that of plain ones, both as distances from optimal."""
+    z: float  # the luck of all episodes in standard deviations of an honest player's
+    p: float  # how likely an honest player is to have at least so much, by the normal distribution
+
+
 class ScoreView(TypedDict):
     """One agent in one scenario. Estimates are ``None`` when no episode was scored.
 
@@ -112,12 +123,17 @@ class ScoreView(TypedDict):
     """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
     of models under one name."""
     rank: int | None
-    """From 1, by mean return; ``None`` where it isn't ranked (unscored or missing episodes). Agents share the rank of
-    the best one that they can't be told apart from."""
+    """From 1, by the luck-free mean return where there is one, else by the plain one; ``None`` where it isn't ranked
+    (unscored or missing episodes). Agents share the rank of the best one that they can't be told apart from."""
     tied: bool  # whether it shares its rank with another agent
-    mean_return: EstimateView | None
+    mean_return: EstimateView | None  # plain
+    luck_free_return: EstimateView | None
+    """The mean return with luck taken out, where the game has exact values and chances (``benchmark.score.luck``)."""
+    luck: LuckView | None  # how it was taken out; ``None`` where it wasn't, or there is no chance in the game
     normalized: EstimateView | None
     """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
+    normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
+    normalized_plain: EstimateView | None  # the same of the plain mean
     success_rate: EstimateView | None  # share of episodes, 0..1
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
@@ -160,6 +176,7 @@ class ComparisonView(TypedDict):
     b: str
     pairs: int  # seeds that both played and scored
     difference: EstimateView  # mean of ``return_a - return_b`` over seeds
+    luck_free: bool  # whether the returns of both are luck-free ones
     p_value: float  # paired sign-flip permutation test, two-sided, exact up to 1,000 pairs
     p_holm: float  # the same after Holm's correction over all comparisons of the table or the board, shown or not
     episodes_needed: int | None

@@ -7,12 +7,8 @@
   (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder), by the source code that they depend on.
 """
 
-import hashlib
 import json
-import os
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +17,11 @@ from numpy.typing import NDArray
 
 from agents.baselines.search import SearchPlayer, find_search_player
 from agents.episode import EpisodeTask
-from agents.files import replacing
 from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.loop.rollout import rollout
-from benchmark.runs.plan import num_players, scenario_to_json
+from benchmark.runs.plan import num_players
+from benchmark.score.cache import cache_file, write_cache
 from benchmark.score.results import Results
 from textgames.scenarios import Scenario
 
@@ -35,9 +31,6 @@ PLAYED_RANDOM = "random (played)"
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
-
-PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*.py"), ("agents", "loop/*.py"))
-"""The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
 
 
 class Scale(NamedTuple):
@@ -105,7 +98,7 @@ class References:
             if played is None:
                 return None
             known.update(played)
-            _write_cache(file, known)
+            write_cache(file, known)
         return np.array([known[seed] for seed in seeds])
 
     def _from_results(self, agent: str, scenario: Scenario) -> dict[int, float]:
@@ -160,70 +153,9 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return None
 
 
-def cache_folder() -> Path:
-    """Where reference values are kept between commands."""
-    given = os.environ.get("TEXTBENCH_CACHE_DIR")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
-
-
-def cache_file(agent: str, scenario: Scenario) -> Path | None:
-    """Where an agent's returns in a scenario are kept: changed settings or changed source code are another file.
-
-    ``None`` where the game or its search player was typed into a notebook: then nothing tells whether it has changed.
-    """
-    game = scenario.game()
-    own = _own_sources([*type(game).__mro__, *type(find_search_player(game)).__mro__])
-    if own is None:
-        return None
-    data = scenario_to_json(scenario)
-    settings = json.dumps([data[name] for name in ("env_id", "kwargs", "horizon")], sort_keys=True)
-    digest = hashlib.sha256(f"{_digest(_playing())} {_digest(own)} {agent} {settings}".encode())
-    return cache_folder() / f"{agent}-{digest.hexdigest()[:24]}.json"
-
-
 def _read_cache(file: Path | None) -> dict[int, float]:
     try:
         values: Mapping[str, float] = {} if file is None else json.loads(file.read_bytes())
         return {int(seed): float(value) for seed, value in values.items()}
     except (OSError, ValueError, AttributeError):  # absent, unreadable, or damaged: it is only a cache
         return {}
-
-
-def _write_cache(file: Path | None, values: Mapping[int, float]) -> None:
-    if file is None:
-        return
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as stream:
-            json.dump(values, stream)
-    except OSError:
-        pass  # a home that can't be written costs time, nothing else
-
-
-def _playing() -> tuple[Path, ...]:
-    return tuple(file for package, pattern in PLAYING for file in sorted(Path(str(files(package))).glob(pattern)))
-
-
-def _own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
-    """The files of a user's own game and search player: their whole package, or what lies beside a lone file."""
-    found: set[Path] = set()
-    for cls in classes:
-        package = cls.__module__.partition(".")[0]
-        if package in ("textgames", "agents", *sys.stdlib_module_names):
-            continue
-        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if file is None:
-            return None
-        start = getattr(sys.modules.get(package), "__file__", None)
-        in_package = start is not None and Path(start).name == "__init__.py"
-        found.update(Path(start).parent.rglob("*.py") if start and in_package else Path(file).parent.glob("*.py"))
-    return tuple(sorted(found))
-
-
-def _digest(paths: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
-    return digest.hexdigest()

@@ -6,8 +6,9 @@ are ever in memory.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,19 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
+from benchmark.score.luck.folder import FolderLuck, SeedLuck
 from benchmark.score.move_losses import MoveLosses
 from benchmark.score.ratings import Game
+from benchmark.score.statistics import CONFIDENCE
+from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
 COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds", "seat")
 
 UNKNOWN = float("nan")
+
+LUCK_LIMIT = 2000
+"""The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
 
 
 @dataclass
@@ -43,6 +50,11 @@ class Cell:
     paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
     # episodes in which a server said that this model, with this fingerprint, had answered
     served_by: Counter[str] = field(default_factory=Counter)
+    # asks for the luck of the episodes, which is computed only where it is wanted; None where there is nobody to ask
+    ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
+    confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
+    # what is derived from the columns, once they are all read
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -61,6 +73,20 @@ class Cell:
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
         return per_seed(self.columns["seed"], self.columns["score"])
+
+    @cached_property
+    def luck(self) -> NDArray[np.float64] | None:
+        """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
+
+        Columns are those of :class:`benchmark.score.luck.terms.EpisodeLuck`; ``None`` where the game offers none.
+        """
+        if self.ask_luck is None or self.episodes > LUCK_LIMIT:
+            return None
+        known = self.ask_luck()
+        seeds = sorted({int(seed) for seed in self.columns["seed"]})
+        if known is None or not seeds or not all(seed in known for seed in seeds):
+            return None
+        return np.array([known[seed] for seed in seeds])
 
     def table(self) -> dict[str, NDArray[np.float64]]:
         """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
@@ -168,6 +194,7 @@ def _rename_clashes(results: Results, path: Path, manifest: Manifest) -> dict[st
 
 def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> None:
     plan = Plan.from_manifest(folder.manifest)
+    luck = FolderLuck(folder.path, folder.manifest)
     renamed = _rename_clashes(results, folder.path, folder.manifest)
     source = len(results.sources)
     results.sources.append((folder.path, folder.manifest))
@@ -185,6 +212,9 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
                 cell.planned += len(seeds)
+                cell.confidence = confidence_of(folder.manifest["settings"])
+                if len(matchup.agents) == 1:
+                    cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     scored = 0
     losses = {name: MoveLosses.of(scenario) for name, scenario in plan.scenarios.items()}

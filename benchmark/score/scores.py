@@ -12,14 +12,18 @@ import numpy as np
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
-from benchmark.score.document import EstimateView, OverallView, RatingView, ReferenceView, ScoreView
+from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ReferenceView, ScoreView
+from benchmark.score.luck.cells import LUCK, VARIANCE, luck_free
+from benchmark.score.luck.check import luck_check
+from benchmark.score.luck.estimate import Corrected
+from benchmark.score.luck.terms import LuckValues
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, Results
 from benchmark.score.seats import metric_means, seat_means
 from textgames.scenarios import Scenario
 
-SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS = range(8)
+SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)
 """The columns of a cell's episode table, see :func:`episode_table`."""
 
 NO_SCALE = Scale(None, "", None, "")
@@ -48,12 +52,17 @@ def score_rows(results: Results, references: References | None = None) -> list[S
         ]
         # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
-        means = {row["agent"]: row["mean_return"]["value"] for row in whole if row["mean_return"] is not None}
+        means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
         places = rank(means, board_test(results, {name: 1.0}))
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
-        rows += sorted(group, key=lambda row: (*_best_first(row, row["mean_return"]), row["agent"]))
+        rows += sorted(group, key=lambda row: (*_best_first(row, ranked_by(row)), row["agent"]))
     return rows
+
+
+def ranked_by(row: ScoreView) -> EstimateView | None:
+    """The mean return that an agent's rank goes by: the luck-free one where there is one."""
+    return row["luck_free_return"] or row["mean_return"]
 
 
 def score_row(
@@ -71,7 +80,11 @@ def score_row(
         rank=None,
         tied=False,
         mean_return=None,
+        luck_free_return=None,
+        luck=None,
         normalized=None,
+        normalized_by="plain",
+        normalized_plain=None,
         success_rate=None,
         invalid_rate=None,
         invalid_reasons=dict(cell.reasons.most_common()),
@@ -86,18 +99,26 @@ def score_row(
     if not cell.episodes:
         return row
     table, scale = episode_table(cell, scenario, references)
-    mean, normal, invalid, length, tokens, success = stats.bootstrap(
+    free = luck_free(cell, scenario)
+    mean, plain, free_mean, normal, invalid, length, tokens, success = stats.bootstrap(
         table,
         [
             stats.column(SCORE, possible_returns(scenario, table)),
             normalised(scenario, table, scale),
+            stats.column(LUCK_FREE, () if free is None else (free.lowest, free.highest)),
+            normalised(scenario, table, scale, free),
             stats.ratio(INVALID, RESPONSES),
             stats.column(LENGTH, (1, scenario.horizon)),
             stats.column(TOKENS),
             stats.column(SUCCESS, (0, 1)),
         ],
+        cell.confidence,
     )
     row["mean_return"], row["normalized"], row["invalid_rate"] = to_view(mean), to_view(normal), to_view(invalid)
+    row["normalized_plain"] = to_view(plain)
+    if free is not None:
+        row["luck_free_return"], row["normalized_by"] = to_view(free_mean), "luck_free"
+        row["luck"] = luck_view(cell, scenario, free)
     row["length"], row["tokens"], row["success_rate"] = to_view(length), to_view(tokens), to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
@@ -122,14 +143,25 @@ def possible_returns(scenario: Scenario, table: stats.Array) -> list[float]:
     return references[np.isfinite(references)].tolist() if np.ptp(table[:, SCORE]) == 0 else []
 
 
-def normalised(scenario: Scenario, table: stats.Array, scale: Scale) -> stats.Statistic:
-    """The normalised score of an episode table."""
+def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | None:
+    """How luck was taken out; ``None`` in a game without chance."""
+    values = LuckValues.of(scenario.game())
+    check = None if cell.luck is None else luck_check(cell.luck[:, LUCK], cell.luck[:, VARIANCE])
+    if values is None or check is None or free.beta is None:
+        return None
+    return LuckView(values=values.name, beta=free.beta, sd_ratio=free.sd_ratio, z=check["z"], p=check["p"])
+
+
+def normalised(scenario: Scenario, table: stats.Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
+    """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
     played = not scale.optimal_source.startswith("exact")
+    if free is not None:
+        return stats.normalised(LUCK_FREE, RANDOM, OPTIMAL, ends=(free.lowest, free.highest), played=played)
     return stats.normalised(SCORE, RANDOM, OPTIMAL, possible_returns(scenario, table), played=played)
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
-    """The columns ``SCORE .. SUCCESS`` of a cell, one row for every scored seed in order, and the references in them.
+    """The columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed in order, and the references in them.
 
     Where there is no reference, its column is NaN, and so is every normalised score.
     """
@@ -137,6 +169,7 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
     seeds = columns["seed"].astype(int).tolist()
     scale = references.scale(scenario, seeds) if references is not None else NO_SCALE
     unknown = np.full(len(seeds), np.nan)
+    free = luck_free(cell, scenario)
     table = np.stack(
         [
             columns["score"],
@@ -147,6 +180,7 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],
+            columns["score"] if free is None else free.values,
         ],
         axis=1,
     )
@@ -208,8 +242,12 @@ def overall_rows(
         normalized = None
         if played and played == names:
             tables = [episodes[agent, name][0] for name in names]
-            scores = [normalised(results.scenarios[name], *episodes[agent, name]) for name in names]
-            normalized = to_view(stats.mean_of_estimates(tables, scores))
+            scores = [
+                normalised(scenario, *episodes[agent, name], luck_free(results.cells[agent, name], scenario))
+                for name, scenario in ((name, results.scenarios[name]) for name in names)
+            ]
+            confidence = max(results.cells[agent, name].confidence for name in names)
+            normalized = to_view(stats.mean_of_estimates(tables, scores, confidence))
         lacks = [name for name in names if name not in played]
         row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
         rows.append(row)

@@ -79,7 +79,13 @@ def ratio(numerator: int, denominator: int) -> Statistic:
 
 
 def normalised(
-    score: int, random: int, optimal: int, possible: Sequence[float] = (), *, played: bool = False
+    score: int,
+    random: int,
+    optimal: int,
+    possible: Sequence[float] = (),
+    *,
+    played: bool = False,
+    ends: Sequence[float] | None = None,
 ) -> Statistic:
     """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
 
@@ -87,6 +93,8 @@ def normalised(
         score, random, optimal: the columns of the returns, of the scale's 0 and of its 1.
         possible: returns that can occur besides the ones seen.
         played: whether an agent played the ends of the scale. That agent's own score is 0 or 1 by definition.
+        ends: the least and the largest return of a further episode on an average board, where somebody knows better
+            than the sample's extremes, which were on boards of their own.
     """
 
     def position(means: Array) -> Array:
@@ -98,7 +106,7 @@ def normalised(
     def further(table: Array) -> tuple[Array, Array]:
         if played and any(np.array_equal(table[:, score], table[:, end]) for end in (random, optimal)):
             return table.mean(axis=0), table.mean(axis=0)
-        return _further(table, score, [*table[:, score], *possible])
+        return _further(table, score, ends or [*table[:, score], *possible])
 
     return Statistic(position, further)
 
@@ -110,21 +118,24 @@ def _further(table: Array, index: int, values: Sequence[float]) -> tuple[Array, 
     return least, most
 
 
-def bootstrap(table: Array, statistics: Sequence[Statistic]) -> list[Estimate]:
+def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
     """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes."""
     sums, rest = _resampled(table)
-    return [
-        _interval(float(one.of(table.mean(axis=0))), *(one.of(sums + rest * row) for row in one.further(table)))
-        for one in statistics
-    ]
+    estimates = []
+    for one in statistics:
+        low, high = (one.of(sums + rest * row) for row in one.further(table))
+        estimates.append(_interval(float(one.of(table.mean(axis=0))), low, high, confidence))
+    return estimates
 
 
-def mean_estimate(values: Array, possible: Sequence[float] = ()) -> Estimate:
+def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:
     """The mean of one column with its interval; ``possible`` as :func:`column` takes it."""
-    return bootstrap(values[:, None], [column(0, possible)])[0]
+    return bootstrap(values[:, None], [column(0, possible)], confidence)[0]
 
 
-def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) -> Estimate:
+def mean_of_estimates(
+    tables: Sequence[Array], statistics: Sequence[Statistic], confidence: float = CONFIDENCE
+) -> Estimate:
     """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
     value = float(np.mean([one.of(table.mean(axis=0)) for table, one in zip(tables, statistics, strict=True)]))
     ends: list[list[Array]] = [[], []]
@@ -135,14 +146,14 @@ def mean_of_estimates(tables: Sequence[Array], statistics: Sequence[Statistic]) 
             replicates.append(one.of(sums + rest * row))
     shortest = min(len(replicates) for replicates in ends[0])
     low, high = (np.mean([replicates[:shortest] for replicates in end], axis=0) for end in ends)
-    return _interval(value, low, high)
+    return _interval(value, low, high, confidence)
 
 
-def _interval(value: float, lowered: Array, raised: Array) -> Estimate:
+def _interval(value: float, lowered: Array, raised: Array, confidence: float) -> Estimate:
     """The value with the ends of its interval, from the replicates with either further episode."""
     if not isfinite(value):
         return Estimate(value, None, None)
-    low, high = (_quantile(each, level) for each, level in zip((lowered, raised), LEVELS, strict=True))
+    low, high = _quantile(lowered, (1 - confidence) / 2), _quantile(raised, (1 + confidence) / 2)
     if low is None or high is None or high - low <= 1e-9 * max(1.0, abs(value)):
         return Estimate(value, None, None)
     # Sums of weights are 1 but for rounding, and a share of 100% must not reach further.

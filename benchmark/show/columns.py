@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView, SuiteView
+from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
 
 Row = TypeVar("Row", ScoreView, OverallView, RatingView)
 
@@ -38,6 +38,7 @@ class Column(Generic[Row]):
     explain: str = ""  # what the title leaves open
     bar: bool = False  # whether a page draws the interval of the estimate ``row[key]``
     optional: bool = False  # whether the terminal shows the value alone, and a narrow one nothing
+    wide_only: bool = False  # whether a narrow terminal leaves it out
     needed: Callable[[Sequence[Row]], bool] = lambda rows: True  # whether these rows need it
 
 
@@ -103,6 +104,19 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
 
 
+def _luck_column(
+    key: str, title: str, value: Callable[[LuckView], float | None], form: str, explain: str
+) -> Column[ScoreView]:
+    """A figure on the luck of an agent; it tells nobody's rank, so that no order of it is best."""
+
+    def figure(row: ScoreView) -> Figure:
+        shown = value(row["luck"]) if row["luck"] else None
+        return Figure() if shown is None else Figure(number(shown, form), shown)
+
+    needed: Callable[[Sequence[ScoreView]], bool] = lambda rows: any(row["luck"] for row in rows)  # noqa: E731
+    return Column(key, title, figure, explain=explain, optional=True, needed=needed)
+
+
 def same_episodes(rows: Sequence[ScoreView]) -> int | None:
     """How many episodes each of the agents has, where nobody has more or misses one."""
     counts = {count for row in rows for count in (row["episodes"], row["planned"])}
@@ -123,12 +137,31 @@ SCORES: tuple[Column[ScoreView], ...] = (
     ),
     Column("mean_return", "mean return", lambda row: estimate_figure(row["mean_return"]), bar=True),
     Column(
+        "luck_free_return",
+        "luck-free return",
+        lambda row: estimate_figure(row["luck_free_return"]),
+        explain="the mean return with luck taken out",
+        wide_only=True,
+        needed=lambda rows: any(row["luck"] for row in rows),
+    ),
+    Column(
         "normalized",
         "normalised",
         lambda row: estimate_figure(row["normalized"], ".2f"),
-        explain="0 is random play, 1 is optimal",
+        explain="0 is random play, 1 is optimal; of the luck-free return where there is one",
         needed=lambda rows: any(row["normalized"] for row in rows),
     ),
+    _luck_column(
+        "beta", "beta", lambda luck: luck["beta"], ".2f", "how much of the luck is taken out: the mean coefficient"
+    ),
+    _luck_column(
+        "sd_ratio",
+        "SD ratio",
+        lambda luck: luck["sd_ratio"],
+        ".2f",
+        "standard deviation of luck-free over plain returns",
+    ),
+    _luck_column("z", "luck z", lambda luck: luck["z"], "+.1f", "all luck, in standard deviations of honest play"),
     Column("success", "success", lambda row: estimate_figure(row["success_rate"], ".0%")),
     Column(
         "invalid",
@@ -266,6 +299,16 @@ def above_one(estimates: Sequence[EstimateView | None], optimal_source: str | No
     if optimal_source is None:
         return f"A score may exceed 1: {luck}; in Snake, {search}."
     return f"A score may exceed 1: {luck if optimal_source.startswith('exact') else search}."
+
+
+def luck_note(rows: Sequence[ScoreView]) -> str:
+    """Which returns the normalised scores and ranks of a scenario go by, where luck was taken out of some."""
+    measured = next((row["luck"] for row in rows if row["luck"]), None)
+    if measured is None:
+        return ""
+    plain = [row["agent"] for row in rows if row["normalized_by"] == "plain"]
+    but = f" (plain for {', '.join(plain)})" if plain else ""
+    return f"normalised scores and ranks are of luck-free returns{but}; luck is measured by {measured['values']}"
 
 
 def rating_notes(rows: Sequence[RatingView]) -> list[str]:

@@ -123,6 +123,7 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
         scale = _scale_note(group)
         notes = [
             f"normalised: {scale}" if scale else "",
+            common.luck_note(group),
             common.above_one(normalised, group[0]["reference"]["optimal_source"]),
         ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
@@ -164,7 +165,7 @@ def _sheet(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], note
             if figure.note:
                 more.append(f"{row['agent']}: {'' if column.key == 'agent' else column.title + ': '}{figure.note}")
     titles = tuple(f"<{column.title}" if column.key in ("agent", "metrics") else column.title for column in columns)
-    optional = tuple(column.title for column in columns if column.optional)
+    optional = tuple(column.title for column in columns if column.optional or column.wide_only)
     return Sheet(title, titles, tuple(lines), tuple(note for note in (*notes, *more) if note), optional)
 
 
@@ -176,6 +177,7 @@ def _figure_text(column: Column[Row], figure: Figure) -> str:
 
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",
+    "The returns are luck-free where both have such (textbench leaderboard shows them beside the plain ones).",
     "p: paired sign-flip test, two-sided; Holm: corrected over all rows of all tables here.",
     "Episodes needed: to show a difference of this size with power 0.8 at level 0.05.",
 )
@@ -217,7 +219,7 @@ def printable(text: str) -> str:
 def stdout_console() -> Console:
     """Where results are printed: as wide as the terminal; wide enough for every table in a file or a pipe."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
+    return console if console.is_terminal else Console(highlight=False, width=180)
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:

@@ -155,8 +155,8 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
-    note = common.above_one([score["normalized"] for score in scores], scenario["optimal_source"])
-    return table._replace(rows=rows, notes=(note,) if note else ())
+    notes = [common.luck_note(scores), common.above_one([s["normalized"] for s in scores], scenario["optimal_source"])]
+    return table._replace(rows=rows, notes=tuple(note for note in notes if note))
 
 
 def _table(

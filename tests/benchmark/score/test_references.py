@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.plan import find_scenarios
-from benchmark.score.references import cache_file
+from benchmark.score.cache import cache_file
 
 ROOT = Path(__file__).parents[3]
 
@@ -98,7 +98,7 @@ def test_the_game_the_players_and_the_loop_all_count(checkout: Path) -> None:
         *("coin_game.py", "coin_search.py", "coin_rules.py"),
     )
     code = ASK + (
-        "from benchmark.score.references import cache_file\n"
+        "from benchmark.score.cache import cache_file\n"
         f"for file in {changed}:\n"
         "    before = cache_file('planner', scenario)\n"
         "    with open(file, 'a') as stream:\n"
@@ -120,7 +120,7 @@ def test_what_was_typed_into_a_notebook_is_not_kept(checkout: Path) -> None:
     code = GAME.replace("coin_game:Coin", "__main__:Coin") + "\n".join(
         (
             "from textgames.scenarios import Scenario",
-            "from benchmark.score.references import cache_file",
+            "from benchmark.score.cache import cache_file",
             "print(cache_file('random', Scenario('coin', 'Coin-v0', {}, 1, 0)))",
         )
     )

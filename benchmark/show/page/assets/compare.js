@@ -92,7 +92,7 @@ function differences(found, a, b) {
     el(
       "p",
       { class: "note" },
-      "Paired differences of the returns with 95% intervals; p is a two-sided sign-flip test's, corrected after Holm for the ",
+      "Paired differences of the returns, luck-free where both agents have such, with 95% intervals; p is a two-sided sign-flip test's, corrected after Holm for the ",
       `${plural(DATA.comparisons_family, "comparison")} that this board allows; seeds needed is for this difference at `,
       "power 0.8 and level 0.05.",
     ),

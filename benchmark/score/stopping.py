@@ -1,0 +1,47 @@
+"""When a run with ``--until`` may look at its intervals, and how wide those must be for the looks that it takes.
+
+Whoever looks after every batch and stops as soon as the 95% interval is narrow stops too often where the sample happens
+to vary little: the interval then covers less than 95% of the time. So a run looks at few, planned numbers of episodes
+(50, 100, 200, ..., doubling to the most that it may play), and every interval of it is at the level
+``1 - 0.05 / number of looks``. By Bonferroni's inequality all of these cover the truth together at least 95% of the
+time, whatever the rule by which one of them is chosen. (A group-sequential design with equal error spending; Pocock,
+"Group sequential methods in the design and analysis of clinical trials", 1977, spends the same a little better by
+counting on the looks' correlation, for which returns would have to be normal.)
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmark.score.document import EstimateView, ScoreView
+from benchmark.score.statistics import CONFIDENCE
+
+FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least
+MOST = 1600  # episodes of each agent and scenario, where nobody says
+
+
+def looks(most: int) -> list[int]:
+    """The numbers of episodes after which a run of at most so many looks at its intervals, in order."""
+    numbers = []
+    count = FIRST_LOOK
+    while count < most:
+        numbers.append(count)
+        count *= 2
+    return [*numbers, most]
+
+
+def confidence_of(settings: Mapping[str, Any]) -> float:
+    """The level of the intervals of a run with these settings, so that all looks together have 95%."""
+    if settings.get("until") is None:
+        return CONFIDENCE
+    return 1 - (1 - CONFIDENCE) / len(looks(settings["episodes"]))
+
+
+def half_width(row: ScoreView) -> float:
+    """Half the interval that ``--until`` is about: of the normalised score, or of the mean where there is no scale.
+
+    0 where there is no interval, which more episodes wouldn't make narrower.
+    """
+    judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]
+    if judged is None or judged["low"] is None or judged["high"] is None:
+        return 0.0
+    return (judged["high"] - judged["low"]) / 2

@@ -1,0 +1,165 @@
+"""Luck as a check: honest players pass, those who see the future don't, and what the check can and can't see."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.utils import seeding
+
+from agents.baselines.random import RandomPlayer
+from agents.turn import Turn
+from benchmark.score.luck.check import SUSPICIOUS, luck_check, luck_problems
+from benchmark.score.luck.terms import LuckValues
+from tests.benchmark.score.luck.lake_simulation import Lakes
+from textgames.scenarios import SCENARIOS
+
+ICE = SCENARIOS["frozen-lake-slippery"]
+EPISODES = 20
+
+
+class Clairvoyant:
+    """Reads the episode's random numbers from its seed, and takes the action whose draw is best. Snake it plays badly.
+
+    Everything that it needs stands in the request: the seed of the task, from which the environment draws.
+    """
+
+    name = "clairvoyant"
+
+    def __init__(self):
+        self._random = RandomPlayer()
+        self._values = LuckValues.of(ICE.game())
+        self._episodes = {}
+
+    def act(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        if request.game.return_range is None or not request.game.is_slippery:
+            return self._random.act([request])[0]
+        game, (seed, number, _) = request.game, request.seed
+        if number == 0:
+            rng = seeding.np_random(seed)[0]
+            self._episodes[seed] = game.initial_state(rng), rng
+        state, rng = self._episodes[seed]
+        before = rng.bit_generator.state
+
+        def comes_of(action):
+            rng.bit_generator.state = before
+            after, rewards, over = game.transition(state, {request.player: action}, rng)
+            left = request.steps_left - 1
+            return rewards[request.player] + (0.0 if over else self._values.value(after, left)), after
+
+        best = max(game.actions, key=lambda action: comes_of(action)[0])
+        self._episodes[seed] = comes_of(best)[1], rng
+        return Turn(f"<action>{best}</action>")
+
+
+@pytest.fixture
+def short_entries(monkeypatch):
+    monkeypatch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
+    monkeypatch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
+
+
+def make_entry(textbench, spec):
+    done = textbench("run", "--agent", spec, "--episodes", EPISODES, "--out", "run", "--quiet", "--json")
+    assert done.code == 0, done.err
+    entry = textbench("submit", "run", "--out", "entries")
+    return entry, json.loads(done.out)
+
+
+def test_a_clairvoyant_entry_is_refused(textbench, short_entries):
+    entry, document = make_entry(textbench, f"seer={__file__}:Clairvoyant")
+    (score,) = [row for row in document["scores"] if row["scenario"] == ICE.name]
+    assert score["success_rate"]["value"] > 0.9  # beyond the 0.4 of optimal play
+    assert score["luck_free_return"]["value"] < score["mean_return"]["value"] - 0.3
+    assert score["luck"]["z"] > 6
+    assert entry.code == 1
+    assert f"{ICE.name}: the draws of chance favoured this player by" in entry.err
+    checked = textbench("validate", "entries/seer", "--json")
+    assert checked.code == 1
+    (verdict,) = json.loads(checked.out).values()
+    assert verdict["valid"] is False
+    assert verdict["luck"][ICE.name]["z"] == pytest.approx(score["luck"]["z"])
+    assert verdict["luck"][ICE.name]["p"] < 1e-8
+    (problem,) = verdict["problems"]
+    assert "an entry is refused" in problem
+
+
+def test_an_honest_entry_is_told_its_luck(textbench, short_entries):
+    entry, _ = make_entry(textbench, "greedy")
+    assert entry.code == 0, entry.err
+    checked = textbench("validate", "entries/greedy", "--json")
+    assert checked.code == 0
+    (verdict,) = json.loads(checked.out).values()
+    assert list(verdict["luck"]) == [ICE.name]  # the other lake has no chance, and Snake no exact values
+    assert set(verdict["luck"][ICE.name]) == {"z", "p"}
+    assert abs(verdict["luck"][ICE.name]["z"]) < 3
+    assert f"luck: {ICE.name} z = " in textbench("validate", "entries/greedy").out
+
+
+def test_the_stored_entries_are_within_two_deviations(textbench):
+    entries = Path(__file__).parents[4] / "leaderboards"
+    done = textbench("leaderboard", entries, "--json", "--quiet")
+    found = [row["luck"]["z"] for row in json.loads(done.out)["scores"] if row["luck"]]
+    assert len(found) == 6
+    assert all(abs(z) < 2 for z in found)
+
+
+def z_values(episodes, chosen):
+    """z of entries of chosen episodes: ``chosen(returns)`` gives their places, (entries, episodes)."""
+    places = chosen(episodes.returns)[:, None]
+    luck, variance = (np.take_along_axis(column, places, 1)[:, 0] for column in (episodes.luck, episodes.variance))
+    return luck.sum(axis=1) / np.sqrt(variance.sum(axis=1))
+
+
+def attempts(skill, entries=400, tries=4, episodes=50):
+    """Several attempts at every episode of an entry, columns of shape (entries, tries, episodes)."""
+    lakes = Lakes(50)
+    policy = lakes.policy(skill)
+    played = lakes.play(policy, entries * tries, episodes, np.random.default_rng(4))
+    return type(played)(*(column.reshape(entries, tries, episodes) for column in played))
+
+
+@pytest.mark.parametrize("skill", [1.0, 0.5, 0.0])
+def test_honest_entries_are_hardly_ever_suspected(skill):
+    """2,000 entries of 50 episodes: z is close to standard normal, and 5% and 1% are where they should be."""
+    played = attempts(skill, entries=500)
+    z = played.luck.sum(axis=2) / np.sqrt(played.variance.sum(axis=2))
+    assert abs(z.mean()) < 0.08
+    assert abs(z.std() - 1) < 0.06
+    assert 0.03 < (z > 1.645).mean() < 0.07
+    assert (z > 2.326).mean() < 0.02
+    assert z.max() < 4.5
+
+
+def test_the_best_of_four_attempts_at_every_episode_is_seen():
+    z = z_values(attempts(1.0), lambda returns: returns.argmax(axis=1))
+    assert (z > 3.719).mean() > 0.95  # p < 1e-4
+
+
+def test_the_best_of_four_whole_entries_is_not_seen():
+    """What the check can't do: a choice among four whole entries is worth one standard deviation of luck."""
+    z = z_values(attempts(1.0), lambda returns: np.repeat(returns.sum(axis=2).argmax(axis=1)[:, None], 50, axis=1))
+    assert 0.7 < z.mean() < 1.3
+    assert (z > 3.719).mean() < 0.01
+
+
+def test_two_attempts_are_seen_now_and_then():
+    """With two attempts at every episode, between a tenth and a half of optimal players' entries are refused."""
+    z = z_values(attempts(1.0), lambda returns: returns[:, :2].argmax(axis=1))
+    assert 0.1 < (z > 3.719).mean() < 0.6
+
+
+def test_the_probability_is_one_sided_and_corrected_over_scenarios():
+    check = luck_check(np.array([3.0, 0.9]), np.array([0.5, 0.5]))
+    assert check["z"] == pytest.approx(3.9)
+    assert check["p"] == pytest.approx(4.81e-5, rel=0.01)
+    assert luck_check(np.array([-3.9]), np.array([1.0]))["p"] > 0.9999  # bad luck is nobody's doing
+    assert list(luck_problems({"a": check}))
+    assert not list(luck_problems({"a": check, "b": {"z": 0.0, "p": 0.5}, "c": {"z": 0.0, "p": 0.5}}))
+    assert check["p"] < SUSPICIOUS < 3 * check["p"]
+
+
+def test_there_is_no_luck_without_chance():
+    assert luck_check(np.zeros(5), np.zeros(5)) is None

@@ -1,0 +1,187 @@
+"""Luck-free figures beside the plain ones: in the data, in ranks and comparisons, in every table."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from benchmark.score import results as results_module
+from benchmark.score.comparison import compare, paired_differences
+from benchmark.score.luck import folder as luck_folder
+from benchmark.score.luck.cells import luck_free
+from benchmark.score.results import read_results
+
+ENTRIES = Path(__file__).parents[4] / "leaderboards"
+ICE = "frozen-lake-slippery"
+
+
+def scores_of(done):
+    assert done.code == 0, done.err
+    return {(row["agent"], row["scenario"]): row for row in json.loads(done.out)["scores"]}
+
+
+def test_the_stored_entries_have_both(textbench):
+    """The planner's play is optimal, so its score is 1 whatever the ice did to it."""
+    scores = scores_of(textbench("leaderboard", ENTRIES, "--json", "--quiet"))
+    planner, greedy = scores["planner", ICE], scores["greedy", ICE]
+    assert planner["normalized"]["value"] == pytest.approx(1, abs=1e-12)
+    assert planner["normalized_plain"]["value"] == pytest.approx(1.15, abs=0.005)
+    assert planner["mean_return"]["value"] == pytest.approx(0.44)
+    assert planner["luck_free_return"]["value"] == pytest.approx(planner["reference"]["optimal"], abs=1e-12)
+    assert greedy["normalized"]["value"] == pytest.approx(0.610, abs=0.005)
+    for row in (planner, greedy):
+        assert row["normalized_by"] == "luck_free"
+        width, plain = (row[name]["high"] - row[name]["low"] for name in ("normalized", "normalized_plain"))
+        assert width < plain / 3
+        assert row["luck"]["values"] == "value iteration, version 1"
+        assert row["luck"]["beta"] == pytest.approx(1, abs=0.05)
+        assert row["luck"]["sd_ratio"] < 0.3
+    assert (planner["rank"], greedy["rank"]) == (1, 2)  # by the plain means they can't be told apart
+    for (_, scenario), row in scores.items():
+        if scenario.startswith("snake"):
+            assert (row["luck_free_return"], row["luck"], row["normalized_by"]) == (None, None, "plain")
+        if scenario == "frozen-lake":  # without chance there is no luck to take out
+            assert row["luck_free_return"] == row["mean_return"]
+            assert row["luck"] is None
+            assert row["normalized"] == row["normalized_plain"]
+
+
+def test_comparisons_are_of_luck_free_returns(textbench):
+    results = read_results([ENTRIES / "planner", ENTRIES / "greedy"])
+    rows = {row["scenario"]: row for row in compare(results, ["planner", "greedy"])}
+    assert rows[ICE]["luck_free"] is True
+    assert rows[ICE]["p_value"] < 0.001
+    assert rows[ICE]["episodes_needed"] < 20
+    assert rows["snake"]["luck_free"] is False
+    planner, greedy = (results.cells[agent, ICE] for agent in ("planner", "greedy"))
+    plain = planner.returns()[1] - greedy.returns()[1]
+    corrected = paired_differences(results, "planner", "greedy", ICE)
+    assert np.std(corrected) < np.std(plain) / 2
+    values = [luck_free(cell, results.scenarios[ICE]).values for cell in (planner, greedy)]
+    assert np.array_equal(corrected, values[0] - values[1])
+
+
+def test_every_table_shows_both(textbench):
+    for form in ((), ("--markdown",)):
+        out = textbench("leaderboard", ENTRIES, "--quiet", *form).out
+        for title in ("mean return", "luck-free return", "beta", "SD ratio", "luck z"):
+            assert title in out
+        assert "0.440 [0.304, 0.587]" in out
+        assert "1.00 [0.92, 1.00]" in out
+        assert "ranks are of luck-free returns; luck is measured by value iteration, version 1" in out
+        assert out.count("luck-free return") <= 4  # one table's columns, its note, and the legend
+    assert textbench("leaderboard", ENTRIES, "--quiet", "--html", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert 'data-key="luck_free_return"' in page
+    assert "luck is measured by value iteration, version 1" in page
+
+
+def test_few_episodes_are_plain(textbench):
+    done = textbench("run", "--agent", "greedy", "--scenario", ICE, "--episodes", 19, "--json", "--quiet")
+    row = scores_of(done)["greedy", ICE]
+    assert (row["luck_free_return"], row["luck"], row["normalized_by"]) == (None, None, "plain")
+    assert row["normalized"] == row["normalized_plain"]
+
+
+def test_luck_is_computed_once_and_kept(workplace, monkeypatch):
+    entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
+    first = read_results([entry]).cells["planner", ICE].luck
+    monkeypatch.setattr(luck_folder, "record_luck", None)  # nothing is played again
+    again = read_results([entry]).cells["planner", ICE].luck
+    assert np.array_equal(first, again)
+    monkeypatch.undo()
+    for file in (workplace / "cache").iterdir():
+        file.write_text("garbage")
+    assert np.array_equal(first, read_results([entry]).cells["planner", ICE].luck)
+
+
+def test_changed_episodes_have_no_kept_luck(workplace, monkeypatch):
+    """A record that doesn't replay to its return has no luck, and its agent's scores are plain."""
+    entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
+    assert read_results([entry]).cells["planner", ICE].luck is not None
+    lines = (entry / "episodes.jsonl").read_text().splitlines()
+    forged = [index for index, line in enumerate(lines) if ICE in line and '"returns":{"player_0":0.0}' in line]
+    lines[forged[0]] = lines[forged[0]].replace('"returns":{"player_0":0.0}', '"returns":{"player_0":1.0}')
+    (entry / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    results = read_results([entry])
+    assert results.cells["planner", ICE].luck is None
+    assert luck_free(results.cells["planner", ICE], results.scenarios[ICE]) is None
+    assert results.cells["planner", "frozen-lake"].luck is not None
+
+
+def test_very_many_episodes_are_plain(monkeypatch):
+    monkeypatch.setattr(results_module, "LUCK_LIMIT", 49)
+    assert read_results([ENTRIES / "planner"]).cells["planner", ICE].luck is None
+
+
+def test_reading_results_replays_nothing(monkeypatch):
+    monkeypatch.setattr(luck_folder, "record_luck", None)
+    assert read_results([ENTRIES / "planner"]).cells["planner", "frozen-lake"].episodes == 50
+
+
+def test_until_adds_episodes_until_the_score_is_known(textbench):
+    command = ("run", "--agent", "planner", "--agent", "random", "--scenario", ICE, "--until", 0.1, "--quiet")
+    done = textbench(*command, "--out", "u", "--json")
+    scores = scores_of(done)
+    assert scores["planner", ICE]["episodes"] == 50
+    assert scores["random", ICE]["episodes"] in (100, 200, 400)
+    for row in scores.values():
+        assert (row["normalized"]["high"] - row["normalized"]["low"]) / 2 <= 0.1
+    manifest = RunFolder.open(Path("u")).manifest
+    assert (manifest["settings"]["until"], manifest["settings"]["episodes"]) == (0.1, 1600)
+    again = textbench("resume", "u", "--json", "--quiet")
+    assert {key: row["episodes"] for key, row in scores_of(again).items()} == {
+        key: row["episodes"] for key, row in scores.items()
+    }
+
+
+def test_until_goes_on_where_it_was_cut(textbench):
+    command = ("run", "--agent", "random", "--scenario", ICE, "--until", 0.15, "--quiet", "--json")
+    whole = scores_of(textbench(*command, "--out", "whole"))["random", ICE]
+    cut = Path(shutil.copytree("whole", "cut"))
+    lines = (cut / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (cut / "episodes.jsonl").write_bytes(b"".join(lines[:60]))
+    resumed = scores_of(textbench("resume", "cut", "--quiet", "--json"))["random", ICE]
+    assert {**resumed, "seconds": 0} == {**whole, "seconds": 0}
+
+
+def test_until_says_when_the_most_episodes_were_not_enough(textbench):
+    command = ("run", "--agent", "random", "--scenario", ICE, "--until", 0.02, "--episodes", 50, "--out", "few")
+    done = textbench(*command)
+    assert done.code == 1
+    assert f"after 50 episodes these scores aren't known to --until 0.02: random in {ICE} (" in done.err
+    assert "textbench resume few --episodes 100" in done.err
+    more = textbench("resume", "few", "--episodes", 100, "--quiet", "--json")
+    assert more.code == 1
+    assert json.loads(more.out)["scores"][0]["episodes"] == 100
+
+
+def test_until_dry_run_says_what_it_will_cost(textbench):
+    command = ("run", "--agent", "openai:some-model", "--scenario", ICE, "--until", 0.1, "--dry-run")
+    done = textbench(*command, "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    (need,) = document["matchups"]
+    assert document["looks"] == [50, 100, 200, 400, 800, 1600]
+    assert 50 <= need["episodes"][0] <= need["episodes"][1] <= 1600
+    assert need["prompt_tokens"][0] > 100 * need["decisions"][0]
+    assert need["completion_tokens"][0] == pytest.approx(256 * need["decisions"][0], rel=0.01)
+    assert "the least and the most that a scripted player needs" in textbench(*command).out
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--until", "0"), "--until must be a number above 0"),
+        (("--until", "0.05", "--scenario", "snake-duel"), "'snake-duel' has several"),
+    ],
+)
+def test_a_wrong_until_is_said_before_the_first_episode(textbench, arguments, sentence):
+    done = textbench("run", "--agent", "random", *arguments)
+    assert done.code == 2
+    assert sentence in done.err

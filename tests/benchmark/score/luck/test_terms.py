@@ -1,0 +1,191 @@
+"""The luck of an episode: a return splits without remainder, and luck is fair whatever the player does."""
+
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import textgames
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.replay import Replay, replay
+from benchmark.score.luck.terms import LuckValues, episode_luck
+from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
+from textgames.episode_rules import EpisodeRules
+from textgames.frozen_lake import FrozenLake
+from textgames.scenarios import SCENARIOS, Scenario
+
+ENTRIES = Path(__file__).parents[4] / "leaderboards"
+ICE = SCENARIOS["frozen-lake-slippery"]
+
+
+def lake(**settings):
+    """A slippery lake with a hole beside the start and the goal three moves away, of three rounds."""
+    return Scenario("lake", "TextFrozenLake-v0", {"desc": ["SHF", "FFG"], "is_slippery": True, **settings}, 3, 0)
+
+
+def record_of(scenario, seed, responses):
+    steps = [{"round": k, "player": "player_0", "response": text} for k, text in enumerate(responses)]
+    return {"seed": seed, "steps": steps}
+
+
+def played(scenario, seed, responses):
+    """The replay of as many of the responses as the episode takes, and its luck."""
+    values = LuckValues.of(scenario.game())
+    for count in range(1, len(responses) + 1):
+        found = replay(record_of(scenario, seed, responses[:count]), scenario, boards=False)
+        if found.end.over:
+            return found, episode_luck(found, values)
+    raise AssertionError("the episode takes more responses")
+
+
+@pytest.mark.parametrize("name", ["planner", "random", "tiny-msgrpo-snake"])
+def test_the_stored_returns_split_without_remainder(name):
+    values = LuckValues.of(ICE.game())
+    records = [record for record in RunFolder.open(ENTRIES / name).records() if record["scenario"] == ICE.name]
+    assert len(records) == 50
+    for record in records:
+        found = episode_luck(replay(record, ICE, boards=False), values)
+        assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
+        assert found.skill <= 1e-12  # no action is better than the best
+        assert found.variance >= 0
+        if name == "planner":
+            assert found.skill == pytest.approx(0, abs=1e-12)
+
+
+def test_one_round_by_hand():
+    """On the last round beside the goal: 1/3 to go right, so Q = 1/3 and luck is 2/3 or -1/3."""
+    scenario = Scenario("last", "TextFrozenLake-v0", {"desc": ["SG"], "is_slippery": True}, 1, 0)
+    seen = set()
+    for seed in range(20):
+        found, luck = played(scenario, seed, ["right"])
+        assert luck.start == pytest.approx(1 / 3)
+        assert luck.skill == pytest.approx(0, abs=1e-12)
+        assert luck.luck == pytest.approx(found.end.returns["player_0"] - 1 / 3)
+        assert luck.variance == pytest.approx(1 / 3 * 2 / 3)
+        seen.add(round(luck.luck, 3))
+    assert seen == {0.667, -0.333}
+
+
+def test_luck_is_fair_for_every_way_to_play_and_every_fixed_value():
+    """By enumeration: whatever three actions are played, luck has mean 0 and the variance that is said."""
+    scenario = lake()
+    game = scenario.game()
+    values = LuckValues.of(game)
+    wrong = LuckValues(game, Wrong())
+    start = game.initial_state(np.random.default_rng(0))
+    for actions in product(game.actions, repeat=3):
+        for luck_values in (values, wrong):
+            mean = variance = said = 0.0
+            for chance, path in paths(game, start, actions):
+                luck = episode_luck(path, luck_values)
+                mean += chance * luck.luck
+                variance += chance * luck.luck**2
+                said += chance * luck.variance
+            assert mean == pytest.approx(0, abs=1e-12)
+            assert variance == pytest.approx(said, abs=1e-12)
+
+
+class Wrong:
+    """A value that has nothing to do with the game: it costs variance, never bias."""
+
+    method, version = "nonsense", "1"
+
+    def value(self, state, steps_left, player):
+        return state.position * 0.3 - (steps_left or 0)
+
+
+def paths(game, start, actions):
+    """``(probability, replay)`` of everything that may come of these actions."""
+    unfinished = [(1.0, (start,), ())]
+    while unfinished:
+        chance, states, steps = unfinished.pop()
+        for part, state, rewards, over in game.outcomes(states[-1], {"player_0": actions[len(steps)]}):
+            step = Step(actions[len(steps)], rewards["player_0"], over)
+            path = (chance * part, (*states, state), (*steps, step))
+            if over or len(path[2]) == len(actions):
+                yield path[0], Replay(path[2], None, path[1], EpisodeRules(len(actions), 0.0, "default"))
+            else:
+                unfinished.append(path)
+
+
+class Step:
+    """What the luck of an episode is worked out from, of one step."""
+
+    valid, legal_actions = True, ("left", "down", "right", "up")
+
+    def __init__(self, action, reward, out):
+        self.action, self.reward, self.out = action, reward, out
+
+
+def test_an_unreadable_response_is_the_players_own_doing():
+    """The default action, left, is an action like any other, and the penalty is no luck either."""
+    for seed in range(10):
+        _, plain = played(lake(), seed, ["left", "left", "left"])
+        found, fined = played(lake(format_penalty=0.25), seed, ["?", "?", "?"])
+        assert fined.luck == pytest.approx(plain.luck)
+        assert fined.variance == pytest.approx(plain.variance)
+        assert fined.skill == pytest.approx(plain.skill - 0.25 * len(found.steps))
+        assert fined.start + fined.skill + fined.luck == pytest.approx(found.end.returns["player_0"], abs=1e-12)
+
+
+def test_a_random_substitute_is_luck():
+    """Which action stands in is a draw: the expectation is over the actions, and the variance grows by theirs."""
+    game = lake().game()
+    values = LuckValues.of(game)
+    state = game.initial_state(np.random.default_rng(0))
+    each = [values.expects(state, (action,), 3) for action in game.actions]
+    together = values.expects(state, game.actions, 3)
+    assert together.mean == pytest.approx(np.mean([one.mean for one in each]))
+    between = np.var([one.mean for one in each])
+    assert together.variance == pytest.approx(np.mean([one.variance for one in each]) + between)
+    drawn = Counter()
+    for seed in range(12):
+        found, luck = played(lake(invalid_action="random"), seed, ["?", "?", "?"])
+        drawn[found.steps[0].action] += 1
+        assert luck.start + luck.skill + luck.luck == pytest.approx(found.end.returns["player_0"], abs=1e-12)
+    assert len(drawn) > 1
+
+
+def test_a_response_that_ends_the_episode_gives_away_what_was_to_be_won():
+    found, luck = played(lake(invalid_action="terminate"), 0, ["?"])
+    assert found.end.over
+    assert (luck.luck, luck.variance) == (0, 0)
+    assert luck.skill == -luck.start < 0
+
+
+def test_values_include_the_horizon():
+    """Nothing can be won in the last round far from the goal, so nothing that happens there is luck."""
+    values = LuckValues.of(lake().game())
+    state = lake().game().initial_state(np.random.default_rng(0))
+    assert values.value(state, 2) == 0  # three moves away
+    assert values.value(state, 3) == pytest.approx(1 / 27)
+    assert values.expects(state, ("down",), 1) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["snake", "snake-duel"])
+def test_games_without_exact_values_offer_no_luck(name):
+    assert LuckValues.of(SCENARIOS[name].game()) is None
+
+
+def test_the_values_have_a_version():
+    assert LuckValues.of(ICE.game()).name == "value iteration, version 1"
+
+
+def test_the_simulation_of_the_other_tests_agrees():
+    """Its arrays against the real game, on equal layouts and paths."""
+    lakes = Lakes(3)
+    values = LuckValues.of(FrozenLake(frozen_probability=0.9, is_slippery=True))
+    game = textgames.game_of(ICE.env_id, **ICE.kwargs)
+    for layout, state in enumerate(lakes.states):
+        assert lakes.v[HORIZON][layout, 0] == pytest.approx(values.value(state, HORIZON))
+        for left in (1, 7):
+            for number, action in enumerate(game.actions):
+                expected = values.expects(state, (action,), left)
+                assert lakes.q[left][layout, 0, number] == pytest.approx(expected.mean)
+                after = lakes.pay + lakes.next_values(lakes.v[left - 1])
+                off = after[layout, 0, number] - expected.mean
+                assert (lakes.chance[number] * off**2).sum() == pytest.approx(expected.variance, abs=1e-12)
+    episodes = lakes.play(lakes.policy(1.0), 1, 500, np.random.default_rng(0))
+    assert np.allclose(episodes.start + episodes.luck, episodes.returns)
