@@ -6,6 +6,7 @@ the contract hands in, right after the move before them, and listed exactly in :
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from textgames.action_text import Unreadable, UnreadableReason
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
 from textgames.open_spiel.names import GENERIC_RULES, reading_of
+from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
@@ -179,18 +181,21 @@ class OpenSpiel(TSMG[SpielState]):
 
     def read_observation(self, observation: str, player: Player) -> SpielState:
         """A state in which a player who is to move reads this: in games small enough for minimax."""
-        from textgames.open_spiel.minimax import states_by_observation
-
-        try:
-            states = states_by_observation(self.key, self._made_of[2])
-        except ValueError as error:
-            raise NotImplementedError(f"observations can't be read back: {error}") from None
-        state = states.get((player, observation))
+        state = self._states_by_observation.get((player, observation))
         if state is None:
             raise ValueError(
                 f"this is no observation of {self.key[0]} at which {player} is to move: {observation[:80]!r}"
             )
         return state
+
+    @cached_property
+    def _states_by_observation(self) -> Mapping[tuple[Player, str], SpielState]:
+        """``{(who moves, what it reads): a state}`` of a small game."""
+        try:
+            states = small_positions(self.key).values()
+        except ValueError as error:
+            raise NotImplementedError(f"observations can't be read back: {error}") from None
+        return {(player, self.observe(state, player)): state for state in states for player in self.to_move(state)}
 
     def describe(self, state: SpielState) -> str:
         return _printable(state.node.to_string())
