@@ -3,9 +3,9 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agents.extras import missing_packages
 from agents.models.local.card import trained_mode
 from agents.models.provider import Provider
+from textgames.extras import missing_packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from agents.extras import install_command, missing_packages
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import trained_mode
 from agents.models.provider import Provider
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
+from textgames.extras import install_command, missing_packages
 
 
 class VLLMModel:

@@ -7,11 +7,11 @@ package does not import torch; the names that need it are loaded when they are u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agents.extras import install_command
 from agents.msgrpo.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.advantages import episode_return, group_advantages
 from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
 from agents.msgrpo.errors import ConfigError
+from textgames.extras import install_command
 
 if TYPE_CHECKING:
     from agents.msgrpo.learner.loss import policy_loss

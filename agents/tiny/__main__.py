@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.extras import install_command
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
+from textgames.extras import install_command
 
 if TYPE_CHECKING:
     from agents.tiny.evaluation import Figures

@@ -9,8 +9,8 @@ from argparse import Namespace
 
 def run(args: Namespace) -> int:
     """Train; ``args.arguments`` goes to the trainer as it is."""
-    from agents.extras import missing_packages
     from benchmark.errors import UsageError
+    from textgames.extras import missing_packages
 
     missing = missing_packages("torch", "transformers", extra="train")  # the trainer asks for the rest where it is used
     if missing is not None:

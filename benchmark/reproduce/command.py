@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents.clock import duration
-from agents.extras import install_command
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
@@ -27,6 +26,7 @@ from benchmark.reproduce.work import source_folder
 from benchmark.runs.folder import write_atomically
 from benchmark.runs.locking import FolderLock
 from benchmark.runs.provenance import facts_of
+from textgames.extras import install_command
 
 REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.extras import install_command
 from benchmark.reproduce.claims import mean_over_runs
 from benchmark.reproduce.reproduction import Reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import mean_estimate
+from textgames.extras import install_command
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, told apart with any colour vision."""

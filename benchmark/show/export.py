@@ -7,13 +7,13 @@ from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
-from agents.extras import install_command
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record
 from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import Results
+from textgames.extras import install_command
 
 _WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str}
 _TOKENS: dict[str, type] = {"prompt_tokens": int, "completion_tokens": int}

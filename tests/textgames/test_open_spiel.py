@@ -15,6 +15,7 @@ import pytest
 
 import textgames
 from textgames.conformance import CHECKS, run_check, transcript
+from textgames.extras import install_command
 from textgames.parallel import TextParallelEnv
 from textgames.solving.equilibrium import expand, nash_conv, solve, uniform_policy
 
@@ -35,7 +36,7 @@ def test_a_missing_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     library.load.cache_clear()
-    with pytest.raises(ModuleNotFoundError, match=re.escape('pip install "textbench[openspiel]"')):
+    with pytest.raises(ModuleNotFoundError, match=re.escape(install_command("openspiel"))):
         textgames.openspiel("nim")
 
 

@@ -3,12 +3,11 @@
 from functools import cache
 from typing import Any
 
+from textgames.extras import install_command
 from textgames.names import did_you_mean
 
 Key = tuple[str, tuple[tuple[str, Any], ...]]
 """A game of the library: its name, and its parameters in order of their names."""
-
-SENTENCE = 'OpenSpiel\'s games need the package open_spiel, which is not installed: pip install "textbench[openspiel]"'
 
 
 def library() -> Any:
@@ -20,7 +19,8 @@ def library() -> Any:
     try:
         import pyspiel
     except ModuleNotFoundError:
-        raise ModuleNotFoundError(SENTENCE, name="pyspiel") from None
+        sentence = f"OpenSpiel's games need the package open_spiel: {install_command('openspiel')}"
+        raise ModuleNotFoundError(sentence, name="pyspiel") from None
     return pyspiel
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from agents.extras import install_command
+from textgames.extras import install_command
 
 _INSTALL = install_command("local")
 

@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agents.extras import install_command
+from textgames.extras import install_command
 
 try:
     import torch

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.extras import install_command
 from agents.msgrpo.errors import ConfigError
+from textgames.extras import install_command
 
 T = TypeVar("T")
 

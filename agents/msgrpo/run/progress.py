@@ -14,9 +14,9 @@ from rich.table import Table
 
 from agents.clock import duration
 from agents.episode import Episode
-from agents.extras import install_command
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
+from textgames.extras import install_command
 
 SHOWN = (
     ("return", "return", "{:.3f}"),

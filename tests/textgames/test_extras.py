@@ -1,16 +1,16 @@
 from pathlib import Path
 
-import agents.extras
-from agents.extras import install_command, missing_packages
+import textgames.extras
+from textgames.extras import install_command, missing_packages
 
 
 def test_advice_in_a_clone_is_the_command_of_the_readme():
-    root = Path(agents.extras.__file__).parents[1]
+    root = Path(textgames.extras.__file__).parents[1]
     assert install_command("vllm") == f'pip install -c constraints.txt -e ".[vllm]" (in {root})'
 
 
 def test_advice_elsewhere_names_the_package(tmp_path, monkeypatch):
-    monkeypatch.setattr(agents.extras, "__file__", str(tmp_path / "site-packages" / "agents" / "extras.py"))
+    monkeypatch.setattr(textgames.extras, "__file__", str(tmp_path / "site-packages" / "agents" / "extras.py"))
     assert install_command("vllm") == 'pip install "textbench[vllm]"'
 
 
