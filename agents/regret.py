@@ -98,9 +98,7 @@ def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
         uniform.append(max(values.values()) - float(np.mean(list(values.values()))))
     mean = float(np.mean(regrets))
     half = half_interval(regrets, [position.seed for position in positions])
-    return ExactRegret(
-        mean, mean - half, mean + half, float(np.mean(uniform)), float(np.mean(invalid)), len(positions)
-    )
+    return ExactRegret(mean, mean - half, mean + half, float(np.mean(uniform)), float(np.mean(invalid)), len(positions))
 
 
 def _action_probabilities(

@@ -97,8 +97,8 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     if not config.model:
         raise ConfigError(
             "model is empty; accepted: a folder in Hugging Face format, a name on the hub, tiny (the base model that "
-            "ships with the package), tiny-quick (a smaller one, made from scratch first) or tiny-legal (likewise, from "
-            "random legal moves of the scenarios)"
+            "ships with the package), tiny-quick (a smaller one, made from scratch first) or tiny-legal (likewise, "
+            "from random legal moves of the scenarios)"
         )
     try:
         model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))

@@ -6,7 +6,6 @@ start for self-play (:mod:`agents.msgrpo`), whose own contribution is then all t
 
 from collections import Counter
 from collections.abc import Sequence
-
 from typing import Any
 
 import numpy as np

@@ -158,9 +158,7 @@ class RunLog:
 
 def _seat_returns(metrics: Mapping[str, Any]) -> dict[str, float]:
     """``{player: mean return}`` in the metrics of an iteration; empty in a game for one."""
-    return {
-        name.removeprefix("return_"): value for name, value in metrics.items() if name.startswith("return_player_")
-    }
+    return {name.removeprefix("return_"): value for name, value in metrics.items() if name.startswith("return_player_")}
 
 
 def _seats(result: EvaluationResult) -> str:
