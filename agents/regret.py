@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import textgames
+from agents.action_probabilities import score_actions
 from agents.episode import EpisodeTask
-from agents.inspection import expected_regret, score_actions
+from agents.inspection import expected_regret
 from agents.turn import Policy, Prompt, TurnRequest
 from textgames.tsmg import TSMG
 from textgames.yardsticks import find_yardstick
