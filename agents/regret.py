@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import textgames
-from agents.action_probabilities import score_actions
+from agents.action_probabilities import action_probabilities, has_local_model, score_actions
 from agents.episode import EpisodeTask
 from agents.inspection import expected_regret
-from agents.turn import Policy, Prompt, TurnRequest
+from agents.policy import LanguageAgentPolicy
+from agents.turn import Policy, Prompt, Turn, TurnRequest
 from textgames.tsmg import TSMG
 from textgames.yardsticks import find_yardstick
 
@@ -77,49 +78,68 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
 def _request(game: TSMG[Any], state: Any, player: str, steps_left: int | None) -> TurnRequest:
     legal, told = game.legal_actions(state, player), game.action_help(state, player)
     observation, instructions = game.observe(state, player), game.instructions(player)
-    return TurnRequest(observation, instructions, legal, player=player, steps_left=steps_left, action_help=told)
+    return TurnRequest(
+        observation, instructions, legal, player=player, steps_left=steps_left, game=game, action_help=told
+    )
+
+
+class DirectAnswers:
+    """A policy with a local model that answers with the action alone, as one that knows its own probabilities.
+
+    The probability of an action is that of the response ``<action>NAME</action>``; every other response counts as
+    invalid. What was computed for a prompt is kept, so make a new one when the weights have changed.
+
+    Raises:
+        ValueError: the policy reasons before it acts, or has no local model.
+    """
+
+    def __init__(self, policy: LanguageAgentPolicy) -> None:
+        if policy.prompt_map.mode == "think" or not has_local_model(policy):
+            raise ValueError(
+                f"{policy.name}'s action probabilities can't be computed: that takes a model of this process that "
+                f"answers with the action alone; its mode is {policy.prompt_map.mode}"
+            )
+        self.name, self._policy = policy.name, policy
+        self._known: dict[tuple[Prompt, tuple[str, ...]], dict[str, float]] = {}
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return self._policy.act(requests)
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float]:
+        prompt = self._policy.prompt_map(request)
+        key = prompt, request.legal_actions
+        if key not in self._known:
+            self._known[key] = score_actions(self._policy, prompt, "", request.legal_actions) or {}
+        return self._known[key]
 
 
 def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
-    """The mean regret of a policy with a local model that answers directly.
+    """The mean regret of a policy whose action probabilities are known, such as :class:`DirectAnswers`.
 
     An invalid response counts as the environment takes it: as the first legal action.
 
     Raises:
-        ValueError: the policy's action probabilities can't be computed, or there are no positions.
+        ValueError: the probabilities would have to be sampled, or there are no positions.
     """
     if not positions:
         raise ValueError("there are no positions to measure regret on")
-    known: dict[tuple[Prompt, tuple[str, ...]], Mapping[str, float]] = {}
-    regrets, invalid, uniform = [], [], []
-    for request, values, _ in positions:
-        probabilities = _action_probabilities(policy, request, known)
-        regrets.append(expected_regret(probabilities, values))
-        invalid.append(max(0.0, 1.0 - sum(probabilities.values())))
-        uniform.append(max(values.values()) - float(np.mean(list(values.values()))))
-    mean = float(np.mean(regrets))
-    half = half_interval(regrets, [position.seed for position in positions])
-    return ExactRegret(mean, mean - half, mean + half, float(np.mean(uniform)), float(np.mean(invalid)), len(positions))
-
-
-def _action_probabilities(
-    policy: Policy, request: TurnRequest, known: dict[tuple[Prompt, tuple[str, ...]], Mapping[str, float]]
-) -> Mapping[str, float]:
-    prompt_map = getattr(policy, "prompt_map", None)
-    mode = getattr(prompt_map, "mode", None)
-    if prompt_map is None or mode == "think":
-        raise ValueError(
-            f"{policy.name}'s action probabilities can't be computed: that takes a language model that answers with "
-            "the action alone (mode direct)"
-        )
-    prompt = prompt_map(request)
-    key = prompt, request.legal_actions
-    if key not in known:
-        scored = score_actions(policy, prompt, "", request.legal_actions)
-        if scored is None:
-            raise ValueError(f"{policy.name}'s action probabilities can't be computed: it has no local model")
-        known[key] = scored
-    return known[key]
+    found = action_probabilities(policy, [position.request for position in positions], samples=1)
+    if found.samples is not None:
+        raise ValueError(f"{policy.name}'s action probabilities aren't known, so its regret would not be exact")
+    values = [list(position.values.values()) for position in positions]
+    regrets = [
+        expected_regret(probabilities, position.values)
+        for probabilities, position in zip(found.probabilities, positions, strict=True)
+    ]
+    mean, half = float(np.mean(regrets)), half_interval(regrets, [position.seed for position in positions])
+    return ExactRegret(
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        uniform=float(np.mean([max(each) - np.mean(each) for each in values])),
+        invalid=float(np.mean([max(0.0, 1.0 - sum(each.values())) for each in found.probabilities])),
+        positions=len(positions),
+    )
 
 
 def half_interval(values: Sequence[float], episodes: Sequence[int]) -> float:

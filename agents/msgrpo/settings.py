@@ -168,6 +168,9 @@ class TrainingSettings:
     eval_regret_episodes: int = setting("evaluation", 0, ge=0)
     """Also measure the model's exact regret per decision, at the positions of so many random episodes with the
     evaluation's seeds: for games with an exact yardstick, in direct mode. 0: not measured."""
+    eval_exploitability: bool = setting("evaluation", False)
+    """Also measure the model's exploitability, what a best response to it gains: for small zero-sum games of two, such
+    as kuhn-poker, in direct mode."""
 
     seed: int = setting("run", 0, ge=0)
     """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""

@@ -46,6 +46,7 @@ from agents.msgrpo.learner.update import Learner, TrainingRow, UpdateStats, lear
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.evaluation import (
     EvaluationResult,
+    check_yardsticks,
     evaluate,
     evaluation_tasks,
     game_name,
@@ -53,6 +54,7 @@ from agents.msgrpo.run.evaluation import (
     opponent_of,
     players_of,
     positions_of,
+    with_yardsticks,
 )
 from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
@@ -71,7 +73,6 @@ from agents.msgrpo.trajectories import (
 )
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-from agents.regret import exact_regret
 
 Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 """An evaluation from outside: policy, game, number of episodes -> complete episodes."""
@@ -152,7 +153,8 @@ class MSGRPOTrainer:
         self._check_prompts(prompt_map)
         evaluated = config.eval_scenarios or self.games
         self._opponent = opponent_of(config, evaluated)
-        self._positions = positions_of(config, evaluated, self.processes.sharded)
+        check_yardsticks(config, evaluated, self.processes.sharded)
+        self._positions = positions_of(config, evaluated)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
         self.eval_policy = LanguageAgentPolicy(
@@ -277,11 +279,10 @@ class MSGRPOTrainer:
             result = evaluate(name, episodes, self._seen_layouts, seats=seats, opponent=opponent)
         else:
             result = evaluate(name, self._play(self.eval_policy, evaluation_tasks(game, count)), self._seen_layouts)
-        if name not in self._positions:
-            return result
+        # the engine may be anywhere; exact probabilities take the weights that are here
         reader = TransformersModel(self.model, self.tokenizer)
-        scored = LanguageAgentPolicy(reader, self.eval_policy.prompt_map, self.eval_policy.decoding)
-        return result.with_regret(exact_regret(scored, self._positions[name]))
+        policy = LanguageAgentPolicy(reader, self.eval_policy.prompt_map, self.eval_policy.decoding)
+        return with_yardsticks(result, self.config, game, policy, self._positions.get(name, ()))
 
     def save(self) -> Path | None:
         """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""

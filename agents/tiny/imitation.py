@@ -68,6 +68,7 @@ class Pretrained(NamedTuple):
 def pretrain(
     recipe: Recipe,
     *,
+    examples: Sequence[Example] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Pretrained:
@@ -75,6 +76,7 @@ def pretrain(
 
     Args:
         recipe: everything that decides the outcome.
+        examples: what to imitate, in place of the recipe's own demonstrations.
         on_progress: called after every 1% of the steps.
         checkpoint: a file that keeps the state, so that the same call goes on where it was stopped. It is removed
             at the end.
@@ -89,7 +91,7 @@ def pretrain(
     torch.set_num_threads(recipe.threads)
     try:
         started = time.perf_counter()
-        examples = demonstrate(recipe)
+        examples = demonstrate(recipe) if examples is None else examples
         tokenizer = make_tokenizer(examples)
         data = tokenize(examples, tokenizer)
         model = make_model(recipe, tokenizer)

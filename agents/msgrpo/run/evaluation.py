@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.episode import Episode, EpisodeTask
+from agents.exploitability import measure
 from agents.load import load_agent
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
-from agents.regret import ExactRegret, Position, half_interval, random_positions
+from agents.policy import LanguageAgentPolicy
+from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, half_interval, random_positions
 from agents.turn import Policy
-from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of
+from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
 
 
 class EvaluationResult(NamedTuple):
@@ -27,6 +29,8 @@ class EvaluationResult(NamedTuple):
         regret_high: of that interval.
         random_regret: the regret of random legal play at the same positions.
         positions: how many positions these are.
+        exploitability: what a best response gains against the model, on average over the seats, where it is measured;
+            exact.
     """
 
     scenario: str
@@ -45,10 +49,13 @@ class EvaluationResult(NamedTuple):
     regret_high: float | None = None
     random_regret: float | None = None
     positions: int = 0
+    exploitability: float | None = None
 
     @property
     def score(self) -> float:
-        """What says which of two evaluations is better: less regret where it is measured, else a larger return."""
+        """What says which of two evaluations is better: a larger return, unless an exact yardstick is measured."""
+        if self.exploitability is not None:
+            return -self.exploitability
         return self.mean_return if self.regret is None else -self.regret
 
     def with_regret(self, regret: ExactRegret) -> "EvaluationResult":
@@ -146,22 +153,55 @@ def opponent_of(config: MSGRPOConfig, games: Sequence[Game]) -> Policy | None:
     return opponent
 
 
-def positions_of(config: MSGRPOConfig, games: Sequence[Game], sharded: bool) -> dict[str, list[Position]]:
+def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool) -> None:
+    """Refuse to measure what can't be measured, before anything is trained.
+
+    Raises:
+        ConfigError: answers that aren't direct, a model in pieces, or a game of another kind.
+    """
+    for wanted in ("eval_regret_episodes", "eval_exploitability"):
+        if getattr(config, wanted) and (config.response_mode != "direct" or sharded):
+            raise ConfigError(
+                f"{wanted} is measured from exact action probabilities, which takes response_mode = 'direct' and a "
+                f"model that isn't sharded; got {config.response_mode!r}{' and a sharded model' if sharded else ''}"
+            )
+    if config.eval_exploitability:
+        for game in games:
+            try:
+                _exploitability(load_agent("random"), game)
+            except ValueError as error:
+                raise ConfigError(f"eval_exploitability = true: {error}") from None
+
+
+def positions_of(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, list[Position]]:
     """``{name: positions}`` of the games on which regret is to be measured.
 
     Raises:
-        ConfigError: it can't be measured: no exact yardstick, answers that aren't direct, or a model in pieces.
+        ConfigError: a game without an exact yardstick.
     """
     count = config.eval_regret_episodes
-    if not count:
-        return {}
-    if config.response_mode != "direct" or sharded:
-        raise ConfigError(
-            f"eval_regret_episodes = {count}: regret is measured from exact action probabilities, which takes "
-            f"response_mode = 'direct' and a model that isn't sharded; got {config.response_mode!r}"
-            f"{' and a sharded model' if sharded else ''}"
-        )
     try:
-        return {game_name(game): random_positions(evaluation_tasks(game, count)) for game in games}
+        return {game_name(game): random_positions(evaluation_tasks(game, count)) for game in games if count}
     except ValueError as error:
         raise ConfigError(f"eval_regret_episodes = {count}: {error}") from None
+
+
+def with_yardsticks(
+    result: EvaluationResult,
+    config: MSGRPOConfig,
+    game: Game,
+    policy: LanguageAgentPolicy,
+    positions: Sequence[Position],
+) -> EvaluationResult:
+    """The result with what is measured exactly of ``policy``, whose model is in this process."""
+    if positions:
+        result = result.with_regret(exact_regret(DirectAnswers(policy), positions))
+    if config.eval_exploitability:
+        result = result._replace(exploitability=_exploitability(DirectAnswers(policy), game))
+    return result
+
+
+def _exploitability(policy: Policy, game: Game) -> float:
+    task = EpisodeTask.of(game, 0)
+    env = parallel_env(task.env_id, **task.kwargs)
+    return measure(policy, env.game, horizon=env.rules.max_steps).value

@@ -94,7 +94,7 @@ class RunLog:
                 f"evaluation after {iteration}: {result.scenario} return {result.mean_return:.3f} "
                 f"[{result.low:.3f}, {result.high:.3f}]{_seats(result)}, success {result.success:.1%}, invalid "
                 f"{result.invalid_rate:.1%}, {result.episodes} episodes, {result.layouts_seen_in_training} of their "
-                f"layouts also met in training{_regret(result)}",
+                f"layouts also met in training{_yardsticks(result)}",
                 highlight=False,
                 markup=False,
             )
@@ -150,8 +150,9 @@ class RunLog:
         for result in self.evaluations:
             against = f" against {result.opponent}" if result.opponent else ""
             told = f"{result.mean_return:.3f} ({result.success:.1%} success)"
-            if result.regret is not None:
-                told += f", regret {result.regret:.3f}"
+            for name in ("regret", "exploitability"):
+                if (value := getattr(result, name)) is not None:
+                    told += f", {name} {value:.3f}"
             table.add_row(f"evaluation: {result.scenario}{against}", told)
         return table
 
@@ -168,13 +169,16 @@ def _seats(result: EvaluationResult) -> str:
     return f" {against} ({told})" if told else ""
 
 
-def _regret(result: EvaluationResult) -> str:
-    if result.regret is None:
-        return ""
-    return (
-        f"; exact regret per decision {result.regret:.3f} [{result.regret_low:.3f}, {result.regret_high:.3f}] at "
-        f"{result.positions} positions of random play, where random play has {result.random_regret:.3f}"
-    )
+def _yardsticks(result: EvaluationResult) -> str:
+    told = ""
+    if result.regret is not None:
+        told = (
+            f"; exact regret per decision {result.regret:.3f} [{result.regret_low:.3f}, {result.regret_high:.3f}] at "
+            f"{result.positions} positions of random play, where random play has {result.random_regret:.3f}"
+        )
+    if result.exploitability is not None:
+        told += f"; exploitability {result.exploitability:.3f}"
+    return told
 
 
 def as_text(iteration: int, episode: Episode) -> str:
