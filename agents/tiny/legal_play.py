@@ -1,12 +1,16 @@
-"""Random legal play of any game that lists its actions: what teaches a model the form of answers, and no skill.
+"""Random legal play of any game that lists its actions: what teaches a model to read and to answer, and no skill.
 
-A model that imitates it answers with the name of a legal action wherever one is asked for, each about equally often: a
-start for self-play (:mod:`agents.msgrpo`), whose own contribution is then all the skill that there is.
+A start for self-play (:mod:`agents.msgrpo`), whose own contribution is then all the skill that there is. Half of the
+moves are drawn from the legal ones with equal chances, which teaches the form of answers. The other half is a favourite
+that every observation has, picked by a checksum of its text: it is as good or bad as any legal move, but can't be
+imitated without reading the whole observation. A model that has seen uniform play alone learns to overlook everything
+but the list of what is legal, and self-play takes very long to change that.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -19,8 +23,10 @@ from textgames.tsmg import TSMG, Player
 _CONSTANT = 0.9  # a line in fewer of a player's observations than this share says something about the position
 
 
-def legal_play(scenario: Scenario, count: int, rng: np.random.Generator) -> list[Example]:
+def legal_play(scenario: Scenario, count: int, rng: np.random.Generator, *, favourites: float = 0.5) -> list[Example]:
     """Play training seeds at random until there are ``count`` decisions, of all players, answered directly.
+
+    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform.
 
     Raises:
         ValueError: the game doesn't list its actions.
@@ -35,13 +41,14 @@ def legal_play(scenario: Scenario, count: int, rng: np.random.Generator) -> list
         for _ in range(scenario.horizon):
             joint = {}
             for player in game.to_move(state):
-                legal = game.legal_actions(state, player)
-                joint[player] = legal[int(rng.integers(len(legal)))]
+                legal, observation = game.legal_actions(state, player), game.observe(state, player)
+                drawn = legal[int(rng.integers(len(legal)))]
+                joint[player] = favourite(observation, legal) if rng.random() < favourites else drawn
                 before, between, after = frames[player]
                 examples.append(
                     Example(
                         before,
-                        game.observe(state, player),
+                        observation,
                         f"{between}{', '.join(legal)}{after}",
                         f"<action>{joint[player]}</action>",
                         (before, between, after, *game.actions),
@@ -51,6 +58,11 @@ def legal_play(scenario: Scenario, count: int, rng: np.random.Generator) -> list
             if over:
                 break
     return examples[:count]
+
+
+def favourite(observation: str, legal: Sequence[str]) -> str:
+    """The legal action that an observation's checksum points at: always the same one, for no reason."""
+    return legal[crc32(observation.encode()) % len(legal)]
 
 
 def _frame(game: TSMG[Any], player: Player) -> tuple[str, str, str]:

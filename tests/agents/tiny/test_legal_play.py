@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.prompt import PromptMap, as_text
-from agents.tiny.legal_play import legal_play, whole_texts
+from agents.tiny.legal_play import favourite, legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.turn import TurnRequest
 from textgames import SCENARIOS, Scenario
@@ -33,17 +33,38 @@ def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> Non
     assert seen == set(game.players)
 
 
-def test_every_legal_move_is_equally_likely() -> None:
-    first = [
-        example.response
-        for example in legal_play(SCENARIOS["tic-tac-toe"], 12_000, np.random.default_rng(1))
-        if "X" not in example.observation.partition("Board")[2]
-    ]
-    counts = Counter(first)
+def first_moves(favourites: float) -> Counter[str]:
+    examples = legal_play(SCENARIOS["tic-tac-toe"], 12_000, np.random.default_rng(1), favourites=favourites)
+    return Counter(example.response for example in examples if "X" not in example.observation.partition("Board")[2])
+
+
+def test_without_favourites_every_legal_move_is_equally_likely() -> None:
+    counts = first_moves(0.0)
     assert len(counts) == 9
-    expected = len(first) / 9
+    expected = counts.total() / 9
     chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
     assert chi_square < 26.1  # 0.1% of the distribution with 8 degrees of freedom lies beyond
+
+
+def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely() -> None:
+    counts = first_moves(0.5)
+    (_, most), *others = counts.most_common()
+    n = counts.total()
+    assert abs(most / n - (0.5 + 0.5 / 9)) < 4 * (0.25 / n) ** 0.5
+    expected = (n - most) / 8
+    assert sum((count - expected) ** 2 / expected for _, count in others) < 24.3  # 0.1%, 7 degrees of freedom
+
+
+def test_favourites_are_no_skill() -> None:
+    """Over many positions the favourite gives away what a random move does."""
+    from agents.msgrpo.run.evaluation import evaluation_tasks
+    from agents.regret import random_positions
+
+    gaps = []
+    for request, values, _ in random_positions(evaluation_tasks("tic-tac-toe", 150)):
+        gaps.append(values[favourite(request.observation, request.legal_actions)] - np.mean(list(values.values())))
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / len(gaps) ** 0.5
+    assert np.std(gaps) > 0.1
 
 
 def test_only_what_never_changes_is_one_token() -> None:
