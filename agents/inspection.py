@@ -64,9 +64,17 @@ class InspectedStep:
     @property
     def regret(self) -> float:
         """What is lost in expectation against the best action; an invalid response executes the first action."""
-        default = next(iter(self.values))
-        expected = sum(probability * self.values[action] for action, probability in self.probabilities.items())
-        return max(0.0, max(self.values.values()) - expected - self.invalid_probability * self.values[default])
+        return expected_regret(self.probabilities, self.values)
+
+
+def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
+    """What is lost in expectation against the best action.
+
+    What the probabilities leave to 1 is that of an invalid response, which executes the first action.
+    """
+    invalid = max(0.0, 1.0 - sum(probabilities.values()))
+    expected = sum(probability * values[action] for action, probability in probabilities.items())
+    return max(0.0, max(values.values()) - expected - invalid * next(iter(values.values())))
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import agents
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, RolloutError, TrainingDivergedError, UnusableModelError
+
+if TYPE_CHECKING:
+    from agents.tiny import Recipe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,7 +97,8 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     if not config.model:
         raise ConfigError(
             "model is empty; accepted: a folder in Hugging Face format, a name on the hub, tiny (the base model that "
-            "ships with the package) or tiny-quick (a smaller one, made from scratch first)"
+            "ships with the package), tiny-quick (a smaller one, made from scratch first) or tiny-legal (likewise, "
+            "from random legal moves of the scenarios)"
         )
     try:
         model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))
@@ -119,7 +123,7 @@ def _device(config: MSGRPOConfig) -> str:
 
 
 def _source(config: MSGRPOConfig) -> str:
-    """The folder or name that ``config.model`` stands for; ``tiny-quick`` is made there if it isn't yet."""
+    """The folder or name that ``config.model`` stands for; a model that is made from scratch is made there first."""
     if config.model == "tiny":
         folder = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
         if not (folder / "config.json").is_file():
@@ -127,7 +131,7 @@ def _source(config: MSGRPOConfig) -> str:
                 "model = 'tiny': this version doesn't ship it; make one with python -m agents.tiny --out DIR"
             )
         return str(folder)
-    if config.model != "tiny-quick":
+    if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
     from agents.tiny import Recipe, pretrain, save
 
@@ -135,11 +139,27 @@ def _source(config: MSGRPOConfig) -> str:
     if not (folder / "config.json").is_file():
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise ConfigError(
-                f"model = 'tiny-quick' is made by one process; run once with iterations=1, or make {folder}"
+                f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
+        # the same for every seed of a run, like any model one starts from
+        recipe = Recipe.quick() if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
-        save(pretrain(Recipe.quick()), folder)  # the same for every seed of a run, like any model one starts from
+        try:
+            save(pretrain(recipe), folder)
+        except ValueError as error:
+            raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
     return str(folder)
+
+
+def _legal_play(config: MSGRPOConfig) -> "Recipe":
+    from agents.tiny import Recipe
+
+    if config.response_mode != "direct" or not config.scenarios:
+        raise ConfigError(
+            "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
+            f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
+        )
+    return Recipe.legal_play(config.scenarios)
 
 
 if __name__ == "__main__":

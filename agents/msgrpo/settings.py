@@ -96,7 +96,8 @@ class TrainingSettings:
     and sign(A) * mean|A| in place of A (unbiased), uniformly without replacement, or not at all."""
     episodes_drawn: int = setting("sampling", 0, ge=0)
     """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
-    replacement where fewer have an advantage."""
+    replacement where fewer have an advantage. In games of several players every player's part is an episode of its
+    own, and as large a share of the parts is drawn."""
 
     loss_normalizer: Literal["token", "step", "episode"] = setting("loss", "token")
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
@@ -161,6 +162,15 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
+    eval_opponent: str = setting("evaluation", "")
+    """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
+    model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""
+    eval_regret_episodes: int = setting("evaluation", 0, ge=0)
+    """Also measure the model's exact regret per decision, at the positions of so many random episodes with the
+    evaluation's seeds: for games with an exact yardstick, in direct mode. 0: not measured."""
+    eval_exploitability: bool = setting("evaluation", False)
+    """Also measure the model's exploitability, what a best response to it gains: for small zero-sum games of two, such
+    as kuhn-poker, in direct mode."""
 
     seed: int = setting("run", 0, ge=0)
     """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""
@@ -206,6 +216,10 @@ class TrainingSettings:
     def draws(self) -> int:
         """M, the episodes drawn for the update."""
         return self.episodes_drawn or max(1, self.episodes // 2)
+
+    def draws_of(self, trajectories: int) -> int:
+        """M where several players' parts make more trajectories than there are episodes: the same share of them."""
+        return max(1, round(self.draws * trajectories / self.episodes))
 
     @property
     def strictly_on_policy(self) -> bool:

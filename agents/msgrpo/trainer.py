@@ -15,7 +15,8 @@ Where this departs from the paper, or decides what it leaves open:
 * The sampling temperature is part of the policy: learner, reference and entropy all apply it.
 * Entropy is exact, over the whole vocabulary.
 * Dropout is off everywhere.
-* With several controlled players, each player's part of a game is an episode of its own, grouped by player.
+* With several controlled players, all of them are the model (self-play); each player's part of a game is an episode of
+  its own, and its group are the same player's parts, so that every seat has a baseline of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ import numpy as np
 import torch
 
 from agents.episode import Episode, EpisodeTask
+from agents.loop.live import Policies
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.models.local.card import write_card, write_chat_template
@@ -42,13 +44,24 @@ from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_ref
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, TrainingRow, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.run import checkpoint as checkpoints
-from agents.msgrpo.run.evaluation import EvaluationResult, evaluate, evaluation_tasks, game_name, layout_of
+from agents.msgrpo.run.evaluation import (
+    EvaluationResult,
+    check_yardsticks,
+    evaluate,
+    evaluation_tasks,
+    game_name,
+    layout_of,
+    opponent_of,
+    players_of,
+    positions_of,
+    with_yardsticks,
+)
 from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.trajectories import (
     Game,
     Trajectory,
-    first_prompt,
+    first_prompts,
     games_of,
     prompts_of,
     returns_of,
@@ -138,6 +151,10 @@ class MSGRPOTrainer:
         self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
         self._check_prompts(prompt_map)
+        evaluated = config.eval_scenarios or self.games
+        self._opponent = opponent_of(config, evaluated)
+        check_yardsticks(config, evaluated, self.processes.sharded)
+        self._positions = positions_of(config, evaluated)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
         self.eval_policy = LanguageAgentPolicy(
@@ -161,7 +178,7 @@ class MSGRPOTrainer:
             scale=config.advantage_scale,
             eps=config.advantage_eps,
         )
-        drawn = sample_episodes(advantages, config.draws, rng, config.episode_sampling)
+        drawn = sample_episodes(advantages, config.draws_of(len(trajectories)), rng, config.episode_sampling)
         weights = sampled_advantages(advantages, drawn, config.episode_sampling)
         rows = training_rows(trajectories, drawn, weights, config.max_prompt_tokens)
         rolled_out = perf_counter()
@@ -245,15 +262,27 @@ class MSGRPOTrainer:
 
     def evaluate(self) -> list[EvaluationResult]:
         """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""
-        results = []
-        for game in self.config.eval_scenarios or self.games:
-            count = self.config.eval_episodes
-            if self._evaluate_outside is not None:
-                episodes = list(self._evaluate_outside(self.eval_policy, game, count))
-            else:
-                episodes = self._play(self.eval_policy, evaluation_tasks(game, count))
-            results.append(evaluate(game_name(game), episodes, self._seen_layouts))
-        return results
+        return [self._evaluate_on(game) for game in self.config.eval_scenarios or self.games]
+
+    def _evaluate_on(self, game: Game) -> EvaluationResult:
+        name, count = game_name(game), self.config.eval_episodes
+        if self._evaluate_outside is not None:
+            episodes = list(self._evaluate_outside(self.eval_policy, game, count))
+            result = evaluate(name, episodes, self._seen_layouts)
+        elif self._opponent is not None and len(players := players_of(game)) > 1:
+            episodes, seats = [], []
+            for seat in players:
+                policies = {player: self.eval_policy if player == seat else self._opponent for player in players}
+                episodes += self._play(policies, evaluation_tasks(game, count))
+                seats += [(seat,)] * count
+            opponent = self.config.eval_opponent
+            result = evaluate(name, episodes, self._seen_layouts, seats=seats, opponent=opponent)
+        else:
+            result = evaluate(name, self._play(self.eval_policy, evaluation_tasks(game, count)), self._seen_layouts)
+        # the engine may be anywhere; exact probabilities take the weights that are here
+        reader = TransformersModel(self.model, self.tokenizer)
+        policy = LanguageAgentPolicy(reader, self.eval_policy.prompt_map, self.eval_policy.decoding)
+        return with_yardsticks(result, self.config, game, policy, self._positions.get(name, ()))
 
     def save(self) -> Path | None:
         """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""
@@ -300,27 +329,27 @@ class MSGRPOTrainer:
         self._resumed = True
         self._send_weights()
 
-    def _play(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+    def _play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """The episodes of the tasks, in the tasks' order; every process plays its part."""
         mine = tasks[self.processes.rank :: self.processes.count]
         at_once = self.config.rollout_batch or max(1, len(mine))
         if isinstance(self.engine, LiveEngine):
             self.engine.forget()
-        played = list(rollout(policy, mine, max_concurrency=at_once))
+        played = list(rollout(policies, mine, max_concurrency=at_once))
         by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
         return [by_seed[task.seed] for task in tasks]
 
     def _check_prompts(self, prompt_map: PromptMap) -> None:
-        """The first prompt of every game fits, so that a run doesn't find out later."""
+        """Every player's first prompt of every game fits, so that a run doesn't find out later."""
         reader = TransformersModel(self.model, self.tokenizer)
         for game in [*self.games, *self.config.eval_scenarios]:
-            (ids,) = reader.encode([first_prompt(EpisodeTask.of(game, 0), prompt_map)])
-            if len(ids) > self.config.max_prompt_tokens:
-                raise too_long(len(ids), self.config.max_prompt_tokens)
+            longest = max(map(len, reader.encode(first_prompts(EpisodeTask.of(game, 0), prompt_map))))
+            if longest > self.config.max_prompt_tokens:
+                raise too_long(longest, self.config.max_prompt_tokens)
             context = reader.context_length
-            if context is not None and len(ids) + self.config.max_response_tokens > context:
+            if context is not None and longest + self.config.max_response_tokens > context:
                 raise UnusableModelError(
-                    f"{game_name(game)}: its prompt has {len(ids)} tokens, max_response_tokens is "
+                    f"{game_name(game)}: its prompt has {longest} tokens, max_response_tokens is "
                     f"{self.config.max_response_tokens} and the model's context {context}: too little room"
                 )
 
@@ -331,8 +360,8 @@ class MSGRPOTrainer:
         results = self.evaluate()
         self.evaluations.append((done, results))
         self.log.evaluation(done, results)
-        score = float(np.mean([result.mean_return for result in results]))
-        if score > self._best:
+        score = float(np.mean([result.score for result in results]))
+        if score >= self._best:  # of equals the later one: playing itself, it has 0 in every zero-sum game
             self._best, self._is_best = score, True
             self.save()
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import textgames
 from agents.episode import Episode, EpisodeTask
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.advantages import Floats, episode_return
@@ -18,7 +19,7 @@ from agents.msgrpo.learner.packing import TokenRow
 from agents.msgrpo.learner.update import TrainingRow
 from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest
-from textgames import TRAINING_SEEDS, Scenario, game_of
+from textgames import TRAINING_SEEDS, Scenario
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
@@ -144,15 +145,27 @@ def training_rows(
     return rows
 
 
-def first_prompt(task: EpisodeTask, prompt_map: PromptMap) -> Prompt:
-    """The prompt of a task's first decision, without an environment around the game."""
-    game = game_of(task.env_id, **task.kwargs)
-    state = game.initial_state(np.random.default_rng(task.seed))
-    player = game.to_move(state)[0]
-    legal, told = game.legal_actions(state, player), game.action_help(state, player)
-    return prompt_map(
-        TurnRequest(game.observe(state, player), game.instructions(player), legal, player=player, action_help=told)
-    )
+def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
+    """The prompt of every player's first decision, in an episode of random legal actions.
+
+    Players are told different things: the first one's prompt doesn't say how long another one's is. A player that has
+    no decision in this episode has no prompt.
+    """
+    env = textgames.parallel_env(task.env_id, **task.kwargs)
+    game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
+    state, over, played = game.initial_state(rng), False, 0
+    prompts: dict[str, Prompt] = {}
+    while not over and played != limit and len(prompts) < len(game.players):
+        joint = {}
+        for player in game.to_move(state):
+            joint[player] = game.sample_action(state, player, rng)
+            if player not in prompts:
+                legal, told = game.legal_actions(state, player), game.action_help(state, player)
+                seen, rules = game.observe(state, player), game.instructions(player)
+                prompts[player] = prompt_map(TurnRequest(seen, rules, legal, player=player, action_help=told))
+        state, _, over = game.transition(state, joint, rng)
+        played += 1
+    return list(prompts.values())
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:
@@ -179,8 +192,10 @@ def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict
     steps = [step for trajectory in trajectories for step in trajectory.episode.steps_of(trajectory.player)]
     lengths = [step.turn.usage.completion_tokens or len(step.turn.response_ids or ()) for step in steps]
     groups: dict[object, set[float]] = {}
+    seats: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
         groups.setdefault(trajectory.group, set()).add(value)
+        seats.setdefault(trajectory.player, []).append(value)
     return {
         "episodes": float(len(trajectories)),
         "return": float(returns.mean()),
@@ -194,4 +209,6 @@ def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict
         "prompt_tokens": float(sum(len(step.turn.prompt_ids or ()) for step in steps)),
         "response_length": float(np.mean(lengths)),
         "zero_advantage_groups": sum(len(values) == 1 for values in groups.values()) / len(groups),
+        # of a game of several players, by seat: together they say little where what one wins another one loses
+        **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
     }

@@ -13,12 +13,16 @@ from textgames.tsmg import TSMG
 
 
 class Example(NamedTuple):
-    """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many."""
+    """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many.
+
+    ``fixed`` are texts that are to be one token each, where the demonstration knows them.
+    """
 
     before: str
     observation: str
     after: str
     response: str
+    fixed: tuple[str, ...] = ()
 
     @property
     def prompt(self) -> str:

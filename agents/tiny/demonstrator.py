@@ -49,6 +49,11 @@ class Demonstration(NamedTuple):
     direct: str
 
 
+def has_demonstrator(game: TSMG[Any]) -> bool:
+    """Whether a game has a demonstrator; the others are demonstrated by random legal play."""
+    return isinstance(game, FrozenLake | Snake)
+
+
 class Demonstrator:
     """Demonstrates one game, Frozen Lake or Snake with any settings.
 

@@ -22,6 +22,8 @@ from agents.files import replacing
 from agents.models.local import llama_forward
 from agents.models.local.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenarios_of
+from agents.tiny.demonstrator import has_demonstrator
+from agents.tiny.legal_play import legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import build_tokenizer, constant_blocks
 from textgames.scenarios import SCENARIOS
@@ -66,6 +68,7 @@ class Pretrained(NamedTuple):
 def pretrain(
     recipe: Recipe,
     *,
+    examples: Sequence[Example] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Pretrained:
@@ -73,6 +76,7 @@ def pretrain(
 
     Args:
         recipe: everything that decides the outcome.
+        examples: what to imitate, in place of the recipe's own demonstrations.
         on_progress: called after every 1% of the steps.
         checkpoint: a file that keeps the state, so that the same call goes on where it was stopped. It is removed
             at the end.
@@ -87,7 +91,7 @@ def pretrain(
     torch.set_num_threads(recipe.threads)
     try:
         started = time.perf_counter()
-        examples = demonstrate(recipe)
+        examples = demonstrate(recipe) if examples is None else examples
         tokenizer = make_tokenizer(examples)
         data = tokenize(examples, tokenizer)
         model = make_model(recipe, tokenizer)
@@ -103,15 +107,22 @@ def demonstrate(recipe: Recipe) -> list[Example]:
     for index, (name, share) in enumerate(scenarios_of(recipe.games).items()):
         count = max(1, round(share * recipe.examples))
         rng = np.random.default_rng([recipe.seed, 1, index])
-        examples += demonstrations(SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes)
+        if has_demonstrator(SCENARIOS[name].game()):
+            examples += demonstrations(SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes)
+        elif "think" in recipe.modes:
+            raise ValueError(f"{name} is demonstrated by random legal moves, without reasoning: set modes to direct")
+        else:
+            examples += legal_play(SCENARIOS[name], count, rng)
     return examples
 
 
 def make_tokenizer(examples: Sequence[Example]) -> Any:
     """The tokenizer for these examples, from an even sample of them."""
     sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
-    blocks = constant_blocks((example.before, example.observation, example.after) for example in sample)
-    return build_tokenizer(blocks, [example.response for example in sample])
+    known = [example for example in sample if example.fixed]
+    blocks = constant_blocks((one.before, one.observation, one.after) for one in sample if not one.fixed)
+    words = [example.observation if example.fixed else example.response for example in sample]
+    return build_tokenizer([*blocks, *whole_texts(known)], words)
 
 
 def tokenize(examples: Sequence[Example], tokenizer: Any) -> list[Tokens]:

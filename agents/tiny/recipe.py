@@ -1,5 +1,6 @@
 """The settings of a tiny language model, in one frozen record."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ class Recipe:
 
     Attributes:
         games: what it learns to read: ``"frozen-lake"`` and ``"snake"``, each with its variants, or single scenarios.
+            Those of other games are demonstrated by random legal moves, in direct mode.
         modes: response modes to learn: ``"think"``, ``"direct"``.
         examples: decisions that are demonstrated, over all scenarios.
         style: how noisy the demonstrator is.
@@ -85,6 +87,24 @@ class Recipe:
             "heads": 2,
         }
         return cls(**(settings | changes))
+
+    @classmethod
+    def legal_play(cls, games: Sequence[str], **changes: Any) -> "Recipe":
+        """0.07 million parameters that answer with random legal moves of any games that list their actions.
+
+        It teaches the form of answers and no skill: a start for self-play. About twenty seconds of one core.
+        """
+        settings: dict[str, Any] = {
+            "games": tuple(games),
+            "modes": ("direct",),
+            "examples": 12_000,
+            "steps": 300,
+            "batch_size": 32,
+            "hidden_size": 48,
+            "intermediate_size": 128,
+            "layers": 2,
+        }
+        return cls.quick(**(settings | changes))
 
     @property
     def as_data(self) -> dict[str, Any]:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from agents.models.local.card import write_card, write_chat_template
 from agents.tiny.data import scenarios_of
+from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.evaluation import Figures
 from agents.tiny.imitation import Pretrained
+from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import save_tokenizer
+from textgames.scenarios import SCENARIOS
 
 RECIPE_FILE = "recipe.json"
 
@@ -50,7 +53,6 @@ def card(made: Pretrained, figures: Sequence[Figures], command: str) -> str:
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
-    style = recipe.style
     settings = "\n".join(f"- {name}: {value}" for name, value in recipe.as_data.items())
     return f"""---
 license: mit
@@ -66,10 +68,8 @@ answers in the same form.
 
 ## Data
 
-{recipe.examples:,} decisions of a noisy demonstrator ({shares}), on layouts of the training seeds 0 to 9,999.
-Each decision is sensible ({style.sensible:.0%}: exact solver on Frozen Lake, shortest safe way to food in Snake),
-hasty ({style.hasty:.0%}: straight towards the target, whatever lies there) or random (the rest); the reasoning that it
-writes is always true. Response modes: {" and ".join(recipe.modes)}.
+{recipe.examples:,} decisions ({shares}), on layouts of the training seeds 0 to 9,999.
+{_demonstrated(recipe)}Response modes: {" and ".join(recipe.modes)}.
 
 ## Training
 
@@ -89,6 +89,26 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 ## Limits
 
 {_LIMITS}"""
+
+
+def _demonstrated(recipe: Recipe) -> str:
+    """Who took the decisions that are imitated."""
+    known = {name: has_demonstrator(SCENARIOS[name].game()) for name in scenarios_of(recipe.games)}
+    style, told = recipe.style, ""
+    if any(known.values()):
+        told += (
+            "A noisy demonstrator takes them in Frozen Lake and Snake: each is sensible "
+            f"({style.sensible:.0%}: exact solver on Frozen Lake, shortest safe way to food in Snake),\n"
+            f"hasty ({style.hasty:.0%}: straight towards the target, whatever lies there) or random (the rest); the "
+            "reasoning that it\nwrites is always true. "
+        )
+    if not all(known.values()):
+        others = ", ".join(name for name, demonstrated in known.items() if not demonstrated)
+        told += (
+            f"In {others} they are random legal moves: half of them drawn with equal chances, half a favourite that "
+            "every observation has by\nits checksum. They have no skill. "
+        )
+    return told
 
 
 def _table(figures: Sequence[Figures]) -> str:

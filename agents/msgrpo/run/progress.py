@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -92,10 +92,11 @@ class RunLog:
         for result in results:
             self.console.print(
                 f"evaluation after {iteration}: {result.scenario} return {result.mean_return:.3f} "
-                f"[{result.low:.3f}, {result.high:.3f}], success {result.success:.1%}, invalid "
+                f"[{result.low:.3f}, {result.high:.3f}]{_seats(result)}, success {result.success:.1%}, invalid "
                 f"{result.invalid_rate:.1%}, {result.episodes} episodes, {result.layouts_seen_in_training} of their "
-                "layouts also met in training",
+                f"layouts also met in training{_yardsticks(result)}",
                 highlight=False,
+                markup=False,
             )
 
     def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
@@ -116,6 +117,7 @@ class RunLog:
             prefix, values = "train", record
             if "evaluation" in record:
                 prefix, values = f"evaluation/{record['evaluation']['scenario']}", record["evaluation"]
+            values = {**values, **{f"return_{player}": mean for player, mean in (values.get("seats") or {}).items()}}
             for name, value in values.items():
                 if isinstance(value, (int, float)) and name != "iteration":
                     self._board.add_scalar(f"{prefix}/{name}", value, record["iteration"])
@@ -142,9 +144,41 @@ class RunLog:
         for caption, name, pattern in SHOWN:
             if name in self._latest:
                 table.add_row(caption, pattern.format(self._latest[name]))
+            if name == "return":
+                for seat, mean in _seat_returns(self._latest).items():
+                    table.add_row(f"return of {seat}", pattern.format(mean))
         for result in self.evaluations:
-            table.add_row(f"evaluation: {result.scenario}", f"{result.mean_return:.3f} ({result.success:.1%} success)")
+            against = f" against {result.opponent}" if result.opponent else ""
+            told = f"{result.mean_return:.3f} ({result.success:.1%} success)"
+            for name in ("regret", "exploitability"):
+                if (value := getattr(result, name)) is not None:
+                    told += f", {name} {value:.3f}"
+            table.add_row(f"evaluation: {result.scenario}{against}", told)
         return table
+
+
+def _seat_returns(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """``{player: mean return}`` in the metrics of an iteration; empty in a game for one."""
+    return {name.removeprefix("return_"): value for name, value in metrics.items() if name.startswith("return_player_")}
+
+
+def _seats(result: EvaluationResult) -> str:
+    """The returns by seat, and who had the other seats."""
+    told = ", ".join(f"{player} {mean:.3f}" for player, mean in (result.seats or {}).items())
+    against = f"against {result.opponent}" if result.opponent else "against itself"
+    return f" {against} ({told})" if told else ""
+
+
+def _yardsticks(result: EvaluationResult) -> str:
+    told = ""
+    if result.regret is not None:
+        told = (
+            f"; exact regret per decision {result.regret:.3f} [{result.regret_low:.3f}, {result.regret_high:.3f}] at "
+            f"{result.positions} positions of random play, where random play has {result.random_regret:.3f}"
+        )
+    if result.exploitability is not None:
+        told += f"; exploitability {result.exploitability:.3f}"
+    return told
 
 
 def as_text(iteration: int, episode: Episode) -> str:

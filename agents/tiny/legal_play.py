@@ -1,0 +1,93 @@
+"""Random legal play of any game that lists its actions: what teaches a model to read and to answer, and no skill.
+
+A start for self-play (:mod:`agents.msgrpo`), whose own contribution is then all the skill that there is. Half of the
+moves are drawn from the legal ones with equal chances, which teaches the form of answers. The other half is a favourite
+that every observation has, picked by a checksum of its text: it is as good or bad as any legal move, but can't be
+imitated without reading the whole observation. A model that has seen uniform play alone learns to overlook everything
+but the list of what is legal, and self-play takes very long to change that.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from agents.prompt import PromptMap, as_text
+from agents.tiny.data import Example
+from agents.turn import TurnRequest
+from textgames.scenarios import TRAINING_SEEDS, Scenario
+from textgames.tsmg import TSMG, Player
+
+_CONSTANT = 0.9  # a line in fewer of a player's observations than this share says something about the position
+
+
+def legal_play(scenario: Scenario, count: int, rng: np.random.Generator, *, favourites: float = 0.5) -> list[Example]:
+    """Play training seeds at random until there are ``count`` decisions, of all players, answered directly.
+
+    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform.
+
+    Raises:
+        ValueError: the game doesn't list its actions.
+    """
+    game = scenario.game()
+    if not game.actions:
+        raise ValueError(f"{scenario.name} doesn't list its actions, so random legal play can't be demonstrated")
+    frames = {player: _frame(game, player) for player in game.players}
+    examples: list[Example] = []
+    while len(examples) < count:
+        state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
+        for _ in range(scenario.horizon):
+            joint = {}
+            for player in game.to_move(state):
+                legal, observation = game.legal_actions(state, player), game.observe(state, player)
+                drawn = legal[int(rng.integers(len(legal)))]
+                joint[player] = favourite(observation, legal) if rng.random() < favourites else drawn
+                before, between, after = frames[player]
+                examples.append(
+                    Example(
+                        before,
+                        observation,
+                        f"{between}{', '.join(legal)}{after}",
+                        f"<action>{joint[player]}</action>",
+                        (before, between, after, *game.actions),
+                    )
+                )
+            state, _, over = game.transition(state, joint, rng)
+            if over:
+                break
+    return examples[:count]
+
+
+def favourite(observation: str, legal: Sequence[str]) -> str:
+    """The legal action that an observation's checksum points at: always the same one, for no reason."""
+    return legal[crc32(observation.encode()) % len(legal)]
+
+
+def _frame(game: TSMG[Any], player: Player) -> tuple[str, str, str]:
+    """What a player's prompts say before the observation, between it and the legal actions, and after these."""
+    here, there = "<observation>", "<actions>"
+    request = TurnRequest(here, game.instructions(player), game.actions, player=player, action_help=there)
+    before, _, rest = as_text(PromptMap(mode="direct")(request)).partition(here)
+    between, _, after = rest.partition(there)
+    return before, between, after
+
+
+def whole_texts(examples: Sequence[Example]) -> list[str]:
+    """What is to be one token each: the fixed texts of the examples, and the lines that observations always have.
+
+    Everything else, such as a board's cells, is left to be read piece by piece. In order of first appearance.
+    """
+    texts: dict[str, None] = {}
+    lines: dict[str, Counter[str]] = {}
+    count: Counter[str] = Counter()
+    for example in examples:
+        texts |= dict.fromkeys(example.fixed)
+        # what stands before the observation tells the players apart
+        count[example.before] += 1
+        lines.setdefault(example.before, Counter()).update(set(example.observation.splitlines(keepends=True)))
+    for player, found in lines.items():
+        # sorted: a set's order differs from process to process, and with it the ids of tokens
+        texts |= dict.fromkeys(line for line, times in sorted(found.items()) if times >= _CONSTANT * count[player])
+    return [text for text in texts if len(text) > 1]

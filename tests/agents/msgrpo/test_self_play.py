@@ -1,0 +1,442 @@
+"""Games of several players, all of them the model: seats, baselines, turns, late rewards, evaluation, learning."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import textgames
+from agents import Turn, load_agent
+from agents.episode import EpisodeTask
+from agents.exploitability import measure
+from agents.inspection import expected_regret
+from agents.loop.rollout import rollout
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
+from agents.msgrpo.run.evaluation import evaluate, evaluation_tasks
+from agents.msgrpo.trajectories import first_prompts, returns_of, training_rows, training_tasks, trajectories_of
+from agents.prompt import PromptMap, as_text
+from agents.regret import exact_regret, random_positions
+from agents.turn import TurnRequest
+from textgames import TSMG
+from textgames.commands import Command, Message
+
+SHORT = MSGRPOConfig(
+    groups=2,
+    group_size=4,
+    iterations=2,
+    minibatches=1,
+    response_mode="direct",
+    max_response_tokens=2,
+    temperature=1.0,
+    learning_rate=1e-3,
+    eval_every=0,
+    samples_every=0,
+)
+
+
+class Bid(NamedTuple):
+    """The stake, and what the first player has done."""
+
+    stake: int
+    bid: bool | None = None
+
+
+class Bidding(TSMG[Bid]):
+    """The first player bids (right) or folds (left), which ends it. After a bid the second calls or folds.
+
+    A call pays the stake to the first player. So the first is paid late, after the second's decision, and the second
+    pays an ante before its own first decision.
+    """
+
+    players = ("player_0", "player_1")
+    actions = ("right", "left")  # which the tests' tokenizer knows
+
+    def initial_state(self, rng: np.random.Generator) -> Bid:
+        return Bid(int(rng.integers(1, 5)))
+
+    def to_move(self, state: Bid) -> tuple[str, ...]:
+        return ("player_0",) if state.bid is None else ("player_1",)
+
+    def transition(
+        self, state: Bid, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[Bid, dict[str, float], bool]:
+        if state.bid is None:
+            if joint_action["player_0"] == "left":
+                return state, {"player_0": -1.0, "player_1": 1.0}, True
+            return Bid(state.stake, True), {"player_0": 0.25, "player_1": -0.25}, False
+        won = float(state.stake) if joint_action["player_1"] == "right" else -0.5
+        return state, {"player_0": won, "player_1": -won}, True
+
+    def observe(self, state: Bid, player: str) -> str:
+        return f"stake {state.stake}"
+
+    def instructions(self, player: str) -> str:
+        return "You bid or fold." if player == "player_0" else "The other has bid. You call or fold. " + "Think. " * 30
+
+
+class Talk(TSMG[tuple[str, ...]]):
+    """Both write a word in turns: a game whose actions can't be listed. The longer word wins."""
+
+    players = ("player_0", "player_1")
+    written = Command("{word}", word=Message(20))
+
+    def initial_state(self, rng: np.random.Generator) -> tuple[str, ...]:
+        return ()
+
+    def to_move(self, state: tuple[str, ...]) -> tuple[str, ...]:
+        return (self.players[len(state)],)
+
+    def legal_actions(self, state: tuple[str, ...], player: str) -> tuple[str, ...]:
+        return ()
+
+    def read_action(self, inside: str, state: tuple[str, ...], player: str) -> Any:
+        return self.written.read(inside)
+
+    def default_action(self, state: tuple[str, ...], player: str) -> str:
+        return "..."
+
+    def sample_action(self, state: tuple[str, ...], player: str, rng: np.random.Generator) -> str:
+        return self.written.sample(rng)
+
+    def action_help(self, state: tuple[str, ...], player: str) -> str:
+        return self.written.help
+
+    def transition(
+        self, state: tuple[str, ...], joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[tuple[str, ...], dict[str, float], bool]:
+        said = (*state, joint_action[self.players[len(state)]])
+        if len(said) < 2:
+            return said, {"player_0": 0.0, "player_1": 0.0}, False
+        won = float(np.sign(len(said[0]) - len(said[1])))
+        return state, {"player_0": won, "player_1": -won}, True
+
+    def observe(self, state: tuple[str, ...], player: str) -> str:
+        return f"{len(state)} said."
+
+    def instructions(self, player: str) -> str:
+        return "Write a word."
+
+
+textgames.register("TestBidding-v0", Bidding, max_steps=3)
+textgames.register("TestTalk-v0", Talk, max_steps=2)
+
+
+class Scripted:
+    """Plays ``{player: action}``; an action that isn't legal stands for itself, an invalid response."""
+
+    name = "scripted"
+
+    def __init__(self, actions: Mapping[str, str] | Callable[[TurnRequest], str]) -> None:
+        self.choose = actions if callable(actions) else lambda request: actions[request.player]
+
+    def act(self, requests: Any) -> list[Turn]:
+        return [Turn(f"<action>{self.choose(one)}</action>") for one in requests]
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, game: str, **options: Any) -> MSGRPOTrainer:
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, game, config, quiet=True, **options)
+
+    return make
+
+
+def played(game: str, policy: Any, config: MSGRPOConfig = SHORT) -> Any:
+    """The trajectories of an iteration in which ``policy`` plays."""
+    tasks = training_tasks(config, [game], 0)
+    return trajectories_of(list(rollout(policy, tasks)), tasks)
+
+
+# ---------------------------------------------------------------- credit
+
+
+def test_every_seat_has_a_baseline_of_its_own() -> None:
+    """Against plain loops; opposite returns of the two seats never meet in one mean."""
+    trajectories = played("nim", load_agent("random"), replace(SHORT, groups=3, group_size=8))
+    returns = returns_of(trajectories, 1.0)
+    advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
+    assert len(trajectories) == 3 * 8 * 2
+    for trajectory, value, advantage in zip(trajectories, returns, advantages, strict=True):
+        group = [
+            sum(step.reward for step in other.episode.steps if step.player == trajectory.player)
+            for other in trajectories
+            if other.player == trajectory.player and other.episode.layout_seed == trajectory.episode.layout_seed
+        ]
+        assert len(group) == 8
+        spread = np.std(group, ddof=1)
+        assert advantage == pytest.approx((value - np.mean(group)) / (spread + 1e-6) if spread else 0.0)
+
+
+def test_the_seats_of_a_zero_sum_game_do_not_cancel() -> None:
+    """What one wins the other loses, and both are learnt from: opposite advantages on the tokens of different steps."""
+    trajectories = played("nim", load_agent("random"), replace(SHORT, group_size=8))
+    returns = returns_of(trajectories, 1.0)
+    advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
+    first, second = advantages[::2], advantages[1::2]
+    assert [t.player for t in trajectories[:2]] == ["player_0", "player_1"]
+    np.testing.assert_allclose(first, -second)
+    assert np.abs(advantages).max() > 0.5
+
+
+def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
+    """With one baseline for both seats the winner's parts would all be praised for the seat they had."""
+    trajectories = played("TestBidding-v0", Scripted({"player_0": "left"}))
+    assert {t.player for t in trajectories} == {"player_0"}
+    trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "left"}))
+    returns = returns_of(trajectories, 1.0)
+    assert set(returns) == {-0.25, 0.25}
+    assert not group_advantages(returns, [trajectory.group for trajectory in trajectories]).any()
+    assert group_advantages(returns, [trajectory.group[:2] for trajectory in trajectories]).any()
+
+
+def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_to() -> None:
+    trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "right"}))
+    for trajectory in trajectories:
+        stake = float(trajectory.episode.steps[0].observation.removeprefix("stake "))
+        (reward,) = trajectory.rewards
+        assert reward == (0.25 + stake if trajectory.player == "player_0" else -0.25 - stake)
+        assert reward == trajectory.episode.returns[trajectory.player]
+
+
+def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baseline() -> None:
+    """Half of the first player's episodes end before the second is asked."""
+    policy = Scripted(lambda r: "right" if r.player == "player_0" and r.seed[0] % 2 else "left")
+    config = replace(SHORT, groups=1, group_size=64)
+    trajectories = played("TestBidding-v0", policy, config)
+    returns = returns_of(trajectories, 1.0)
+    by_seat = {seat: [t for t in trajectories if t.player == seat] for seat in ("player_0", "player_1")}
+    asked = sum(t.episode.seed % 2 for t in by_seat["player_0"])
+    assert len(by_seat["player_0"]) == 64
+    assert len(by_seat["player_1"]) == asked
+    assert 0 < asked < 64
+    advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
+    seats = np.array([t.player for t in trajectories])
+    assert not advantages[seats == "player_1"].any()  # each of them was paid the same, fold for fold
+    assert set(np.sign(advantages[seats == "player_0"])) == {-1, 1}
+
+
+def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trainer: Any) -> None:
+    assert [MSGRPOConfig(groups=2, group_size=4).draws_of(parts) for parts in (8, 16, 12)] == [4, 8, 6]
+    assert MSGRPOConfig(groups=2, group_size=4, episodes_drawn=1).draws_of(8) == 1
+    config = replace(SHORT, groups=4, episodes_drawn=12, episode_sampling="aaw_replacement", max_response_tokens=1)
+    metrics = make_trainer(config, "TestBidding-v0").iterate()
+    assert metrics["episodes"] > 16  # the parts of both players
+    assert metrics["episodes_drawn"] == config.draws_of(int(metrics["episodes"])) > 12
+    first, second = metrics["return_player_0"], metrics["return_player_1"]
+    assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
+
+
+def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None:
+    trainer = make_trainer(SHORT, "nim")
+    trajectories = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    second = next(i for i, trajectory in enumerate(trajectories) if trajectory.player == "player_1")
+    rows = training_rows(trajectories, np.array([second]), np.array([0.5]), 1500)
+    steps = trajectories[second].episode.steps_of("player_1")
+    assert [row.tokens.response for row in rows] == [step.turn.response_ids for step in steps]
+    assert {row.advantage for row in rows} == {0.5}
+
+
+# ---------------------------------------------------------------- prompts
+
+
+def test_every_players_first_prompt_is_looked_at_before_training(make_trainer: Any) -> None:
+    prompts = [as_text(one) for one in first_prompts(EpisodeTask.of("TestBidding-v0", 2), PromptMap("direct"))]
+    assert prompts[0].startswith("You bid or fold.")
+    assert len(prompts) in (1, 2)  # a random first player may fold
+    found = [first_prompts(EpisodeTask.of("TestBidding-v0", seed), PromptMap("direct")) for seed in range(8)]
+    longest = max(found, key=len)
+    assert as_text(longest[1]).startswith("The other has bid.")
+    both = [as_text(one) for one in first_prompts(EpisodeTask.of("tic-tac-toe", 0), PromptMap("direct"))]
+    assert ["You play X; your" in one or "You play X, your" in one for one in both] == [True, False]
+
+
+def test_actions_that_cannot_be_listed_are_trained_on(make_trainer: Any) -> None:
+    (first, second) = first_prompts(EpisodeTask.of("TestTalk-v0", 0), PromptMap("direct"))
+    assert Talk.written.help in as_text(first)
+    assert "1 said." in as_text(second)
+    trainer = make_trainer(replace(SHORT, group_size=8, format_penalty=0.5), "TestTalk-v0")
+    history = trainer.train()
+    assert [metrics["episodes"] for metrics in history] == [32, 32]
+    assert any(metrics.get("grad_norm", 0) > 0 for metrics in history)
+
+
+# ---------------------------------------------------------------- evaluation
+
+
+def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats_depend() -> None:
+    episodes = list(rollout(load_agent("random"), evaluation_tasks("tic-tac-toe", 50)))
+    result = evaluate("tic-tac-toe", episodes)
+    assert result.seats is not None
+    for seat, mean in result.seats.items():
+        assert mean == pytest.approx(np.mean([episode.returns[seat] for episode in episodes]))
+    assert result.seats["player_0"] == -result.seats["player_1"] != 0
+    assert (result.mean_return, result.low, result.high) == (0, 0, 0)  # of a zero-sum game, whatever was played
+
+
+def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any) -> None:
+    config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_temperature=1.0)
+    trainer = make_trainer(config, "nim")
+    seen: list[tuple[int, str, str]] = []
+    play = trainer._play
+
+    def watched(policies: Any, tasks: Any) -> Any:
+        episodes = play(policies, tasks)
+        seen.extend((episode.seed, *episode.agents.values()) for episode in episodes)
+        return episodes
+
+    trainer._play = watched
+    (result,) = trainer.evaluate()
+    model = trainer.eval_policy.name
+    seeds = [410_000, 410_001, 410_002]
+    assert seen == [(seed, model, "planner") for seed in seeds] + [(seed, "planner", model) for seed in seeds]
+    assert (result.opponent, result.episodes) == ("planner", 6)
+    assert result.mean_return == -1  # an untrained model against perfect play
+    assert result.invalid_rate > 0.9  # the planner's valid answers are not the model's
+    assert result.seats == {"player_0": -1.0, "player_1": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "game", "words"),
+    [
+        ({"eval_opponent": "plannner"}, "nim", "planner"),
+        ({"eval_opponent": "random"}, "frozen-lake", "no game that is evaluated on has another seat"),
+        ({"eval_opponent": "planner"}, "TestTalk-v0", "eval_opponent = 'planner' can't be used"),
+        ({"eval_regret_episodes": 2}, "TestTalk-v0", "no exact yardstick"),
+        ({"eval_exploitability": True}, "TestTalk-v0", "eval_exploitability = true"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_is_refused_before_training(
+    make_trainer: Any, settings: dict[str, Any], game: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make_trainer(replace(SHORT, **settings), game)
+
+
+@pytest.mark.parametrize("wanted", [{"eval_regret_episodes": 2}, {"eval_exploitability": True}])
+def test_exact_yardsticks_need_direct_answers(make_llama: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
+    config = replace(SHORT, response_mode="think", **wanted)
+    with pytest.raises(ConfigError, match="response_mode = 'direct'"):
+        MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
+
+
+def test_the_regret_of_a_policy_is_what_its_probabilities_cost() -> None:
+    """Random play knows its probabilities: its regret is that of uniform play; perfect play has none."""
+    positions = random_positions(evaluation_tasks("tic-tac-toe", 6))
+    assert [position.seed for position in positions] == sorted(position.seed for position in positions)
+    found = exact_regret(load_agent("random"), positions)
+    assert found.mean == pytest.approx(found.uniform)
+    by_hand = []
+    for request, values, _ in positions:
+        assert tuple(values) == request.legal_actions
+        by_hand.append(max(values.values()) - sum(values.values()) / len(values))
+    assert found.mean == pytest.approx(sum(by_hand) / len(by_hand))
+    assert found.low < found.mean < found.high
+    best: Any = Scripted({})
+    answers = {position.request: max(position.values.items(), key=lambda item: item[1])[0] for position in positions}
+    best.action_probabilities = lambda request: {answers[request]: 1.0}
+    assert exact_regret(best, positions).mean == 0.0
+    with pytest.raises(ValueError, match="aren't known"):
+        exact_regret(Scripted({"player_0": "b2", "player_1": "b2"}), positions)
+
+
+def test_an_invalid_response_costs_what_the_default_action_costs() -> None:
+    assert expected_regret({"a": 0.25, "b": 0.25}, {"a": -1.0, "b": 1.0}) == 1.0 - (0.25 - 0.25 - 0.5)
+    assert expected_regret({"a": 0.0, "b": 1.0}, {"a": -1.0, "b": 1.0}) == 0.0
+
+
+def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama: Any, tokenizer: Any) -> None:
+    """An untrained model names no action: it checks and folds, which loses exactly what the theory says."""
+    config = replace(SHORT, eval_exploitability=True, eval_episodes=2, iterations=1, eval_every=1)
+    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
+    (result,) = trainer.evaluate()
+    always_default: Any = Scripted(lambda request: request.legal_actions[0])
+    always_default.action_probabilities = lambda request: {request.legal_actions[0]: 1.0}
+    assert result.exploitability == pytest.approx(
+        measure(always_default, textgames.SCENARIOS["kuhn-poker"].game()).value, abs=1e-3
+    )
+    assert result.exploitability is not None
+    assert result.score == -result.exploitability
+
+
+# ---------------------------------------------------------------- whole runs
+
+
+@pytest.fixture(scope="module")
+def base() -> Any:
+    """A very small model that has seen a few random games of tic-tac-toe."""
+    from agents.tiny import Recipe, pretrain
+
+    shape = {"hidden_size": 32, "intermediate_size": 64, "layers": 1}
+    return pretrain(Recipe.legal_play(["tic-tac-toe"], examples=600, steps=40, batch_size=16, **shape))
+
+
+def test_a_run_of_tic_tac_toe_with_its_yardstick(base: Any, tmp_path: Path, capsys: Any) -> None:
+    weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
+    config = replace(
+        SHORT, max_response_tokens=8, eval_every=1, eval_episodes=2, eval_regret_episodes=2, eval_opponent="random",
+        eval_temperature=1.0, out=str(tmp_path / "run"), checkpoint_every=1, keep_checkpoints=4,
+    )  # fmt: skip
+    trainer = MSGRPOTrainer(base.model, base.tokenizer, "tic-tac-toe", config)
+    trainer.train()
+    base.model.load_state_dict(weights)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "against random (player_0" in told
+    assert "exact regret per decision" in told
+    records = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    evaluations = [record["evaluation"] for record in records if "evaluation" in record]
+    assert len(evaluations) == 3
+    for one in evaluations:
+        assert 0 <= one["regret_low"] < one["regret"] < one["regret_high"]
+        assert one["positions"] >= 10
+        assert 0.2 < one["random_regret"] < 1
+    least = min(range(3), key=lambda index: evaluations[index]["regret"])
+    assert (tmp_path / "run/best").resolve().name == f"iteration-{least:06}"
+    resumed = MSGRPOTrainer(base.model, base.tokenizer, "tic-tac-toe", replace(config, iterations=3), quiet=True)
+    resumed.resume(tmp_path / "run")
+    assert resumed.evaluations == trainer.evaluations
+    resumed.train()
+    assert len(resumed.evaluations) == 4
+
+
+def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer: Any, tmp_path: Path) -> None:
+    """Playing itself a model has a mean return of 0 in every evaluation, and the first must not stay the best."""
+    make_trainer(replace(SHORT, eval_every=1, eval_episodes=2, out=str(tmp_path / "run")), "TestBidding-v0").train()
+    assert (tmp_path / "run/best").resolve().name == "iteration-000002"
+
+
+@pytest.mark.slow
+def test_self_play_learns_a_small_game_of_nim() -> None:
+    """Two heaps of up to three counters, three seeds: exact regret per decision beside where they all started.
+
+    The 95% interval of the fall over seeds, by Student's t, lies above zero, and each seed's regret is a quarter less.
+    """
+    from agents.tiny import Recipe, pretrain
+    from agents.tiny.legal_play import legal_play
+
+    small = textgames.Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)
+    recipe = Recipe.legal_play(["nim"], steps=150, hidden_size=32, intermediate_size=64)
+    base = pretrain(recipe, examples=legal_play(small, 2000, np.random.default_rng(0)))
+    weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
+    config = replace(
+        SHORT, groups=6, group_size=12, iterations=40, max_response_tokens=8, minibatches=2, learning_rate=2e-3,
+        schedule="linear", entropy_coefficient=0.03, max_grad_norm=0.5, advantage_scale="none", episode_sampling="off",
+        format_penalty=2.0, eval_every=40, eval_episodes=4, eval_regret_episodes=60, eval_temperature=1.0,
+    )  # fmt: skip
+    falls: list[float] = []
+    for seed in range(3):
+        base.model.load_state_dict(weights)
+        trainer = MSGRPOTrainer(base.model, base.tokenizer, small, replace(config, seed=seed), quiet=True)
+        trainer.train()
+        (_, (before,)), (_, (after,)) = trainer.evaluations
+        assert before.regret is not None
+        assert after.regret is not None
+        assert after.regret < 0.75 * before.regret, (before, after)
+        falls.append(before.regret - after.regret)
+    low, _ = stats.t.interval(0.95, df=2, loc=np.mean(falls), scale=stats.sem(falls))
+    assert low > 0

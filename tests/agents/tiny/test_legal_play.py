@@ -1,0 +1,112 @@
+"""Random legal play: answers in the right form for every player of a game, and nothing that could be called skill."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from agents.prompt import PromptMap, as_text
+from agents.tiny.legal_play import favourite, legal_play, whole_texts
+from agents.tiny.recipe import Recipe
+from agents.turn import TurnRequest
+from textgames import SCENARIOS, Scenario
+
+pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("name", ["tic-tac-toe", "nim", "kuhn-poker", "frozen-lake"])
+def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> None:
+    """Told from the texts alone: a prompt says who is asked, what it sees and what is legal."""
+    game = SCENARIOS[name].game()
+    rng = np.random.default_rng(0)
+    examples = legal_play(SCENARIOS[name], 200, rng)
+    assert len(examples) == 200
+    starts = {game.instructions(player): player for player in game.players}
+    seen = set()
+    for example in examples:
+        player = starts[example.before.removesuffix("\n\n")]
+        legal = example.after.partition("NAME is one of: ")[2].partition(". Write")[0].split(", ")
+        request = TurnRequest(example.observation, game.instructions(player), tuple(legal), player=player)
+        assert example.prompt == as_text(PromptMap("direct")(request))
+        assert example.response in {f"<action>{action}</action>" for action in legal}
+        seen.add(player)
+    assert seen == set(game.players)
+
+
+def first_moves(favourites: float) -> Counter[str]:
+    examples = legal_play(SCENARIOS["tic-tac-toe"], 12_000, np.random.default_rng(1), favourites=favourites)
+    return Counter(example.response for example in examples if "X" not in example.observation.partition("Board")[2])
+
+
+def test_without_favourites_every_legal_move_is_equally_likely() -> None:
+    counts = first_moves(0.0)
+    assert len(counts) == 9
+    expected = counts.total() / 9
+    chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
+    assert chi_square < 26.1  # 0.1% of the distribution with 8 degrees of freedom lies beyond
+
+
+def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely() -> None:
+    counts = first_moves(0.5)
+    (_, most), *others = counts.most_common()
+    n = counts.total()
+    assert abs(most / n - (0.5 + 0.5 / 9)) < 4 * (0.25 / n) ** 0.5
+    expected = (n - most) / 8
+    assert sum((count - expected) ** 2 / expected for _, count in others) < 24.3  # 0.1%, 7 degrees of freedom
+
+
+def test_favourites_are_no_skill() -> None:
+    """Over many positions the favourite gives away what a random move does."""
+    from agents.msgrpo.run.evaluation import evaluation_tasks
+    from agents.regret import random_positions
+
+    gaps = []
+    for request, values, _ in random_positions(evaluation_tasks("tic-tac-toe", 150)):
+        gaps.append(values[favourite(request.observation, request.legal_actions)] - np.mean(list(values.values())))
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / len(gaps) ** 0.5
+    assert np.std(gaps) > 0.1
+
+
+def test_only_what_never_changes_is_one_token() -> None:
+    from agents.tiny.imitation import make_tokenizer
+
+    examples = legal_play(SCENARIOS["tic-tac-toe"], 400, np.random.default_rng(2))
+    texts = whole_texts(examples)
+    assert "Board (. is a free cell):\n" in texts
+    assert not [text for text in texts if text.startswith("3 ")]  # a row of the board
+    tokenizer = make_tokenizer(examples)
+    lengths = set()
+    for example in examples:
+        ids = tokenizer(example.prompt)["input_ids"]
+        assert tokenizer.decode(ids) == example.prompt
+        board = example.observation.partition(":\n")[2].partition("\n  a b c")[0]
+        lengths.add(len(tokenizer(board)["input_ids"]))
+        assert len(tokenizer(example.response)["input_ids"]) == 3
+    assert lengths == {14}  # so a cell of the board stands in the same place in every prompt
+
+
+def test_what_cannot_be_demonstrated_is_refused() -> None:
+    from agents.tiny.imitation import demonstrate
+
+    with pytest.raises(ValueError, match="set modes to direct"):
+        demonstrate(Recipe.quick(games=("nim",), examples=4))
+    with pytest.raises(ValueError, match="doesn't list its actions"):
+        legal_play(next(s for s in SCENARIOS.values() if not s.game().actions), 4, np.random.default_rng(0))
+
+
+def test_a_model_made_of_it_answers_legally() -> None:
+    """A hundred steps are enough for the form; the regret stays that of random play."""
+    from agents import Decoding, LanguageAgentPolicy
+    from agents.models.local.transformers import TransformersModel
+    from agents.msgrpo.run.evaluation import evaluation_tasks
+    from agents.regret import DirectAnswers, exact_regret, random_positions
+    from agents.tiny import pretrain
+
+    small = Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)
+    examples = legal_play(small, 2000, np.random.default_rng(0))
+    made = pretrain(Recipe.legal_play(["nim"], steps=100, hidden_size=32, intermediate_size=64), examples=examples)
+    model = TransformersModel(made.model, made.tokenizer, name="legal")
+    policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(temperature=1.0, max_tokens=8))
+    found = exact_regret(DirectAnswers(policy), random_positions(evaluation_tasks(small, 20)))
+    assert found.invalid < 0.2
+    assert abs(found.mean - found.uniform) < 0.15
