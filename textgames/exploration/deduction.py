@@ -77,7 +77,7 @@ class AnswerTable:
 
     def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
         """The candidates that are left after an answer."""
-        left: Indices = candidates[self.answers[guess, candidates] == answer]
+        left: Indices = candidates[self.answers[guess].take(candidates) == answer]
         return left
 
     def narrowing(self, guesses: Sequence[int], secret: int) -> list[Indices]:
@@ -111,8 +111,10 @@ class GuessSolver:
 
     def __init__(self, table: AnswerTable, lost: int) -> None:
         self._lost = lost
+        self._rows: list[list[int]] = table.answers.tolist()
+        self._num_answers = table.num_answers
         self._classes: list[tuple[int, ...]] = []  # per guess: the secrets of each answer, but for the right one
-        for guess, row in enumerate(table.answers.tolist()):
+        for guess, row in enumerate(self._rows):
             secrets: dict[int, int] = {}
             for secret, answer in enumerate(row):
                 secrets[answer] = secrets.get(answer, 0) | 1 << secret
@@ -131,7 +133,11 @@ class GuessSolver:
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
         """The expected guesses that a guess loses against optimal play."""
-        bits, n = _bits(candidates), len(candidates)
+        n = len(candidates)
+        if n == 1:  # known already, as at most guesses of a player who doesn't take the answers in
+            missed = guess != candidates[0]
+            return float(missed and (1 if guesses_left > 1 else self._lost))
+        bits = _bits(candidates)
         return (n + self._cost_after(bits, guess, guesses_left) - self._cost(bits, guesses_left)) / n
 
     def _cost_after(self, bits: int, guess: int, guesses_left: int) -> int:
@@ -150,6 +156,26 @@ class GuessSolver:
             self._costs[key] = self._search(bits, n, guesses_left)
         return self._costs[key]
 
+    def _told_apart(self, bits: int, n: int, guesses_left: int) -> int | None:
+        """The cost where one guess tells all candidates apart, as in most small sets; ``None`` where none does so.
+
+        A candidate that does so is right or lets the next guess be right; nothing is better. Any other guess then
+        costs one more in all, and so does at least every candidate after which two are left that look alike.
+        """
+        if guesses_left == 1:  # one candidate may be right
+            return n + self._lost * (n - 1)
+        if n > self._num_answers or guesses_left + self._lost < 3:
+            return None
+        members = [secret for secret in range(bits.bit_length()) if bits >> secret & 1]
+        for guess in members:
+            row = self._rows[guess]
+            if len({row[secret] for secret in members}) == n:
+                return 2 * n - 1
+        for row in self._rows:
+            if len({row[secret] for secret in members}) == n:
+                return 2 * n
+        return None
+
     def _lower_bounds(self, guesses_left: int, most: int) -> list[int]:
         """The least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess later."""
         costs = [min(found, guesses_left + self._lost) for found in (1, *[2] * (most - 1))]
@@ -157,6 +183,9 @@ class GuessSolver:
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]
 
     def _search(self, bits: int, n: int, guesses_left: int) -> int:
+        quick = self._told_apart(bits, n, guesses_left)
+        if quick is not None:
+            return quick
         bounds, least = self._bounds[min(guesses_left - 1, 3)], self._bounds[min(guesses_left, 3)][n]
         splits: dict[tuple[int, ...], int] = {}  # {the sets that a guess leaves: lower bound of its cost}
         # candidates first: in a small set one of them often tells all others apart, and nothing is better

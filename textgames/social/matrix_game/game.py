@@ -1,6 +1,7 @@
 """Repeated matrix games of two players, or of one player and a program of a few states."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
@@ -12,7 +13,7 @@ from textgames.settings import check_one_of, check_whole
 from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
-from textgames.solving.regret import external_regret, swap_regret
+from textgames.solving.regret import regrets_of_counts
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 
@@ -111,6 +112,11 @@ class MatrixGame(TSMG[MatrixState]):
         self.return_range = (self.rounds * min(low for low, _ in spans), self.rounds * max(high for _, high in spans))
         self._tell_opponent = bool(tell_opponent)
         self._index = {name: index for index, name in enumerate(self.actions)}
+        self._seat_of = {player: seat for seat, player in enumerate(self.players)}
+        self._most_welfare = self.payoffs.most_welfare
+        self._transposed = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
+        # by the seat, of what it read last: the history, its lines, and what both players have got
+        self._read: list[tuple[tuple[tuple[int, int], ...], str, float, float]] = [((), "", 0.0, 0.0)] * 2
 
     # ------------------------------------------------------------ rules
 
@@ -147,10 +153,11 @@ class MatrixGame(TSMG[MatrixState]):
 
     def _played(self, state: MatrixState, first: int, second: int) -> tuple[MatrixState, dict[Player, float], bool]:
         history = (*state.history, (first, second))
-        memory = None if self.opponent is None else self.opponent.remember(state.memory, first)
-        paid = self.payoffs.first[first][second], self.payoffs.second[first][second]
-        rewards = dict(zip(self.players, paid, strict=False))
-        return MatrixState(history, memory), rewards, len(history) == self.rounds
+        over, paid = len(history) == self.rounds, self.payoffs.first[first][second]
+        if self.opponent is not None:
+            memory = self.opponent.remember(state.memory, first)
+            return MatrixState(history, memory), {"player_0": paid}, over
+        return MatrixState(history), {"player_0": paid, "player_1": self.payoffs.second[first][second]}, over
 
     def _chosen(self, joint_action: Mapping[Player, Action]) -> list[int]:
         try:
@@ -170,44 +177,49 @@ class MatrixGame(TSMG[MatrixState]):
         equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
         was lost in expectation against the best response.
         """
-        rounds = max(len(state.history), 1)
-        regrets = [external_regret(*self._losses(state, seat)) for seat in (0, 1)]
+        rounds, counts = max(len(state.history), 1), Counter(state.history)
         seat = self.players.index(player)
-        welfare = sum(self.payoffs.first[a][b] + self.payoffs.second[a][b] for a, b in state.history)
+        regrets, swap_regrets = zip(
+            regrets_of_counts(self.payoffs.first, counts),
+            regrets_of_counts(self._transposed, {(b, a): times for (a, b), times in counts.items()}),
+            strict=True,
+        )
+        welfare = sum([(self.payoffs.first[a][b] + self.payoffs.second[a][b]) * n for (a, b), n in counts.items()])
         told = {
             "external_regret": regrets[seat],
             "average_regret": regrets[seat] / rounds,
-            "swap_regret": swap_regret(*self._losses(state, seat)),
+            "swap_regret": swap_regrets[seat],
             "welfare": welfare,
         }
-        if self.payoffs.most_welfare > 0:
-            told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
+        if self._most_welfare > 0:
+            told["welfare_share"] = welfare / (rounds * self._most_welfare)
         if self.best_response is None:
             told["cce_distance"] = max(0.0, *regrets) / rounds
         else:
             told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
-    def _losses(self, state: MatrixState, seat: int) -> tuple[list[list[float]], list[int]]:
-        """What every action would have cost a seat in every round, and what it chose."""
-        rounds = [pair if seat == 0 else pair[::-1] for pair in state.history]
-        actions = range(len(self.actions))
-        return [[-self.payoffs.of(seat, a, other) for a in actions] for _, other in rounds], [a for a, _ in rounds]
-
     # ------------------------------------------------------------ text
 
     def observe(self, state: MatrixState, player: Player) -> str:
-        history, seen = state.history, self._seen[self.players.index(player)]
-        lines = [f"Round {round_}: {seen[pair][0]}" for round_, pair in enumerate(history, 1)]
-        if history:
-            mine, others = sum([seen[pair][1] for pair in history]), sum([seen[pair][2] for pair in history])
-            lines.append(f"You have {mine:g} in all, the other {others:g}.")
+        history, seat = state.history, self._seat_of[player]
         played = len(history)
-        over = played == self.rounds
-        lines.append(
-            f"All {played} rounds are over." if over else f"Now choose for round {played + 1} of {self.rounds}."
-        )
-        return "\n".join(lines)
+        now = f"Now choose for round {played + 1} of {self.rounds}."
+        if not played:
+            return now
+        # what the seat read last holds all but the last line, where it goes on reading the same episode
+        before, lines, mine, others = self._read[seat]
+        seen = self._seen[seat]
+        if before != history[:-1]:
+            lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(history[:-1], 1)])
+            mine, others = sum([seen[pair][1] for pair in history[:-1]]), sum([seen[pair][2] for pair in history[:-1]])
+        text, gained, others_gained = seen[history[-1]]
+        mine, others = mine + gained, others + others_gained
+        lines = f"{lines}Round {played}: {text}\n"
+        self._read[seat] = history, lines, mine, others
+        if played == self.rounds:
+            now = f"All {played} rounds are over."
+        return f"{lines}You have {mine:g} in all, the other {others:g}.\n{now}"
 
     @cached_property
     def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:
