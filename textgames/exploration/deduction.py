@@ -15,8 +15,8 @@ Indices = NDArray[np.intp]
 FEW = 12
 """Up to this many candidates, comparing every pair is faster than counting answers."""
 
-REMEMBERED = 2000
-"""Sets of candidates whose counts are kept: those after common first guesses come up again and again."""
+REMEMBERED = 1_000_000
+"""So many counts are kept, each set of candidates has as many as there are guesses: common sets come up again."""
 
 
 class AnswerTable:
@@ -53,7 +53,7 @@ class AnswerTable:
             squares = (found[:, :, np.newaxis] == found[:, np.newaxis, :]).sum(axis=(1, 2))
         else:
             squares = (self.counts(candidates) ** 2).sum(axis=1)
-        if len(self._known_remaining) >= REMEMBERED:
+        if len(self._known_remaining) * len(self.answers) >= REMEMBERED:
             self._known_remaining.clear()
         expected = np.asarray(squares / len(candidates), dtype=np.float64)
         self._known_remaining[key] = expected
@@ -141,7 +141,12 @@ class GuessSolver:
         return (n + self._cost_after(bits, guess, guesses_left) - self._cost(bits, guesses_left)) / n
 
     def _cost_after(self, bits: int, guess: int, guesses_left: int) -> int:
-        return sum([self._cost(left, guesses_left - 1) for secrets in self._classes[guess] if (left := bits & secrets)])
+        cost, least = 0, 1 if guesses_left > 1 else self._lost
+        for secrets in self._classes[guess]:
+            left = bits & secrets
+            if left:  # a single one costs least; a set costs what its members do
+                cost += self._cost(left, guesses_left - 1) if left & left - 1 else least
+        return cost
 
     def _cost(self, bits: int, guesses_left: int) -> int:
         n = bits.bit_count()
@@ -149,6 +154,8 @@ class GuessSolver:
             return self._lost * n
         if n == 1:
             return 1
+        if n == 2 and guesses_left > 1:  # the first guess is one of them
+            return 3
         # A good guess rules out at least one candidate, so that more guesses than candidates are never needed
         guesses_left = min(guesses_left, n)
         key = (bits, guesses_left)
@@ -211,4 +218,6 @@ class GuessSolver:
 
 
 def _bits(candidates: Indices) -> int:
+    if len(candidates) == 1 + candidates[-1]:  # all of the first ones
+        return (1 << len(candidates)) - 1
     return sum([1 << secret for secret in candidates.tolist()])

@@ -153,13 +153,15 @@ class GuessingGame(TSMG[GuessState]):
         told = f"Guesses left: {self.max_guesses - len(guesses)}\nGuesses so far:"
         if not guesses:
             return f"{told} none"
-        # what was read last has all but the last line, where the same episode goes on
         before, lines = self._read
-        if before != (secret, guesses[:-1]):
-            earlier = enumerate(guesses[:-1], 1)
-            lines = "".join([f"\n{number}. {guess}: {self.answer(guess, secret)}" for number, guess in earlier])
-        lines = f"{lines}\n{len(guesses)}. {guesses[-1]}: {self.answer(guesses[-1], secret)}"
-        self._read = state, lines
+        if before != state:
+            answer, earlier = self.answer, guesses[:-1]
+            if before != (secret, earlier):  # else only the last guess is new
+                lines = "".join(
+                    [f"\n{number}. {guess}: {answer(guess, secret)}" for number, guess in enumerate(earlier, 1)]
+                )
+            lines = f"{lines}\n{len(guesses)}. {guesses[-1]}: {answer(guesses[-1], secret)}"
+            self._read = state, lines
         return told + lines
 
     def how_it_pays(self) -> str:

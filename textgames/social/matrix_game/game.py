@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -114,7 +114,8 @@ class MatrixGame(TSMG[MatrixState]):
         self._index = {name: index for index, name in enumerate(self.actions)}
         self._seat_of = {player: seat for seat, player in enumerate(self.players)}
         self._most_welfare = self.payoffs.most_welfare
-        self._transposed = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
+        self._own_second = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
+        self._last_judged: tuple[Any, tuple[tuple[float, ...], tuple[float, ...], float]] = (None, ((), (), 0.0))
         # by the seat, of what it read last: the history, its lines, and what both players have got
         self._read: list[tuple[tuple[tuple[int, int], ...], str, float, float]] = [((), "", 0.0, 0.0)] * 2
 
@@ -177,14 +178,8 @@ class MatrixGame(TSMG[MatrixState]):
         equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
         was lost in expectation against the best response.
         """
-        rounds, counts = max(len(state.history), 1), Counter(state.history)
-        seat = self.players.index(player)
-        regrets, swap_regrets = zip(
-            regrets_of_counts(self.payoffs.first, counts),
-            regrets_of_counts(self._transposed, {(b, a): times for (a, b), times in counts.items()}),
-            strict=True,
-        )
-        welfare = sum([(self.payoffs.first[a][b] + self.payoffs.second[a][b]) * n for (a, b), n in counts.items()])
+        rounds, seat = max(len(state.history), 1), self._seat_of[player]
+        regrets, swap_regrets, welfare = self._judged(state.history)
         told = {
             "external_regret": regrets[seat],
             "average_regret": regrets[seat] / rounds,
@@ -199,27 +194,49 @@ class MatrixGame(TSMG[MatrixState]):
             told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
+    def _judged(self, history: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+        """Both seats' external and swap regrets, and the welfare; of the last history they are remembered."""
+        known, judged = self._last_judged
+        if known != history:
+            first, second = self.payoffs.first, self.payoffs.second
+            counts = Counter(history)
+            mirrored = {(b, a): times for (a, b), times in counts.items()}
+            of_both = regrets_of_counts(first, counts), regrets_of_counts(self._own_second, mirrored)
+            external, swap = zip(*of_both, strict=True)
+            welfare = sum([(first[a][b] + second[a][b]) * times for (a, b), times in counts.items()])
+            judged = external, swap, welfare
+            self._last_judged = history, judged
+        return judged
+
     # ------------------------------------------------------------ text
 
     def observe(self, state: MatrixState, player: Player) -> str:
-        history, seat = state.history, self._seat_of[player]
+        history = state.history
         played = len(history)
-        now = f"Now choose for round {played + 1} of {self.rounds}."
         if not played:
-            return now
-        # what the seat read last holds all but the last line, where it goes on reading the same episode
-        before, lines, mine, others = self._read[seat]
-        seen = self._seen[seat]
-        if before != history[:-1]:
-            lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(history[:-1], 1)])
-            mine, others = sum([seen[pair][1] for pair in history[:-1]]), sum([seen[pair][2] for pair in history[:-1]])
-        text, gained, others_gained = seen[history[-1]]
-        mine, others = mine + gained, others + others_gained
-        lines = f"{lines}Round {played}: {text}\n"
-        self._read[seat] = history, lines, mine, others
+            return f"Now choose for round 1 of {self.rounds}."
+        lines, mine, others = self._log(history, self._seat_of[player])
+        now = f"Now choose for round {played + 1} of {self.rounds}."
         if played == self.rounds:
             now = f"All {played} rounds are over."
         return f"{lines}You have {mine:g} in all, the other {others:g}.\n{now}"
+
+    def _log(self, history: tuple[tuple[int, int], ...], seat: int) -> tuple[str, float, float]:
+        """The rounds as a seat reads them, a line each, and what it and the other have got.
+
+        Only the last round is added to what the seat read before, where it is the same episode.
+        """
+        before, lines, mine, others = self._read[seat]
+        if before != history:
+            seen, earlier = self._seen[seat], history[:-1]
+            if before != earlier:
+                lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(earlier, 1)])
+                mine, others = sum([seen[pair][1] for pair in earlier]), sum([seen[pair][2] for pair in earlier])
+            text, gained, others_gained = seen[history[-1]]
+            lines = f"{lines}Round {len(history)}: {text}\n"
+            mine, others = mine + gained, others + others_gained
+            self._read[seat] = history, lines, mine, others
+        return lines, mine, others
 
     @cached_property
     def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:
