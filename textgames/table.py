@@ -15,6 +15,8 @@ from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
 _NOT_ASKED = ("", None)
+_IDLE: dict[str, Any] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
+"""The info of a player who wasn't asked and isn't now."""
 
 
 class Round(NamedTuple):
@@ -138,18 +140,16 @@ class Table:
             self.agents = []
         elif True in terminations.values():
             self.agents = [player for player in agents if not terminations[player]]
-        asked, legal_actions, takes_turns = self._to_move(), game.legal_actions, self.takes_turns
-        self.asked = asked
-        infos: dict[Player, dict[str, Any]] = {}
-        for player in agents:
-            action, unreadable = executed.get(player, _NOT_ASKED)
-            infos[player] = {
-                "valid": unreadable is None,
-                "action": action or "",
-                "unreadable": unreadable,
-                "success": False,
-                "legal_actions": legal_actions(state, player) if not takes_turns or player in asked else (),
-            }
+        self.asked = self._to_move()
+        infos = {player: _IDLE.copy() for player in agents}
+        for player, (action, unreadable) in executed.items():
+            info = infos[player]
+            info["action"] = action or ""
+            if unreadable is not None:
+                info["valid"], info["unreadable"] = False, unreadable
+        legal_actions = game.legal_actions
+        for player in self.asked if self.takes_turns else agents:
+            infos[player]["legal_actions"] = legal_actions(state, player)
         if self.agents is not agents:
             for player in agents:
                 if terminations[player] or truncations[player]:
