@@ -140,7 +140,8 @@ class Table:
             self.agents = []
         elif True in terminations.values():
             self.agents = [player for player in agents if not terminations[player]]
-        self.asked = self._to_move()
+        if self.takes_turns or self.waits_out or self.agents is not agents:
+            self.asked = self._to_move()  # else it is everybody, as before
         infos = {player: _IDLE.copy() for player in agents}
         for player, (action, unreadable) in executed.items():
             info = infos[player]
