@@ -3,10 +3,15 @@
     python perf/games.py [SCENARIO ...] [--seconds 0.3] [--rounds 5] [--json FILE]
 
 A step is one decision: one player reads its observation and writes one response. Random play, resets included, steps
-per CPU-second of one process, the median over rounds in which ours and theirs play in turn. Ours read responses with an
-action tag, draw their random actions from what is legal, and have all players outside, as the loop that plays episodes
-has them (one player: Gymnasium). Theirs get random actions of the form that they read, and a new environment for every
-episode, as their history survives a reset. An action that is not legal there costs them little: they note it and go on.
+per CPU-second of one process, the median over rounds in which ours and theirs play in turn.
+
+* Both play random legal actions. Ours are drawn from ``info["legal_actions"]``; where a game lists none, from the first
+  ones that the game drew itself. Theirs are drawn from the state of their game, as they are listed in texts alone. An
+  action that isn't legal would cost them less, as they only note it, and the second one in a row ends most games.
+* Both play with the same settings (rounds, sizes, guesses) where theirs has them.
+* Ours read responses with an action tag, and have all players outside, as the loop that plays episodes has them (one
+  player: Gymnasium). Theirs read ``[...]``, and have a new environment for every episode, as their history survives a
+  reset.
 
 TextArena's games aren't the same as ours in every rule; the column says which one is taken. Its Wordle needs word lists
 that it downloads, and its Sokoban draws every room anew for some milliseconds; what can't be made is left out and said.
@@ -16,7 +21,8 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,53 +32,126 @@ from rich.table import Table
 
 from textgames import SCENARIOS, TSMG
 
+DRAWN = 1000
+"""So many actions are drawn of a game that lists none; drawing them isn't what is measured."""
+
+
+WARM_UP = 2000
+"""Steps of ours that are played before anything is measured: tables and solvers are made once; theirs have none."""
+
 
 class Peer(NamedTuple):
-    """TextArena's version of a game: its id, the number of players, and a random action of the form that it reads."""
+    """TextArena's version of a game.
+
+    Attributes:
+        env_id: its id.
+        num_players: how many play it.
+        action: a random legal action, as the game reads it, from its environment (without wrappers).
+        settings: those in which the scenario differs from what the id stands for.
+    """
 
     env_id: str
     num_players: int
-    action: Callable[[random.Random], str]
+    action: Callable[[random.Random, Any], str]
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
-def one_of(*names: str) -> Callable[[random.Random], str]:
-    return lambda rng: f"[{rng.choice(names)}]"
+def one_of(*names: str) -> Callable[[random.Random, Any], str]:
+    return lambda rng, env: f"[{rng.choice(names)}]"
 
 
-def numbers(*bounds: int) -> Callable[[random.Random], str]:
-    """``[3 1]``: a number up to each bound."""
-    return lambda rng: "[" + " ".join(str(rng.randint(0, bound)) for bound in bounds) + "]"
+def lake_move(rng: random.Random, env: Any) -> str:
+    (row, column), last = env.state.game_state["player_pos"], env.size - 1
+    return one_of(
+        *["up"] * (row > 0), *["down"] * (row < last), *["left"] * (column > 0), *["right"] * (column < last)
+    )(rng, env)
 
 
-def code(rng: random.Random) -> str:
-    return "[" + " ".join(map(str, rng.sample(range(1, 7), 4))) + "]"
+def slide(rng: random.Random, env: Any) -> str:
+    row, column = env._get_empty_position()
+    return one_of(*["up"] * (row < 3), *["down"] * (row > 0), *["left"] * (column < 3), *["right"] * (column > 0))(
+        rng, env
+    )
 
 
-def liars_bid(rng: random.Random) -> str:
-    return "[Call]" if rng.random() < 0.3 else f"[Bid: {rng.randint(1, 5)}, {rng.randint(1, 6)}]"
+def code(rng: random.Random, env: Any) -> str:
+    before = [entry["guess"] for entry in env.state.game_state["history"]]
+    while (guess := [rng.randint(1, env.num_numbers) for _ in range(env.code_length)]) in before:
+        pass
+    return "[" + " ".join(map(str, guess)) + "]"
+
+
+def new_number(rng: random.Random, env: Any) -> str:
+    while (number := rng.randint(env.min_number, env.max_number)) in env.guessed_numbers:
+        pass
+    return f"[{number}]"
+
+
+def free_cell(rng: random.Random, env: Any) -> str:
+    board = env.state.game_state["board"]
+    while board[(cell := rng.randrange(9)) // 3][cell % 3]:
+        pass
+    return f"[{cell}]"
+
+
+def nim_move(rng: random.Random, env: Any) -> str:
+    piles = env.state.game_state["piles"]
+    pile = rng.choice([number for number, size in enumerate(piles) if size])
+    return f"[{pile} {rng.randint(1, piles[pile])}]"
+
+
+def column(rng: random.Random, env: Any) -> str:
+    top = env.state.game_state["board"][0]
+    return f"[{rng.choice([number for number, cell in enumerate(top) if cell == '.'])}]"
+
+
+def kuhn_action(rng: random.Random, env: Any) -> str:
+    return f"[{rng.choice(list(env.state.game_state['current_legal_action_tree']))}]"
+
+
+def liars_bid(rng: random.Random, env: Any) -> str:
+    """A call, or a bid with a larger number or face, up to all dice."""
+    bid, dice = env.state.game_state["current_bid"], sum(env.state.game_state["remaining_dice"].values())
+    number, face = bid["quantity"], bid["face_value"]
+    higher = [
+        (n, f) for n in range(max(1, number), dice + 1) for f in range(max(1, face), 7) if (n, f) != (number, face)
+    ]
+    choice = rng.randrange(len(higher) + (number > 0))
+    return "[Call]" if choice == len(higher) else "[Bid: {}, {}]".format(*higher[choice])
+
+
+def mafia(rng: random.Random, env: Any) -> str:
+    if env.phase.name == "DAY_DISCUSSION":
+        return rng.choice(("I have nothing to say.", "I am not a wolf.", "I don't trust anyone here."))
+    night, roles = env.phase.name == "NIGHT_MAFIA", env.player_roles
+    named = [n for n in env.state.game_state["alive_players"] if not night or roles[n] != "Mafia"]
+    return f"[Player {rng.choice(named)}]"
 
 
 _MOVES = one_of("up", "down", "left", "right")
+_CODES = {"code_length": 3, "num_numbers": 4, "max_turns": 10, "duplicate_numbers": True}
 PEERS = {
-    "frozen-lake": Peer("FrozenLake-v0", 1, _MOVES),
-    "snake-duel": Peer("Snake-v0", 2, _MOVES),
-    "bandit": Peer("Bandit-v0", 1, one_of("red", "blue", "green", "yellow", "purple")),
-    "blackjack": Peer("Blackjack-v0", 1, one_of("Hit", "Stand")),
-    "sliding-puzzle": Peer("FifteenPuzzle-v0", 1, _MOVES),
+    "frozen-lake": Peer("FrozenLake-v0", 1, lake_move),
+    "snake-duel": Peer("Snake-v0", 2, _MOVES, {"width": 10, "height": 10, "num_apples": 5, "max_turns": 30}),
+    "bandit": Peer("Bandit-v0", 1, one_of("red", "blue", "green", "yellow", "purple"), {"num_turns": 25}),
+    "blackjack": Peer("Blackjack-v0", 1, one_of("Hit", "Stand"), {"num_hands": 1}),
+    "sliding-puzzle": Peer("FifteenPuzzle-v0", 1, slide, {"max_turns": 12}),
     "sokoban": Peer("Sokoban-v0", 1, _MOVES),
-    "mastermind": Peer("Mastermind-v0", 1, code),
-    "guess-number": Peer("GuessTheNumber-v0", 1, numbers(20)),
+    "mastermind": Peer("Mastermind-v0", 1, code, _CODES),
+    "guess-number": Peer("GuessTheNumber-v0", 1, new_number, {"max_number": 100}),
     "word-guess": Peer("Wordle-v0", 1, one_of("crane", "slate", "mount", "pride")),
-    "tic-tac-toe": Peer("TicTacToe-v0", 2, numbers(8)),
-    "nim": Peer("Nim-v0", 2, numbers(2, 2)),
-    "connect-four-small": Peer("ConnectFour-v0", 2, numbers(6)),
-    "kuhn-poker": Peer("KuhnPoker-v0", 2, one_of("Check", "Bet", "Fold", "Call")),
-    "liars-dice": Peer("LiarsDice-v0", 2, liars_bid),
-    "rock-paper-scissors": Peer("IteratedRockPaperScissors-v0", 2, one_of("rock", "paper", "scissors")),
+    "tic-tac-toe": Peer("TicTacToe-v0", 2, free_cell),
+    "nim": Peer("Nim-v0", 2, nim_move),
+    "connect-four-small": Peer("ConnectFour-v0", 2, column, {"num_rows": 4, "num_cols": 4}),
+    "kuhn-poker": Peer("KuhnPoker-v0", 2, kuhn_action, {"max_rounds": 1}),
+    "liars-dice": Peer("LiarsDice-v0", 2, liars_bid, {"num_dice": 1}),
+    "rock-paper-scissors": Peer(
+        "IteratedRockPaperScissors-v0", 2, one_of("rock", "paper", "scissors"), {"num_rounds": 25}
+    ),
     "matching-pennies": Peer("IteratedMatchingPennies-v0", 2, one_of("heads", "tails")),
     "prisoners-dilemma": Peer("IteratedPrisonersDilemma-v0", 2, one_of("Cooperate", "Defect")),
     "stag-hunt": Peer("IteratedStagHunt-v0", 2, one_of("Stag", "Hare")),
-    "werewolf-7": Peer("SecretMafia-v0", 7, lambda rng: f"[Player {rng.randint(0, 6)}]"),
+    "werewolf-7": Peer("SecretMafia-v0", 7, mafia, {"discussion_rounds": 1}),
 }
 """TextArena's games by the scenario that is the nearest to them."""
 
@@ -118,12 +197,15 @@ def solo(env: Any, game: TSMG[Any]) -> Steps:
 
 
 def chooser(game: TSMG[Any]) -> Callable[[Callable[[], Any], str, tuple[str, ...]], str]:
-    """Picks one of the legal actions; the game itself draws one where they can't be listed."""
+    """Picks one of the legal actions, or one of the first that the game drew itself where they can't be listed."""
     quick, rng = random.Random(0), np.random.default_rng(0)
+    drawn: list[str] = []
 
     def choose(state: Callable[[], Any], player: str, legal: tuple[str, ...]) -> str:
-        action = legal[int(quick.random() * len(legal))] if legal else game.sample_action(state(), player, rng)
-        return f"<action>{action}</action>"
+        if not legal and len(drawn) < DRAWN:
+            drawn.append(game.sample_action(state(), player, rng))
+        choices = legal or drawn
+        return f"<action>{choices[int(quick.random() * len(choices))]}</action>"
 
     return choose
 
@@ -134,14 +216,16 @@ def theirs(peer: Peer) -> Steps:
     rng = random.Random(0)
 
     def play(steps: int) -> int:
-        played, done, env = 0, True, None
+        played, done, env, core = 0, True, None, None
         while played < steps:
             if done:
-                env = textarena.make(env_id=peer.env_id)
+                env = core = textarena.make(env_id=peer.env_id, **peer.settings)
                 env.reset(num_players=peer.num_players, seed=played)
+                while hasattr(core, "env"):
+                    core = core.env
             assert env is not None
             env.get_observation()
-            done, _ = env.step(action=peer.action(rng))
+            done, _ = env.step(action=peer.action(rng, core))
             played += 1
         return played
 
@@ -150,6 +234,7 @@ def theirs(peer: Peer) -> Steps:
 
 def contestants(name: str) -> dict[str, Steps]:
     found = {"ours": ours(name)}
+    found["ours"](WARM_UP)
     if name in PEERS:
         try:
             play = theirs(PEERS[name])

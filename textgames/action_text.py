@@ -63,6 +63,12 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     name = names.get(text)
     if name is not None:
         return name
+    # nearly every response ends with its only tag, around a name as it is listed; a name can't hold a tag
+    before, _, rest = text.partition(OPEN_TAG)
+    if rest.endswith(CLOSE_TAG) and CLOSE_TAG not in before:
+        name = names.get(rest[: -len(CLOSE_TAG)])
+        if name is not None:
+            return name
     found = action_content(text)
     if isinstance(found, Unreadable):
         return found

@@ -247,10 +247,15 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
         max_length: the most characters of the result; what is beyond is cut off.
         speakers: more names that a message may not speak for.
     """
+    return _quoted(message, max_length, tuple(speakers))
+
+
+@lru_cache(maxsize=1024)  # what was said is read, and then checked once more by the rules
+def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
     text = unicodedata.normalize("NFKC", message)
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
-    forged = _forged(tuple(speakers))
+    forged = _forged(speakers)
     before = None
     while before != text:  # what is taken out may have held apart the halves of another tag or name
         before = text

@@ -125,10 +125,13 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
                 "no agent is left: the episode is over, or was not started; call reset() before the next step()"
             )
         asked = table.asked
-        if missing := [agent for agent in asked if agent not in actions]:
-            raise ValueError(f"no response of {', '.join(missing)}; step() needs one of every agent in {[*asked]}")
         assert self._rng is not None
-        round_ = table.play({agent: actions[agent] for agent in asked}, self._rng)
+        try:
+            responses = {agent: actions[agent] for agent in asked}
+        except KeyError:
+            missing = ", ".join([agent for agent in asked if agent not in actions])
+            raise ValueError(f"no response of {missing}; step() needs one of every agent in {[*asked]}") from None
+        round_ = table.play(responses, self._rng)
         self.agents = table.agents  # another list where somebody has left
         if self.render_mode == "human":
             self.render()

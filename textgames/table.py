@@ -15,6 +15,8 @@ from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
 _NOT_ASKED = ("", None)
+_IDLE: dict[str, Any] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
+"""The info of a player who wasn't asked and isn't now."""
 
 
 class Round(NamedTuple):
@@ -51,6 +53,8 @@ class Table:
     def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
         self.game, self.rules, self.waits_out = game, rules, waits_out
         self.takes_turns = type(game).to_move is not TSMG.to_move
+        self._has_metrics = type(game).metrics is not TSMG.metrics
+        self._may_drop_out = not waits_out and type(game).is_playing is not TSMG.is_playing
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
@@ -125,28 +129,35 @@ class Table:
         cut_off: bool,
     ) -> Round:
         """Who leaves the table after a round, and what everybody is told."""
-        game, state, agents, sent_away, waits_out = self.game, self.state, self.agents, self._sent_away, self.waits_out
-        terminations, truncations, infos = {}, {}, {}
-        for player in agents:
-            terminated = over or player in sent_away or not (waits_out or game.is_playing(state, player))
-            truncated = cut_off and not terminated
-            terminations[player], truncations[player] = terminated, truncated
-            if terminated or truncated:
-                self.agents = [other for other in self.agents if other != player]
-        asked, legal_actions, takes_turns = self._to_move(), game.legal_actions, self.takes_turns
-        self.asked = asked
-        for player in agents:
-            action, unreadable = executed.get(player, _NOT_ASKED)
-            info = infos[player] = {
-                "valid": unreadable is None,
-                "action": action or "",
-                "unreadable": unreadable,
-                "success": False,
-                "legal_actions": legal_actions(state, player) if not takes_turns or player in asked else (),
-            }
-            if terminations[player] or truncations[player]:
-                info["success"] = action is not None and game.succeeded(state, player)
-                info |= metrics_info(game, state, player)
+        game, state, agents = self.game, self.state, self.agents
+        terminations = dict.fromkeys(agents, over)
+        truncations = dict.fromkeys(agents, cut_off and not over)
+        if not over and (self._may_drop_out or self._sent_away):
+            for player in agents:
+                if player in self._sent_away or (self._may_drop_out and not game.is_playing(state, player)):
+                    terminations[player], truncations[player] = True, False
+        if over or cut_off:
+            self.agents = []
+        elif True in terminations.values():
+            self.agents = [player for player in agents if not terminations[player]]
+        if self.takes_turns or self.waits_out or self.agents is not agents:
+            self.asked = self._to_move()  # else it is everybody, as before
+        infos = {player: _IDLE.copy() for player in agents}
+        for player, (action, unreadable) in executed.items():
+            info = infos[player]
+            info["action"] = action or ""
+            if unreadable is not None:
+                info["valid"], info["unreadable"] = False, unreadable
+        legal_actions = game.legal_actions
+        for player in self.asked if self.takes_turns else agents:
+            infos[player]["legal_actions"] = legal_actions(state, player)
+        if self.agents is not agents:
+            for player in agents:
+                if terminations[player] or truncations[player]:
+                    action, _ = executed.get(player, _NOT_ASKED)
+                    infos[player]["success"] = action is not None and game.succeeded(state, player)
+                    if self._has_metrics:
+                        infos[player] |= metrics_info(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
     def first_info(self, player: Player) -> dict[str, Any]:

@@ -93,3 +93,24 @@ def test_regret_is_what_a_guess_lost() -> None:
     assert solver.regret(table.everything, 1, 5) == 0.0
     assert solver.regret(table.everything, 0, 5) == pytest.approx(1 / 3)
     assert solver.regret(np.array([1, 2]), 0, 4) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_sets_that_one_guess_tells_apart_cost_what_trying_every_guess_finds(lost: int) -> None:
+    table = Mastermind(pegs=2, colours=3).make_table()
+    solver, rng = GuessSolver(table, lost), np.random.default_rng(lost)
+
+    def cheapest(left: list[int], guesses: int) -> int:
+        if not left or not guesses:
+            return lost * len(left)
+        costs = []
+        for guess in range(9):
+            answers = {table.answers[guess, secret] for secret in left if secret != guess}
+            sets = [[s for s in left if s != guess and table.answers[guess, s] == answer] for answer in answers]
+            costs.append(len(left) + sum(cheapest(rest, guesses - 1) for rest in sets))
+        return min(costs)
+
+    for guesses in (1, 2, 3):
+        for size in (1, 2, 3, 4, 5):
+            left = np.sort(rng.choice(9, size, replace=False))
+            assert solver.value(left, guesses) == -cheapest(left.tolist(), guesses) / size

@@ -86,3 +86,11 @@ def test_starts_are_uniform() -> None:
 def test_settings_outside_of_their_range(numbers: Any) -> None:
     with pytest.raises(ValueError, match=f"numbers must be a whole number from 2 to 1000, got {numbers}"):
         GuessNumber(numbers=numbers)
+
+
+def test_an_observation_does_not_depend_on_what_was_read_before() -> None:
+    rng, used = np.random.default_rng(0), GuessNumber(numbers=5)
+    guesses = ("1", "5", "3", "3")
+    for secret, length in rng.integers((1, 0), (6, 5), size=(60, 2)).tolist():
+        state = GuessState(str(secret), guesses[:length])
+        assert used.observe(state, "player_0") == GuessNumber(numbers=5).observe(state, "player_0")

@@ -293,3 +293,16 @@ def test_environments_of_one_and_of_two_can_be_made() -> None:
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         MatrixGame(**wrong)  # type: ignore[arg-type]
+
+
+def test_an_observation_does_not_depend_on_what_was_read_before() -> None:
+    rng = np.random.default_rng(0)
+    moves = rng.integers(3, size=(6, 2)).tolist()
+    histories = [tuple(map(tuple, moves[start : start + length])) for start in range(3) for length in range(4)]
+    used = MatrixGame(matrix="rock-paper-scissors", rounds=3)
+    for place in rng.integers(len(histories), size=60):
+        state = MatrixState(histories[place])
+        fresh = MatrixGame(matrix="rock-paper-scissors", rounds=3)
+        for player in used.players:
+            assert used.observe(state, player) == fresh.observe(state, player)
+            assert used.metrics(state, player) == fresh.metrics(state, player)

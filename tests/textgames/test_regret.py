@@ -1,6 +1,7 @@
 """Regrets, Hedge and the no-regret checks, against brute force, the theorem and scipy."""
 
 import math
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ from textgames.solving.regret import (
     hedge_rate,
     no_regret_checks,
     regret_curve,
+    regrets_of_counts,
     swap_regret,
 )
 
@@ -34,6 +36,16 @@ def test_swap_regret_against_all_functions(seed: int) -> None:
     swapped = [sum(losses[t][f[a]] for t, a in enumerate(chosen)) for f in product(range(3), repeat=3)]
     assert swap_regret(losses, chosen) == pytest.approx(paid - min(swapped))
     assert swap_regret(losses, chosen) >= external_regret(losses, chosen) - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_regrets_of_counts_are_those_of_the_rounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    payoffs = rng.integers(-5, 6, (3, 3)).astype(float).tolist()
+    own, other = rng.integers(3, size=12).tolist(), rng.integers(3, size=12).tolist()
+    losses = [[-payoffs[action][theirs] for action in range(3)] for theirs in other]
+    found = regrets_of_counts(payoffs, Counter(zip(own, other, strict=True)))
+    assert found == (external_regret(losses, own), swap_regret(losses, own))
 
 
 def test_hedge_by_hand() -> None:

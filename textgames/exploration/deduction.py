@@ -15,8 +15,8 @@ Indices = NDArray[np.intp]
 FEW = 12
 """Up to this many candidates, comparing every pair is faster than counting answers."""
 
-REMEMBERED = 2000
-"""Sets of candidates whose counts are kept: those after common first guesses come up again and again."""
+REMEMBERED = 1_000_000
+"""So many counts are kept, each set of candidates has as many as there are guesses: common sets come up again."""
 
 
 class AnswerTable:
@@ -53,7 +53,7 @@ class AnswerTable:
             squares = (found[:, :, np.newaxis] == found[:, np.newaxis, :]).sum(axis=(1, 2))
         else:
             squares = (self.counts(candidates) ** 2).sum(axis=1)
-        if len(self._known_remaining) >= REMEMBERED:
+        if len(self._known_remaining) * len(self.answers) >= REMEMBERED:
             self._known_remaining.clear()
         expected = np.asarray(squares / len(candidates), dtype=np.float64)
         self._known_remaining[key] = expected
@@ -77,7 +77,7 @@ class AnswerTable:
 
     def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
         """The candidates that are left after an answer."""
-        left: Indices = candidates[self.answers[guess, candidates] == answer]
+        left: Indices = candidates[self.answers[guess].take(candidates) == answer]
         return left
 
     def narrowing(self, guesses: Sequence[int], secret: int) -> list[Indices]:
@@ -111,8 +111,10 @@ class GuessSolver:
 
     def __init__(self, table: AnswerTable, lost: int) -> None:
         self._lost = lost
+        self._rows: list[list[int]] = table.answers.tolist()
+        self._num_answers = table.num_answers
         self._classes: list[tuple[int, ...]] = []  # per guess: the secrets of each answer, but for the right one
-        for guess, row in enumerate(table.answers.tolist()):
+        for guess, row in enumerate(self._rows):
             secrets: dict[int, int] = {}
             for secret, answer in enumerate(row):
                 secrets[answer] = secrets.get(answer, 0) | 1 << secret
@@ -131,11 +133,20 @@ class GuessSolver:
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
         """The expected guesses that a guess loses against optimal play."""
-        bits, n = _bits(candidates), len(candidates)
+        n = len(candidates)
+        if n == 1:  # known already, as at most guesses of a player who doesn't take the answers in
+            missed = guess != candidates[0]
+            return float(missed and (1 if guesses_left > 1 else self._lost))
+        bits = _bits(candidates)
         return (n + self._cost_after(bits, guess, guesses_left) - self._cost(bits, guesses_left)) / n
 
     def _cost_after(self, bits: int, guess: int, guesses_left: int) -> int:
-        return sum([self._cost(left, guesses_left - 1) for secrets in self._classes[guess] if (left := bits & secrets)])
+        cost, least = 0, 1 if guesses_left > 1 else self._lost
+        for secrets in self._classes[guess]:
+            left = bits & secrets
+            if left:  # a single one costs least; a set costs what its members do
+                cost += self._cost(left, guesses_left - 1) if left & left - 1 else least
+        return cost
 
     def _cost(self, bits: int, guesses_left: int) -> int:
         n = bits.bit_count()
@@ -143,12 +154,34 @@ class GuessSolver:
             return self._lost * n
         if n == 1:
             return 1
+        if n == 2 and guesses_left > 1:  # the first guess is one of them
+            return 3
         # A good guess rules out at least one candidate, so that more guesses than candidates are never needed
         guesses_left = min(guesses_left, n)
         key = (bits, guesses_left)
         if key not in self._costs:
             self._costs[key] = self._search(bits, n, guesses_left)
         return self._costs[key]
+
+    def _told_apart(self, bits: int, n: int, guesses_left: int) -> int | None:
+        """The cost where one guess tells all candidates apart, as in most small sets; ``None`` where none does so.
+
+        A candidate that does so is right or lets the next guess be right; nothing is better. Any other guess then
+        costs one more in all, and so does at least every candidate after which two are left that look alike.
+        """
+        if guesses_left == 1:  # one candidate may be right
+            return n + self._lost * (n - 1)
+        if n > self._num_answers or guesses_left + self._lost < 3:
+            return None
+        members = [secret for secret in range(bits.bit_length()) if bits >> secret & 1]
+        for guess in members:
+            row = self._rows[guess]
+            if len({row[secret] for secret in members}) == n:
+                return 2 * n - 1
+        for row in self._rows:
+            if len({row[secret] for secret in members}) == n:
+                return 2 * n
+        return None
 
     def _lower_bounds(self, guesses_left: int, most: int) -> list[int]:
         """The least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess later."""
@@ -157,6 +190,9 @@ class GuessSolver:
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]
 
     def _search(self, bits: int, n: int, guesses_left: int) -> int:
+        quick = self._told_apart(bits, n, guesses_left)
+        if quick is not None:
+            return quick
         bounds, least = self._bounds[min(guesses_left - 1, 3)], self._bounds[min(guesses_left, 3)][n]
         splits: dict[tuple[int, ...], int] = {}  # {the sets that a guess leaves: lower bound of its cost}
         # candidates first: in a small set one of them often tells all others apart, and nothing is better
@@ -182,4 +218,6 @@ class GuessSolver:
 
 
 def _bits(candidates: Indices) -> int:
+    if len(candidates) == 1 + candidates[-1]:  # all of the first ones
+        return (1 << len(candidates)) - 1
     return sum([1 << secret for secret in candidates.tolist()])

@@ -49,6 +49,7 @@ class GuessingGame(TSMG[GuessState]):
         self.secrets, self.command, self.max_guesses = secrets, command, int(max_guesses)
         self.return_range = ((self.max_guesses + LOST_GUESSES) * GUESS_REWARD, GUESS_REWARD)
         self._known = frozenset(secrets)
+        self._read = GuessState(""), ""  # the state that was read last, and the lines of its guesses
 
     # ---------------------------------------------------------------- what a subclass adds
 
@@ -149,10 +150,19 @@ class GuessingGame(TSMG[GuessState]):
 
     def observe(self, state: GuessState, player: str) -> str:
         secret, guesses = state
-        answer = self.answer
-        lines = [f"{number}. {guess}: {answer(guess, secret)}" for number, guess in enumerate(guesses, 1)]
-        left = f"Guesses left: {self.max_guesses - len(guesses)}\nGuesses so far:"
-        return "\n".join([left, *lines]) if lines else f"{left} none"
+        told = f"Guesses left: {self.max_guesses - len(guesses)}\nGuesses so far:"
+        if not guesses:
+            return f"{told} none"
+        before, lines = self._read
+        if before != state:
+            answer, earlier = self.answer, guesses[:-1]
+            if before != (secret, earlier):  # else only the last guess is new
+                lines = "".join(
+                    [f"\n{number}. {guess}: {answer(guess, secret)}" for number, guess in enumerate(earlier, 1)]
+                )
+            lines = f"{lines}\n{len(guesses)}. {guesses[-1]}: {answer(guesses[-1], secret)}"
+            self._read = state, lines
+        return told + lines
 
     def how_it_pays(self) -> str:
         """The sentences of the instructions on rewards, the same for all guessing games."""

@@ -5,7 +5,7 @@ that every action would have had against what the others did.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,6 +42,25 @@ def swap_regret(losses: Losses, chosen: Sequence[int]) -> float:
             for rounds in [[t for t, other in enumerate(chosen) if other == action]]
         )
     )
+
+
+def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) -> tuple[float, float]:
+    """The external and the swap regret of a player of a matrix game, from how often each pair of actions was played.
+
+    They are what :func:`external_regret` and :func:`swap_regret` tell of the rounds one by one, at a cost that doesn't
+    grow with the rounds.
+
+    Args:
+        payoffs: ``[own action][the other's]`` -> what the player gets.
+        counts: ``{(own action, the other's): how often}``.
+    """
+    actions = range(len(payoffs))
+    gains = [[0.0] * len(payoffs) for _ in actions]  # [what was played][what could have been] -> what more it had paid
+    for (own, other), times in counts.items():
+        paid = payoffs[own][other]
+        for action in actions:
+            gains[own][action] += times * (payoffs[action][other] - paid)
+    return max(map(sum, zip(*gains, strict=True))), sum([max(row) for row in gains])
 
 
 def hedge_rate(num_actions: int, rounds: int, loss_range: float) -> float:

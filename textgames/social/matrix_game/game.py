@@ -1,10 +1,11 @@
 """Repeated matrix games of two players, or of one player and a program of a few states."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from textgames.settings import check_one_of, check_whole
 from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
-from textgames.solving.regret import external_regret, swap_regret
+from textgames.solving.regret import regrets_of_counts
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 
@@ -111,6 +112,12 @@ class MatrixGame(TSMG[MatrixState]):
         self.return_range = (self.rounds * min(low for low, _ in spans), self.rounds * max(high for _, high in spans))
         self._tell_opponent = bool(tell_opponent)
         self._index = {name: index for index, name in enumerate(self.actions)}
+        self._seat_of = {player: seat for seat, player in enumerate(self.players)}
+        self._most_welfare = self.payoffs.most_welfare
+        self._own_second = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
+        self._last_judged: tuple[Any, tuple[tuple[float, ...], tuple[float, ...], float]] = (None, ((), (), 0.0))
+        # by the seat, of what it read last: the history, its lines, and what both players have got
+        self._read: list[tuple[tuple[tuple[int, int], ...], str, float, float]] = [((), "", 0.0, 0.0)] * 2
 
     # ------------------------------------------------------------ rules
 
@@ -147,10 +154,11 @@ class MatrixGame(TSMG[MatrixState]):
 
     def _played(self, state: MatrixState, first: int, second: int) -> tuple[MatrixState, dict[Player, float], bool]:
         history = (*state.history, (first, second))
-        memory = None if self.opponent is None else self.opponent.remember(state.memory, first)
-        paid = self.payoffs.first[first][second], self.payoffs.second[first][second]
-        rewards = dict(zip(self.players, paid, strict=False))
-        return MatrixState(history, memory), rewards, len(history) == self.rounds
+        over, paid = len(history) == self.rounds, self.payoffs.first[first][second]
+        if self.opponent is not None:
+            memory = self.opponent.remember(state.memory, first)
+            return MatrixState(history, memory), {"player_0": paid}, over
+        return MatrixState(history), {"player_0": paid, "player_1": self.payoffs.second[first][second]}, over
 
     def _chosen(self, joint_action: Mapping[Player, Action]) -> list[int]:
         try:
@@ -170,44 +178,65 @@ class MatrixGame(TSMG[MatrixState]):
         equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
         was lost in expectation against the best response.
         """
-        rounds = max(len(state.history), 1)
-        regrets = [external_regret(*self._losses(state, seat)) for seat in (0, 1)]
-        seat = self.players.index(player)
-        welfare = sum(self.payoffs.first[a][b] + self.payoffs.second[a][b] for a, b in state.history)
+        rounds, seat = max(len(state.history), 1), self._seat_of[player]
+        regrets, swap_regrets, welfare = self._judged(state.history)
         told = {
             "external_regret": regrets[seat],
             "average_regret": regrets[seat] / rounds,
-            "swap_regret": swap_regret(*self._losses(state, seat)),
+            "swap_regret": swap_regrets[seat],
             "welfare": welfare,
         }
-        if self.payoffs.most_welfare > 0:
-            told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
+        if self._most_welfare > 0:
+            told["welfare_share"] = welfare / (rounds * self._most_welfare)
         if self.best_response is None:
             told["cce_distance"] = max(0.0, *regrets) / rounds
         else:
             told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
-    def _losses(self, state: MatrixState, seat: int) -> tuple[list[list[float]], list[int]]:
-        """What every action would have cost a seat in every round, and what it chose."""
-        rounds = [pair if seat == 0 else pair[::-1] for pair in state.history]
-        actions = range(len(self.actions))
-        return [[-self.payoffs.of(seat, a, other) for a in actions] for _, other in rounds], [a for a, _ in rounds]
+    def _judged(self, history: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+        """Both seats' external and swap regrets, and the welfare; of the last history they are remembered."""
+        known, judged = self._last_judged
+        if known != history:
+            first, second = self.payoffs.first, self.payoffs.second
+            counts = Counter(history)
+            mirrored = {(b, a): times for (a, b), times in counts.items()}
+            of_both = regrets_of_counts(first, counts), regrets_of_counts(self._own_second, mirrored)
+            external, swap = zip(*of_both, strict=True)
+            welfare = sum([(first[a][b] + second[a][b]) * times for (a, b), times in counts.items()])
+            judged = external, swap, welfare
+            self._last_judged = history, judged
+        return judged
 
     # ------------------------------------------------------------ text
 
     def observe(self, state: MatrixState, player: Player) -> str:
-        history, seen = state.history, self._seen[self.players.index(player)]
-        lines = [f"Round {round_}: {seen[pair][0]}" for round_, pair in enumerate(history, 1)]
-        if history:
-            mine, others = sum([seen[pair][1] for pair in history]), sum([seen[pair][2] for pair in history])
-            lines.append(f"You have {mine:g} in all, the other {others:g}.")
+        history = state.history
         played = len(history)
-        over = played == self.rounds
-        lines.append(
-            f"All {played} rounds are over." if over else f"Now choose for round {played + 1} of {self.rounds}."
-        )
-        return "\n".join(lines)
+        if not played:
+            return f"Now choose for round 1 of {self.rounds}."
+        lines, mine, others = self._log(history, self._seat_of[player])
+        now = f"Now choose for round {played + 1} of {self.rounds}."
+        if played == self.rounds:
+            now = f"All {played} rounds are over."
+        return f"{lines}You have {mine:g} in all, the other {others:g}.\n{now}"
+
+    def _log(self, history: tuple[tuple[int, int], ...], seat: int) -> tuple[str, float, float]:
+        """The rounds as a seat reads them, a line each, and what it and the other have got.
+
+        Only the last round is added to what the seat read before, where it is the same episode.
+        """
+        before, lines, mine, others = self._read[seat]
+        if before != history:
+            seen, earlier = self._seen[seat], history[:-1]
+            if before != earlier:
+                lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(earlier, 1)])
+                mine, others = sum([seen[pair][1] for pair in earlier]), sum([seen[pair][2] for pair in earlier])
+            text, gained, others_gained = seen[history[-1]]
+            lines = f"{lines}Round {len(history)}: {text}\n"
+            mine, others = mine + gained, others + others_gained
+            self._read[seat] = history, lines, mine, others
+        return lines, mine, others
 
     @cached_property
     def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:

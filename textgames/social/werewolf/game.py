@@ -78,6 +78,7 @@ class Werewolf(TSMG[WerewolfState]):
         self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
         self._abstain, self._speeches, self._protect_again = abstain, speeches, protect_again
         self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
+        self._last_choices: tuple[WerewolfState | None, dict[Player, tuple[Action, ...]]] = (None, {})
         self._text = WerewolfText(
             self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
         )
@@ -100,12 +101,22 @@ class Werewolf(TSMG[WerewolfState]):
 
         A player who is out is never to move again, but keeps playing until its side has won or lost.
         """
-        return tuple([self.players[number] for number in rules.movers(state)])
+        return tuple(self._choices(state))
 
     def legal_actions(self, state: WerewolfState, player: Player) -> tuple[Action, ...]:
         """The names that may be chosen now; none for a speech, and for players who aren't asked."""
-        number = self._numbers[player]
-        if state.phase is Phase.SPEECHES or not rules.is_to_move(state, number):
+        return self._choices(state).get(player, ())
+
+    def _choices(self, state: WerewolfState) -> dict[Player, tuple[Action, ...]]:
+        """``{who is to move: the names that it may choose}``."""
+        known, choices = self._last_choices
+        if known is not state:  # asked for several times in each state
+            choices = {self.players[number]: self._names(state, number) for number in rules.movers(state)}
+            self._last_choices = state, choices
+        return choices
+
+    def _names(self, state: WerewolfState, number: int) -> tuple[Action, ...]:
+        if state.phase is Phase.SPEECHES:
             return ()
         names = tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
         return (ABSTAIN, *names) if state.phase is Phase.VOTE and self._abstain else names

@@ -104,6 +104,10 @@ def is_to_move(state: WerewolfState, number: int) -> bool:
 
 def movers(state: WerewolfState) -> tuple[int, ...]:
     """Who decides now, by number."""
+    if state.phase is Phase.SPEECHES:
+        return state.speakers[:1]
+    if state.phase is Phase.VOTE:
+        return state.living
     return tuple([number for number in range(len(state.roles)) if is_to_move(state, number)])
 
 

@@ -32,21 +32,22 @@ class WerewolfText:
     ) -> None:
         self.players, self._roles = tuple(players), tuple(roles)
         self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
-        # of the last state that was read: the state, who is alive and out, and the log
-        self._public: tuple[WerewolfState | None, str, list[str]] = (None, "", [])
+        # of the last state that was read: the state, its heading, who is alive and out, and the log
+        self._public: tuple[WerewolfState | None, str, str, list[str]] = (None, "", "", [])
 
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, number: int) -> str:
         """What a player reads; equal for all states that differ only in what is hidden from it."""
-        known, before, log = self._public
+        known, heading, before, log = self._public
         if known is not state:  # several players read the same state, one after another
+            heading = self._heading(state)
             before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
             log = self._log(state)
-            self._public = state, before, log
+            self._public = state, heading, before, log
         return "\n".join(
             [
-                self._heading(state),
+                heading,
                 self._own(state, number),
                 before,
                 *self._secrets(state, number),
