@@ -58,7 +58,7 @@ class SnakeChances:
         may lack more food than that.
         """
         config = self._config
-        most = config.num_cells ** min(config.num_snakes, config.num_food) * len(ACTIONS) ** config.num_opponents
+        most: int = config.num_cells ** min(config.num_snakes, config.num_food) * len(ACTIONS) ** config.num_opponents
         return most <= MOST_OUTCOMES
 
     def outcomes(self, state: SnakeState, joint_action: Mapping[str, str]) -> list[Outcome[SnakeState]]:

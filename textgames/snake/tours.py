@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,8 @@ MOST_PIECES = 5
 def distance_table(width: int, height: int) -> NDArray[np.int16]:
     """``table[a, b]``: moves from cell ``a`` to cell ``b`` on an empty board."""
     y, x = np.divmod(np.arange(width * height), width)
-    return (np.abs(y[:, None] - y) + np.abs(x[:, None] - x)).astype(np.int16)
+    table: NDArray[np.int16] = (np.abs(y[:, None] - y) + np.abs(x[:, None] - x)).astype(np.int16)
+    return table
 
 
 @lru_cache(maxsize=16)
@@ -46,7 +46,7 @@ def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
     return tuple(found)
 
 
-def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> NDArray[Any]:
+def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
     """How many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
 
     By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962).
@@ -64,8 +64,10 @@ def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> NDArray
         nearest = np.argsort(start, axis=1, kind="stable")[:, :MOST_PIECES]
         food, start = np.take_along_axis(food, nearest, 1), np.take_along_axis(start, nearest, 1)
     between = distances[food[:, :, None], food[:, None, :]]  # (boards, pieces, pieces)
+    if not food.shape[1]:  # all of it waits for an empty cell
+        return np.zeros((len(heads), 0), dtype=np.int64)
     times, ways = [start.min(axis=1)], start
     for origins, ends, new in _layers(food.shape[1]):
         ways = (ways[:, origins] + between[:, ends, new[:, None]]).min(axis=2)  # (boards, tours)
         times.append(ways.min(axis=1))
-    return np.stack(times, axis=1)
+    return np.stack(times, axis=1).astype(np.int64)
