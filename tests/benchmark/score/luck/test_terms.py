@@ -115,13 +115,14 @@ def test_the_stored_returns_of_snake_split_without_remainder():
         for record in records[:20]:
             found = episode_luck(replay(record, scenario, boards=False), values)
             assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
-            assert found.variance > 0
+            if name == "planner":  # the random player may run into the wall at once
+                assert found.variance > 0
 
 
 def test_a_round_with_too_many_outcomes_leaves_luck_untold():
     scenario = SCENARIOS["snake"]
     values = LuckValues.of(scenario.game())
-    record = next(r for r in RunFolder.open(ENTRIES / "random").records() if r["scenario"] == "snake")
+    record = next(r for r in RunFolder.open(ENTRIES / "planner").records() if r["scenario"] == "snake")
     played = replay(record, scenario, boards=False)
     assert episode_luck(played, values) is not None
     snake, opponent = played.states[0].snakes
@@ -132,7 +133,7 @@ def test_a_round_with_too_many_outcomes_leaves_luck_untold():
 class Wrong:
     """A value that has nothing to do with the game: it costs variance, never bias."""
 
-    method, version = "nonsense", "1"
+    exact, method, version = False, "nonsense", "1"
 
     def value(self, state, steps_left, player):
         return state.position * 0.3 - (steps_left or 0)
@@ -206,8 +207,8 @@ def test_values_include_the_horizon():
     assert values.expects(state, ("down",), 1) == (0, 0)
 
 
-@pytest.mark.parametrize("name", ["snake-duel", "sokoban", "tic-tac-toe"])
-def test_luck_is_told_only_for_one_player_with_known_chances(name):
+@pytest.mark.parametrize("name", ["snake-duel", "tic-tac-toe"])
+def test_luck_is_told_only_for_one_player(name):
     assert LuckValues.of(SCENARIOS[name].game()) is None
 
 
