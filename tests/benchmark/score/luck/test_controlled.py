@@ -86,6 +86,7 @@ def foreseen(game, values, state, rng, horizon, width=24):
     return beam[0][-1]
 
 
+@pytest.mark.slow
 def test_a_player_that_foresees_where_food_reappears_is_suspected():
     """On twenty episodes of snake-poison; the greedy player's luck on the same ones is ordinary."""
     scenario = SCENARIOS["snake-poison"]
