@@ -9,11 +9,28 @@ Both may also be given as ``"module:Class"``, so that nothing is imported before
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgames.tsmg import TSMG, Action, Player
+
+NO_VARIANCE = 1e-24
+"""What rounding may leave of a variance of zero, by which nothing should be divided."""
+
+
+class Moments(NamedTuple):
+    """Mean and variance of what an action comes to: its reward and the value of the state after it."""
+
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, worths: Sequence[tuple[float, float]]) -> "Moments":
+        """Those of a distribution that is given as ``[(probability, worth), ...]``."""
+        mean = sum(chance * worth for chance, worth in worths)
+        variance = sum(chance * (worth - mean) ** 2 for chance, worth in worths)
+        return cls(mean, variance if variance > NO_VARIANCE else 0.0)
 
 
 class Yardstick(ABC):
@@ -53,6 +70,46 @@ class Yardstick(ABC):
         ``None`` where it isn't computed.
         """
         return None
+
+
+class HeuristicYardstick(Yardstick):
+    """A fixed function of the state that guesses what it is worth, where nobody knows.
+
+    It isn't the truth, and no score is measured against it. But it is the same function whoever plays, and what the
+    chances of a round make of it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess
+    costs precision there, and nothing else.
+    """
+
+    exact = False
+    method = "heuristic"
+
+    def __init__(self, game: TSMG[Any]) -> None:
+        self.game = game
+
+    @abstractmethod
+    def value(self, state: Any, steps_left: int | None, player: Player) -> float:
+        """The guess for a state in which the game goes on; 0 where no round is left."""
+
+    def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
+        """``{action: expected reward and guess after it}``."""
+        legal = self.game.legal_actions(state, player)
+        return {action: self.moments(state, action, steps_left, player).mean for action in legal}
+
+    def moments(self, state: Any, action: Action, steps_left: int | None, player: Player) -> Moments:
+        """Mean and variance, exact, of the reward of an action and the guess after it, in a game for one player.
+
+        By default all :meth:`textgames.tsmg.TSMG.outcomes` are looked at; a game with very many may know a shorter way.
+
+        Raises:
+            NotImplementedError: a round with too many outcomes.
+        """
+        after = None if steps_left is None else steps_left - 1
+        return Moments.of(
+            [
+                (chance, rewards[player] + (0.0 if over else self.value(next_state, after, player)))
+                for chance, next_state, rewards, over in self.game.outcomes(state, {player: action})
+            ]
+        )
 
 
 Factory = Callable[[Any], Yardstick]

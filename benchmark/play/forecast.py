@@ -125,7 +125,7 @@ def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOpti
     for episode in rollout(load_agent(name), [EpisodeTask.of(scenario, seed) for seed in seeds]):
         record = to_record(episode)
         add_to_cell(cell, record, player)
-        if values is not None and (found := record_luck(record, scenario, values)) is not None:
+        if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
             luck[episode.seed] = found
         for step in episode.steps:
             request = TurnRequest(

@@ -100,7 +100,8 @@ class LuckView(TypedDict):
     values: str  # the fixed values that luck is measured by, with their version
     beta: float  # the mean of the fitted coefficients: the corrected return is ``return - beta * luck``
     sd_ratio: float | None
-    """The standard deviation of corrected returns over that of plain ones, both as distances from optimal."""
+    """The standard deviation of corrected returns over that of plain ones, both as distances from what the start was
+    worth by these values."""
     z: float  # the luck of all episodes in standard deviations of an honest player's
     p: float  # how likely an honest player is to have at least so much, by the normal distribution
 
@@ -129,7 +130,10 @@ class ScoreView(TypedDict):
     mean_return: EstimateView | None  # plain
     luck_free_return: EstimateView | None
     """The mean return with luck taken out, where the game has exact values and chances (``benchmark.score.luck``)."""
-    luck: LuckView | None  # how it was taken out; ``None`` where it wasn't, or there is no chance in the game
+    controlled_return: EstimateView | None
+    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values nobody
+    knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
+    luck: LuckView | None  # how either was made; ``None`` where neither was, or there is no chance in the game
     normalized: EstimateView | None
     """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same

@@ -13,7 +13,7 @@ from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ReferenceView, ScoreView
-from benchmark.score.luck.cells import LUCK, VARIANCE, luck_free
+from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
 from benchmark.score.luck.check import luck_check
 from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
@@ -81,6 +81,7 @@ def score_row(
         tied=False,
         mean_return=None,
         luck_free_return=None,
+        controlled_return=None,
         luck=None,
         normalized=None,
         normalized_by="plain",
@@ -99,7 +100,7 @@ def score_row(
     if not cell.episodes:
         return row
     table, scale = episode_table(cell, scenario, references)
-    free = luck_free(cell, scenario)
+    free, guessed = luck_free(cell, scenario), controlled(cell, scenario)
     mean, plain, free_mean, normal, invalid, length, tokens, success = stats.bootstrap(
         table,
         [
@@ -119,6 +120,8 @@ def score_row(
     if free is not None:
         row["luck_free_return"], row["normalized_by"] = to_view(free_mean), "luck_free"
         row["luck"] = luck_view(cell, scenario, free)
+    elif guessed is not None:
+        row["controlled_return"], row["luck"] = to_view(free_mean), luck_view(cell, scenario, guessed)
     row["length"], row["tokens"], row["success_rate"] = to_view(length), to_view(tokens), to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
@@ -163,13 +166,14 @@ def normalised(scenario: Scenario, table: stats.Array, scale: Scale, free: Corre
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
     """The columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed in order, and the references in them.
 
+    The last one is freed from luck by exact values, else by a heuristic, else it is the plain return.
     Where there is no reference, its column is NaN, and so is every normalised score.
     """
     columns = cell.table()
     seeds = columns["seed"].astype(int).tolist()
     scale = references.scale(scenario, seeds) if references is not None else NO_SCALE
     unknown = np.full(len(seeds), np.nan)
-    free = luck_free(cell, scenario)
+    free = controlled(cell, scenario) if luck_free(cell, scenario) is None else luck_free(cell, scenario)
     table = np.stack(
         [
             columns["score"],

@@ -113,8 +113,12 @@ def _luck_column(
         shown = value(row["luck"]) if row["luck"] else None
         return Figure() if shown is None else Figure(number(shown, form), shown)
 
-    needed: Callable[[Sequence[ScoreView]], bool] = lambda rows: any(row["luck"] for row in rows)  # noqa: E731
-    return Column(key, title, figure, explain=explain, optional=True, needed=needed)
+    return Column(key, title, figure, explain=explain, optional=True, needed=_without_luck)
+
+
+def _without_luck(rows: Sequence[ScoreView]) -> bool:
+    """Whether luck was taken out of these rows' scores by exact values."""
+    return any(row["luck"] and row["luck_free_return"] for row in rows)
 
 
 def same_episodes(rows: Sequence[ScoreView]) -> int | None:
@@ -142,7 +146,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         lambda row: estimate_figure(row["luck_free_return"]),
         explain="the mean return with luck taken out",
         wide_only=True,
-        needed=lambda rows: any(row["luck"] for row in rows),
+        needed=_without_luck,
     ),
     Column(
         "normalized",
@@ -306,6 +310,11 @@ def luck_note(rows: Sequence[ScoreView]) -> str:
     measured = next((row["luck"] for row in rows if row["luck"]), None)
     if measured is None:
         return ""
+    if not _without_luck(rows):
+        return (
+            "normalised scores and ranks are of plain returns; controlled_return in the data (--json) has luck "
+            f"taken out, as measured by {measured['values']}"
+        )
     plain = [row["agent"] for row in rows if row["normalized_by"] == "plain"]
     but = f" (plain for {', '.join(plain)})" if plain else ""
     return f"normalised scores and ranks are of luck-free returns{but}; luck is measured by {measured['values']}"

@@ -1,11 +1,13 @@
 """Snake as a text-mediated stochastic game: the rules of :mod:`rules` seen through the texts of :mod:`text`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from textgames.snake.chances import SnakeChances
 from textgames.snake.rules import ACTIONS, SnakeConfig, SnakeRules, SnakeState
 from textgames.snake.text import LEGEND, PALETTE, SnakeText
-from textgames.tsmg import TSMG, Action, Player
+from textgames.tsmg import TSMG, Action, Outcome, Player
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,6 +84,21 @@ class Snake(TSMG[SnakeState]):
     ) -> tuple[SnakeState, dict[Player, float], bool]:
         """One simultaneous round. The game is over when no player lives; opponents alone don't go on."""
         return self.rules.transition(state, joint_action, rng)
+
+    @cached_property
+    def chances(self) -> SnakeChances:
+        """The exact chances of a round; made when they are first asked for."""
+        return SnakeChances(self.rules)
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether a round has few enough outcomes to be listed: with two snakes on up to 100 cells, for example."""
+        return self.chances.offered
+
+    def outcomes(self, state: SnakeState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[SnakeState]]:
+        if not self.has_outcomes:
+            raise NotImplementedError(f"rounds of {self} may have too many outcomes to be listed")
+        return self.chances.outcomes(state, joint_action)
 
     def is_playing(self, state: SnakeState, player: Player) -> bool:
         return bool(state.snakes[self._snake_of[player]])

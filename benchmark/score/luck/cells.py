@@ -1,8 +1,9 @@
-"""The luck-free returns of one agent in one scenario, and whether there are any."""
+"""The luck-free returns of one agent in one scenario, and whether there are any; and those freed by a guess."""
 
 from collections.abc import Sequence
 
 from benchmark.score.luck.estimate import Corrected, corrected
+from benchmark.score.luck.terms import LuckValues
 from benchmark.score.results import Cell
 from benchmark.score.statistics import Array
 from textgames.scenarios import Scenario
@@ -10,16 +11,36 @@ from textgames.scenarios import Scenario
 START, SKILL, LUCK, VARIANCE = range(4)
 """The columns of :attr:`benchmark.score.results.Cell.luck`."""
 
+CONTROLLED_LIMIT = 500
+"""The most episodes whose luck is told by a heuristic, which takes about a millisecond a step."""
+
 
 def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
-    """The corrected returns in the order of seeds; ``None`` where scores are plain.
+    """The corrected returns in the order of seeds; ``None`` where scores are plain, as without exact values.
 
     They are worked out once: a board asks for them in every comparison. In a game without chance they are the returns
     themselves.
     """
     if "luck_free" not in cell.memo:
-        cell.memo["luck_free"] = _luck_free(cell, scenario.game().return_range or ())
+        values = LuckValues.of(scenario.game())
+        told = values is None or values.exact
+        cell.memo["luck_free"] = _luck_free(cell, scenario.game().return_range or ()) if told else None
     found: Corrected | None = cell.memo["luck_free"]
+    return found
+
+
+def controlled(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """The returns with luck taken out as far as a heuristic tells it, in the order of seeds.
+
+    A control variate: the mean is that of the plain returns. ``None`` where there is no such heuristic, the values of
+    the game are exact (:func:`luck_free`), or there are too many episodes or too few. What the heuristic promised of a
+    start is taken out of nothing: its mean over starts isn't known.
+    """
+    if "controlled" not in cell.memo:
+        values = LuckValues.of(scenario.game())
+        offered = values is not None and not values.exact and cell.episodes <= CONTROLLED_LIMIT
+        cell.memo["controlled"] = _luck_free(cell, ()) if offered else None
+    found: Corrected | None = cell.memo["controlled"]
     return found
 
 

@@ -29,7 +29,8 @@ class FolderLuck:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self._path, self._manifest = path, manifest
         self._scenarios: dict[str, Scenario] = {}
-        self._known: dict[str, dict[str, SeedLuck | None]] | None = None
+        # what exact values tell, and what heuristics tell, which takes longer and is asked for less
+        self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
         self._digest: str | None = None
 
     def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
@@ -40,19 +41,22 @@ class FolderLuck:
         self._scenarios[scenario.name] = scenario
 
         def ask() -> SeedLuck | None:
-            if self._known is None:
-                self._known = self._look_up()
-            return self._known.get(scenario.name, {}).get(agent)
+            values = LuckValues.of(scenario.game())
+            if values is None:
+                return None
+            if values.exact not in self._known:
+                self._known[values.exact] = self._look_up(values.exact)
+            return self._known[values.exact].get(scenario.name, {}).get(agent)
 
         return ask
 
-    def _look_up(self) -> dict[str, dict[str, SeedLuck | None]]:
+    def _look_up(self, exact: bool) -> dict[str, dict[str, SeedLuck | None]]:
         offered = {name: LuckValues.of(scenario.game()) for name, scenario in self._scenarios.items()}
         known: dict[str, dict[str, SeedLuck | None]] = {}
         missing: dict[str, LuckValues] = {}
         cached: dict[str, Path | None] = {}
         for name, values in offered.items():
-            if values is None:
+            if values is None or values.exact != exact:
                 continue
             cached[name] = cache_file("luck", self._scenarios[name], f" {self._episodes_digest()} {values.name}")
             kept = _read(cached[name])

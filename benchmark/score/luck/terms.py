@@ -17,10 +17,7 @@ from typing import Any, NamedTuple
 
 from benchmark.runs.replay import Replay
 from textgames.tsmg import TSMG, Action, Player
-from textgames.yardsticks import Yardstick, find_yardstick
-
-NO_VARIANCE = 1e-24
-"""What rounding may leave of a variance of zero, by which nothing should be divided."""
+from textgames.yardsticks import HeuristicYardstick, Moments, Yardstick, find_yardstick
 
 
 class EpisodeLuck(NamedTuple):
@@ -32,13 +29,6 @@ class EpisodeLuck(NamedTuple):
     variance: float  # the sum of the terms' conditional variances, exact
 
 
-class Moments(NamedTuple):
-    """Mean and variance of ``r + V(s')`` after one action."""
-
-    mean: float
-    variance: float
-
-
 class LuckValues:
     """The fixed values that luck is measured by in one game for one player, and what they expect of actions."""
 
@@ -46,18 +36,21 @@ class LuckValues:
         self._game, self._yardstick = game, yardstick
         self.player: Player = game.players[0]
         self.name = f"{yardstick.method}, version {yardstick.version}"
+        self.exact = yardstick.exact  # else luck is measured by a guess: it is luck as well, but takes less out
 
     @classmethod
     def of(cls, game: TSMG[Any]) -> "LuckValues | None":
-        """The values of a game; ``None`` where its scores aren't freed from luck.
+        """The values of a game; ``None`` where its luck isn't told.
 
-        A game needs one player, ``outcomes`` and an exact yardstick. With several players their moves would have to be
-        told from chance, and a search that draws random numbers isn't one fixed value.
+        A game needs one player, ``outcomes`` and a yardstick that is exact or a :class:`HeuristicYardstick`. With
+        several players their moves would have to be told from chance, and a search that draws random numbers isn't one
+        fixed value.
         """
         if len(game.players) != 1 or not game.has_outcomes:
             return None
         yardstick = find_yardstick(game)
-        return cls(game, yardstick) if yardstick is not None and yardstick.exact else None
+        fixed = yardstick is not None and (yardstick.exact or isinstance(yardstick, HeuristicYardstick))
+        return cls(game, yardstick) if yardstick is not None and fixed else None
 
     def value(self, state: Any, steps_left: int | None) -> float:
         """``V_h(s)`` of a state in which the game goes on; 0 where no round is left."""
@@ -68,15 +61,18 @@ class LuckValues:
 
         With one action, this is ``Q_h(s, a)`` and the variance of luck after it.
         """
+        if isinstance(self._yardstick, HeuristicYardstick):
+            each = [self._yardstick.moments(state, action, steps_left, self.player) for action in actions]
+            mean = sum(one.mean for one in each) / len(each)
+            return Moments(mean, sum(one.variance + (one.mean - mean) ** 2 for one in each) / len(each))
         after = None if steps_left is None else steps_left - 1
-        worths = [
-            (chance / len(actions), rewards[self.player] + (0.0 if over else self.value(next_state, after)))
-            for action in actions
-            for chance, next_state, rewards, over in self._game.outcomes(state, {self.player: action})
-        ]
-        mean = sum(chance * worth for chance, worth in worths)
-        variance = sum(chance * (worth - mean) ** 2 for chance, worth in worths)
-        return Moments(mean, variance if variance > NO_VARIANCE else 0.0)
+        return Moments.of(
+            [
+                (chance / len(actions), rewards[self.player] + (0.0 if over else self.value(next_state, after)))
+                for action in actions
+                for chance, next_state, rewards, over in self._game.outcomes(state, {self.player: action})
+            ]
+        )
 
 
 def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
@@ -86,8 +82,16 @@ def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
         replay: a finished episode of the game that ``values`` are of.
 
     Returns:
-        ``None`` where a random action stood in for a response and the game doesn't list what it was drawn from.
+        ``None`` where a random action stood in for a response and the game doesn't list what it was drawn from, or a
+        round has too many outcomes to be listed.
     """
+    try:
+        return _split(replay, values)
+    except NotImplementedError:
+        return None
+
+
+def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
     limit, penalty = replay.rules.max_steps, replay.rules.format_penalty
     start = values.value(replay.states[0], limit)
     skill = luck = variance = 0.0

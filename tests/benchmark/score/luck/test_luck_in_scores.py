@@ -42,11 +42,36 @@ def test_the_stored_entries_have_both(textbench):
     assert (planner["rank"], greedy["rank"]) == (1, 2)  # by the plain means they can't be told apart
     for (_, scenario), row in scores.items():
         if scenario.startswith("snake"):
-            assert (row["luck_free_return"], row["luck"], row["normalized_by"]) == (None, None, "plain")
+            assert (row["luck_free_return"], row["normalized_by"]) == (None, "plain")
+            assert row["normalized"] == row["normalized_plain"]
+            assert row["luck"]["values"] == "shortest tours of the food, fitted (heuristic), version 1"
+            check_controlled(row)
+        else:
+            assert row["controlled_return"] is None
         if scenario == "frozen-lake":  # without chance there is no luck to take out
             assert row["luck_free_return"] == row["mean_return"]
             assert row["luck"] is None
             assert row["normalized"] == row["normalized_plain"]
+
+
+def check_controlled(row):
+    """A control variate takes something out for the players that eat, and moves no mean far."""
+    plain, controlled = row["mean_return"], row["controlled_return"]
+    assert plain["low"] < controlled["value"] < plain["high"]
+    if row["agent"] in ("planner", "greedy"):
+        assert controlled["high"] - controlled["low"] < 0.95 * (plain["high"] - plain["low"])
+        assert row["luck"]["sd_ratio"] < 0.85
+    if row["agent"] == "planner":
+        assert row["luck"]["sd_ratio"] < 0.6
+
+
+def test_a_heuristic_is_asked_only_for_its_own_figure(monkeypatch):
+    """Ranks and comparisons of Snake are plain, so nothing is played again for them."""
+    monkeypatch.setattr(luck_folder, "record_luck", None)
+    results = read_results([ENTRIES / "planner", ENTRIES / "greedy"])
+    cells = [results.cells[agent, "snake"] for agent in ("planner", "greedy")]
+    plain = cells[0].returns()[1] - cells[1].returns()[1]
+    assert np.array_equal(paired_differences(results, "planner", "greedy", "snake"), plain)
 
 
 def test_comparisons_are_of_luck_free_returns(textbench):

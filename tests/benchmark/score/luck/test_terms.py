@@ -15,6 +15,7 @@ from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 from textgames.episode_rules import EpisodeRules
 from textgames.frozen_lake import FrozenLake
 from textgames.scenarios import SCENARIOS, Scenario
+from textgames.snake import Snake, SnakeState
 
 ENTRIES = Path(__file__).parents[4] / "leaderboards"
 ICE = SCENARIOS["frozen-lake-slippery"]
@@ -87,10 +88,52 @@ def test_luck_is_fair_for_every_way_to_play_and_every_fixed_value():
             assert variance == pytest.approx(said, abs=1e-12)
 
 
+@pytest.mark.parametrize("actions", [*product(("up", "down", "left", "right"), repeat=2), ("up", "right", "down")])
+def test_luck_is_fair_in_snake_by_a_guess(actions):
+    """By enumeration, on a board of six cells: of the opponent's moves, of what it eats and where food reappears."""
+    game = Snake(width=3, height=2, num_apples=1)
+    start = SnakeState(((0,), (5,)), (1,), (), ())
+    values = LuckValues.of(game)
+    assert not values.exact
+    mean = variance = said = 0.0
+    for chance, path in paths(game, start, actions):
+        luck = episode_luck(path, values)
+        returns = sum(step.reward for step in path.steps)
+        assert luck.start + luck.skill + luck.luck == pytest.approx(returns, abs=1e-12)
+        mean += chance * luck.luck
+        variance += chance * luck.luck**2
+        said += chance * luck.variance
+    assert mean == pytest.approx(0, abs=1e-12)
+    assert variance == pytest.approx(said, abs=1e-12)
+
+
+def test_the_stored_returns_of_snake_split_without_remainder():
+    scenario = SCENARIOS["snake"]
+    values = LuckValues.of(scenario.game())
+    for name in ("planner", "random"):
+        records = [record for record in RunFolder.open(ENTRIES / name).records() if record["scenario"] == "snake"]
+        for record in records[:20]:
+            found = episode_luck(replay(record, scenario, boards=False), values)
+            assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
+            if name == "planner":  # the random player may run into the wall at once
+                assert found.variance > 0
+
+
+def test_a_round_with_too_many_outcomes_leaves_luck_untold():
+    scenario = SCENARIOS["snake"]
+    values = LuckValues.of(scenario.game())
+    record = next(r for r in RunFolder.open(ENTRIES / "planner").records() if r["scenario"] == "snake")
+    played = replay(record, scenario, boards=False)
+    assert episode_luck(played, values) is not None
+    snake, opponent = played.states[0].snakes
+    hungry = SnakeState((snake, opponent), (), (), ())  # a board that lacks five apples at once
+    assert episode_luck(played._replace(states=(hungry, *played.states[1:])), values) is None
+
+
 class Wrong:
     """A value that has nothing to do with the game: it costs variance, never bias."""
 
-    method, version = "nonsense", "1"
+    exact, method, version = False, "nonsense", "1"
 
     def value(self, state, steps_left, player):
         return state.position * 0.3 - (steps_left or 0)
@@ -164,8 +207,8 @@ def test_values_include_the_horizon():
     assert values.expects(state, ("down",), 1) == (0, 0)
 
 
-@pytest.mark.parametrize("name", ["snake", "snake-duel"])
-def test_games_without_exact_values_offer_no_luck(name):
+@pytest.mark.parametrize("name", ["snake-duel", "tic-tac-toe"])
+def test_luck_is_told_only_for_one_player(name):
     assert LuckValues.of(SCENARIOS[name].game()) is None
 
 

@@ -1,0 +1,141 @@
+"""A fixed guess of what a board of Snake is worth, by which luck is told: how long the tours of its food take.
+
+Nobody knows the exact values of Snake. What a snake will eat depends mostly on how near the good food lies together: if
+the shortest tour of ``k`` pieces takes ``T_k`` moves and ``h`` rounds are left, the guess is ::
+
+    V_h = worth * [ c + d h + sum over k with T_k <= h of (a_k + b_k (h - T_k)) ]
+
+where ``worth`` is the mean reward of the food that is worth having. The coefficients were fitted to what the greedy
+player got on training seeds, by least squares; ``perf/snake_value.py`` does it again. Any numbers would keep luck fair,
+and these should never change without a new version.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.snake.chances import MOST_OUTCOMES, SettledRound
+from textgames.snake.game import Snake
+from textgames.snake.rules import SnakeState
+from textgames.snake.tours import Ints, distance_table, tour_times
+from textgames.tsmg import Action, Player
+from textgames.yardsticks import NO_VARIANCE, HeuristicYardstick, Moments
+
+Floats = NDArray[np.float64]
+
+HORIZON = 20
+"""More rounds than these aren't told apart: the coefficients are fitted up to here."""
+
+COEFFICIENTS: dict[int, tuple[float, ...]] = {
+    5: (0.092, -0.044, 1.025, 0.071, 0.761, 0.088, 0.536, 0.056, 0.368, 0.059, 0.195, 0.046),
+    3: (0.084, -0.038, 1.006, 0.081, 0.671, 0.088, 0.271, 0.089),
+}
+"""``{pieces of good food on the board: (c, d, a_1, b_1, a_2, b_2, ...)}``, in units of what a piece is worth."""
+
+
+class _Boards(NamedTuple):
+    """What may come of a round, as far as the guess looks at it: boards of equal chances with equal rewards."""
+
+    chance: float  # of all together
+    reward: float
+    heads: Ints  # (boards,)
+    food: Ints  # (boards, pieces): the cells of the good food
+
+
+class SnakeValue(HeuristicYardstick):
+    """Guesses of what boards are worth to the one player of a game of Snake.
+
+    Raises:
+        ValueError: several players, no food that is worth having, or rounds with too many outcomes.
+    """
+
+    method = "shortest tours of the food, fitted (heuristic)"
+    version = "1"
+
+    def __init__(self, game: Snake) -> None:
+        super().__init__(game)
+        config = game.config
+        if config.num_players > 1:
+            raise ValueError(f"values are guessed for one player, got num_players={config.num_players}")
+        if not game.has_outcomes:
+            raise ValueError(f"{game} may have too many outcomes in a round")
+        rewards = (config.apple_reward, config.banana_reward, config.fire_reward)
+        numbers = (config.num_apples, config.num_bananas, config.num_fires)
+        good = [reward for reward, number in zip(rewards, numbers, strict=True) for _ in range(number) if reward > 0]
+        if not good:
+            raise ValueError("there is no food that is worth having")
+        self._chances = game.chances
+        self._good = [reward > 0 for reward in rewards]
+        self._worth = sum(good) / len(good)
+        self._coefficients = np.array(COEFFICIENTS[min(COEFFICIENTS, key=lambda fitted: abs(fitted - len(good)))])
+        self._distances = distance_table(config.width, config.height)
+
+    def value(self, state: SnakeState, steps_left: int | None, player: Player) -> float:
+        if steps_left == 0:
+            return 0.0
+        heads, food = np.array([state.snakes[0][0]]), np.array([self._good_food(state)], dtype=np.int64)
+        return float(self._guesses(heads, food, steps_left)[0])
+
+    def moments(self, state: SnakeState, action: Action, steps_left: int | None, player: Player) -> Moments:
+        after = None if steps_left is None else steps_left - 1
+        chances, worths = [], []
+        for boards in self._boards_after(state, action, player):
+            guesses = self._guesses(boards.heads, boards.food, after) if len(boards.heads) else np.zeros(1)
+            worths.append(boards.reward + guesses)
+            chances.append(np.full(len(guesses), boards.chance / len(guesses)))
+        chance, worth = np.concatenate(chances), np.concatenate(worths)
+        mean = float(chance @ worth)
+        variance = float(chance @ (worth - mean) ** 2)
+        return Moments(mean, variance if variance > NO_VARIANCE else 0.0)
+
+    def _boards_after(self, state: SnakeState, action: Action, player: Player) -> Iterator[_Boards]:
+        for settled in self._chances.settled(state, {player: action}):
+            reward = settled.rewards[player]
+            if settled.over:
+                yield _Boards(settled.chance, reward, np.empty(0, np.int64), np.empty((0, 0), np.int64))
+            else:
+                food = self._food_after(settled)
+                yield _Boards(settled.chance, reward, np.full(len(food), settled.state.snakes[0][0]), food)
+
+    def _food_after(self, settled: SettledRound) -> Ints:
+        """Where the good food may be, (boards, pieces): the pieces that return are on every set of cells alike."""
+        there = self._good_food(settled.state)
+        kinds = zip(self._chances.returning(settled.state), self._good, strict=True)
+        missing = sum(number for number, good in kinds if good)
+        if not missing:
+            return np.array([there], dtype=np.int64)
+        empty = self._chances.empty_cells(settled.state)
+        if comb(len(empty), missing) > MOST_OUTCOMES:
+            raise NotImplementedError(f"{missing} pieces of food reappear at once, in too many ways to be listed")
+        new = np.array(list(combinations(empty, missing)))
+        return np.concatenate([np.tile(np.array(there, dtype=np.int64), (len(new), 1)), new], axis=1)
+
+    def _good_food(self, state: SnakeState) -> list[int]:
+        return [cell for cells, good in zip(state[1:], self._good, strict=True) if good for cell in cells]
+
+    def _guesses(self, heads: Ints, food: Ints, steps_left: int | None) -> Floats:
+        """(boards,) the guesses of living snakes."""
+        left = HORIZON if steps_left is None else min(steps_left, HORIZON)
+        if left == 0:
+            return np.zeros(len(heads))
+        times = tour_times(heads, food, self._distances)
+        seen = features(times, np.full(len(heads), left))[:, : len(self._coefficients)]
+        guesses: Floats = self._worth * (seen @ self._coefficients[: seen.shape[1]])
+        return guesses
+
+
+def features(times: Ints, steps_left: Ints) -> Floats:
+    """What the coefficients are of, (boards, 2 + 2 * pieces).
+
+    Args:
+        times: of the shortest tours of 1, 2, ... pieces, (boards, pieces).
+        steps_left: rounds that are left, (boards,).
+    """
+    slack = steps_left[:, None] - times
+    reached = (slack >= 0).astype(np.float64)
+    pairs = np.stack([reached, reached * slack], axis=2).reshape(len(times), -1)
+    return np.concatenate([np.ones((len(times), 1)), steps_left[:, None], pairs], axis=1)
