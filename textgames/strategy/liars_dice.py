@@ -228,7 +228,10 @@ class LiarsDice(TSMG[LiarsDiceState]):
     ) -> str:
         if not next_state.called:
             return ""
-        return _ending(next_state, self.players.index(player), self.players, self.num_sides)
+        me, bid = self.players.index(player), next_state.bids[-1]
+        called = "called liar" if next_state.mover == me else "was called a liar"
+        result = "won" if winner(next_state, self.num_sides) == me else "lost"
+        return f"{called} on {bid} and {result}; {matching(next_state, bid, self.num_sides)} of the dice count for it"
 
     def describe(self, state: LiarsDiceState) -> str:
         lines = []
