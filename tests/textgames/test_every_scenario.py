@@ -1,5 +1,6 @@
 """Every scenario from outside: hostile responses, damaged texts, and what a player can learn of what is hidden."""
 
+import inspect
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 
 from textgames import SCENARIOS, TSMG, aec_env, parallel_env
 from textgames.conformance.play import written
+from textgames.episode_rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
+from textgames.registry import settings_of
 
 HOSTILE = (
     "", " ", "<action>", "</action>", "<action></action>", "<action><action>left</action></action>",
@@ -85,6 +88,18 @@ def test_one_seat_plays_on_from_a_snapshot_whatever_its_opponents_say(name: str)
         assert len(steps) <= scenario.horizon
         env.restore_state(snapshot)
         assert [env.step(text) for text, _ in steps] == [step for _, step in steps]
+
+
+@pytest.mark.parametrize("env_id", dict.fromkeys(each.env_id for each in SCENARIOS.values()))
+def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id: str) -> None:
+    cls = load_game(settings_of(env_id)["game"])
+    for name, parameter in inspect.signature(cls).parameters.items():
+        for value in (1.5j, *(["false", 2, None] if isinstance(parameter.default, bool) else [])):
+            with pytest.raises((TypeError, ValueError), match=name) as refused:
+                gym.make(env_id, **{name: value})
+            assert repr(value) in str(refused.value)
+    with pytest.raises(TypeError, match="has no setting 'misspelt'"):
+        gym.make(env_id, misspelt=1)
 
 
 HIDING = [name for name, scenario in SCENARIOS.items() if scenario.game().hidden_information]
