@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from textgames import SCENARIOS, TSMG, aec_env, parallel_env
+from textgames import SCENARIOS, TSMG, aec_env, conformance, parallel_env, register
 from textgames.conformance.play import written
 from textgames.episode_rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
@@ -96,7 +96,7 @@ def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id: str) -> None:
     for name, parameter in inspect.signature(cls).parameters.items():
         for value in (1.5j, *(["false", 2, None] if isinstance(parameter.default, bool) else [])):
             with pytest.raises((TypeError, ValueError), match=name) as refused:
-                gym.make(env_id, **{name: value})
+                gym.make(env_id, **{name: value})  # type: ignore[arg-type]
             assert repr(value) in str(refused.value)
     with pytest.raises(TypeError, match="has no setting 'misspelt'"):
         gym.make(env_id, misspelt=1)
@@ -196,3 +196,51 @@ def test_a_damaged_observation_is_refused(name: str) -> None:
             joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
             state, _, over = game.transition(state, joint, rng)
             rounds += 1
+
+
+class BeforeTheFirstTurn(TSMG[tuple[int, bool]]):
+    """``player_1`` moves first and may end the game; ``player_0`` is paid meanwhile. Its actions are single letters,
+    such as stand in the word "action", too."""
+
+    players = ("player_0", "player_1")
+    actions = ("a", "i")
+
+    def initial_state(self, rng: np.random.Generator) -> tuple[int, bool]:
+        return 0, False
+
+    def to_move(self, state: tuple[int, bool]) -> tuple[str, ...]:
+        rounds, over = state
+        return () if over else ("player_1",) if rounds < 2 else ("player_0",)
+
+    def transition(self, state: tuple[int, bool], joint_action: Any, rng: np.random.Generator) -> Any:
+        (player,) = self.to_move(state)
+        if joint_action.get(player) not in self.actions:
+            raise ValueError(f"{player} must choose a or i, got {joint_action!r}")
+        rounds = state[0] + 1
+        over = joint_action[player] == "i" or rounds == 3
+        return (rounds, over), {"player_0": 1.0, "player_1": -1.0}, over
+
+    def observe(self, state: tuple[int, bool], player: str) -> str:
+        return f"round {state[0]}{', over' if state[1] else ''}"
+
+    def instructions(self, player: str) -> str:
+        return "Choose a or i."
+
+
+def test_an_episode_that_ends_before_the_players_first_turn() -> None:
+    """By the rules it is terminated, also in the last round that there may be; cut off by the limit it is truncated."""
+    register("TestBeforeTheFirstTurn-v0", BeforeTheFirstTurn)
+    conformance.check("TestBeforeTheFirstTurn-v0")
+    for says, limit, ended in (("i", None, "rules"), ("i", 1, "rules"), ("a", 1, "limit"), ("a", 2, "limit")):
+        settings: dict[str, Any] = {"opponents": lambda turn, says=says: says, "max_steps": limit}
+        env = gym.make("TestBeforeTheFirstTurn-v0", **settings)
+        batch = gym.make_vec("TestBeforeTheFirstTurn-v0", 2, "vector_entry_point", **settings)
+        rounds = 1 if says == "i" else limit
+        _, info = env.reset(seed=0)
+        _, infos = batch.reset(seed=0)
+        assert info["legal_actions"] == infos["legal_actions"][0] == ()
+        _, reward, terminated, truncated, info = env.step("a")
+        assert (reward, terminated, truncated) == (rounds, ended == "rules", ended == "limit")
+        assert info["action"] == ""
+        _, rewards, terminations, truncations, _ = batch.step(["a", "a"])
+        assert (rewards[0], terminations[0], truncations[0]) == (reward, terminated, truncated)
