@@ -14,6 +14,7 @@ from textgames.conformance.play import written
 from textgames.episode_rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
 from textgames.registry import settings_of
+from textgames.yardsticks import find_yardstick
 
 HOSTILE = (
     "", " ", "<action>", "</action>", "<action></action>", "<action><action>left</action></action>",
@@ -244,3 +245,56 @@ def test_an_episode_that_ends_before_the_players_first_turn() -> None:
         assert info["action"] == ""
         _, rewards, terminations, truncations, _ = batch.step(["a", "a"])
         assert (rewards[0], terminations[0], truncations[0]) == (reward, terminated, truncated)
+
+
+def searched(game: TSMG[Any], state: Any, steps_left: int, player: str) -> dict[str, tuple[float, float]]:
+    """``{action: (value of the best play after it, of uniform play)}``, by looking at everything that can happen.
+
+    Of one player, or of two who take turns and play for opposite rewards.
+    """
+    found = {}
+    (mover,) = game.to_move(state)
+    for action in game.legal_actions(state, mover):
+        best = uniform = 0.0
+        for chance, after, rewards, over in game.outcomes(state, {mover: action}):
+            later = {} if over or steps_left == 1 else searched(game, after, steps_left - 1, player)
+            mine = not later or game.to_move(after) == (player,)
+            plays = [value for value, _ in later.values()] or [0.0]
+            best += chance * (rewards[player] + (max if mine else min)(plays))
+            uniform += chance * (rewards[player] + sum(value for _, value in later.values()) / max(1, len(later)))
+        found[action] = best, uniform
+    return found
+
+
+MEASURED = [
+    name
+    for name, scenario in SCENARIOS.items()
+    if (yardstick := find_yardstick(scenario.game())) is not None
+    and yardstick.exact
+    and scenario.game().has_outcomes
+    and (len(scenario.game().players) == 1 or type(scenario.game()).to_move is not TSMG.to_move)
+]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_exact_values_are_those_of_looking_at_everything(name: str) -> None:
+    """Up to three rounds ahead, in states that random play comes to."""
+    game, rng = SCENARIOS[name].game(), np.random.default_rng(7)
+    yardstick = find_yardstick(game)
+    assert yardstick is not None
+    state, over = game.initial_state(rng), False
+    for _ in range(4):
+        if over:
+            break
+        (player,) = game.to_move(state)
+        branches = sum(len(game.outcomes(state, {player: action})) for action in game.legal_actions(state, player))
+        steps = 3 if branches <= 12 else 2 if branches <= 50 else 1
+        for steps_left in range(1, steps + 1):
+            plain = searched(game, state, steps_left, player)
+            values = yardstick.values(state, steps_left, player)
+            assert list(values) == list(plain)
+            assert list(values.values()) == pytest.approx([best for best, _ in plain.values()], abs=1e-9)
+            uniform = yardstick.uniform_value(state, steps_left, player)
+            if uniform is not None:
+                assert uniform == pytest.approx(np.mean([each for _, each in plain.values()]), abs=1e-9)
+        state, _, over = game.transition(state, {player: game.sample_action(state, player, rng)}, rng)
