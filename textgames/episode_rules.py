@@ -145,8 +145,10 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
     try:
         return cls(**settings)
     except TypeError as error:  # a value of the wrong type, met where it is first compared or counted
+        if not settings:
+            raise
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-        raise TypeError(f"{cls.__name__} can't be made with {given or 'its defaults'}: {error}") from error
+        raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
 
 
 @lru_cache(maxsize=64)
