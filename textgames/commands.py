@@ -231,7 +231,13 @@ def _field(given: "range | list[str] | tuple[str, ...] | Field") -> Field:
     return Word(given) if isinstance(given, list | tuple) else given
 
 
+_READ_AT_MOST = 10
+"""A message is read up to this many times its greatest length, so that the longest response costs next to nothing."""
+
 _TAG = re.compile(r"<[^<>]*>")
+_AROUND = r"[\s\])}*_`']*"
+_COLONS = ":\u02d0\u0589\u05c3\u2236\ua789"
+"""The colon, and what looks like one in other scripts."""
 _SPEAKER = r"(?:player|agent|speaker)[ _-]?\d+|system|user|assistant|moderator|narrator|game"
 
 
@@ -247,7 +253,8 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
         max_length: the most characters of the result; what is beyond is cut off.
         speakers: more names that a message may not speak for.
     """
-    return _quoted(message, max_length, tuple(speakers))
+    # collapsed and cut before it is remembered, so that nothing long is kept either
+    return _quoted(" ".join(message.split())[: _READ_AT_MOST * max_length], max_length, tuple(speakers))
 
 
 @lru_cache(maxsize=1024)  # what was said is read, and then checked once more by the rules
@@ -255,6 +262,7 @@ def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
     text = unicodedata.normalize("NFKC", message)
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
+    text = " ".join(text.split())[: _READ_AT_MOST * max_length]
     forged = _forged(speakers)
     before = None
     while before != text:  # what is taken out may have held apart the halves of another tag or name
@@ -266,6 +274,9 @@ def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _forged(speakers: tuple[str, ...]) -> re.Pattern[str]:
-    """What would speak for somebody else: a name, perhaps "says", and a colon."""
+    """What would speak for somebody else: a name, perhaps in brackets or bold, perhaps "says", and a colon.
+
+    No two of its repetitions can match the same characters, so it takes time in proportion to the text.
+    """
     names = "|".join([_SPEAKER, *map(re.escape, sorted(speakers, key=len, reverse=True))])
-    return re.compile(rf"(?<!\w)(?:{names})\s*(?:says?|said|speaks)?\s*:+", re.IGNORECASE)
+    return re.compile(rf"(?<!\w)(?:{names}){_AROUND}(?:(?:says?|said|speaks){_AROUND})?[{_COLONS}]+", re.IGNORECASE)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from textgames.names import did_you_mean
+from textgames.settings import check_switch
 from textgames.tsmg import TSMG
 
 ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents")
@@ -124,26 +125,43 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
     """Build a game from its settings.
 
     Raises:
-        TypeError: a setting that the game doesn't have; the message names the nearest one and lists all.
+        TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
+            a type that the game can't use.
+        ValueError: a switch, whose default is true or false, that is given something else.
     """
     if isinstance(game, TSMG):
         if settings:
             raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
         return game
     cls = load_game(game)
-    accepted = game_settings(cls)
-    for name in settings:
+    accepted, switches = game_settings(cls), _switches(cls)
+    for name, value in settings.items():
         if name not in accepted:
             known = [*accepted, *ENVIRONMENT_SETTINGS]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
-    return cls(**settings)
+        if name in switches:
+            check_switch(name, value)
+    try:
+        return cls(**settings)
+    except TypeError as error:  # a value of the wrong type, met where it is first compared or counted
+        if not settings:
+            raise
+        given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
 
 
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
     """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
     return tuple(inspect.signature(cls).parameters)
+
+
+@lru_cache(maxsize=64)
+def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
+    """The names of the settings whose defaults are true or false."""
+    parameters = inspect.signature(cls).parameters.values()
+    return frozenset(parameter.name for parameter in parameters if isinstance(parameter.default, bool))
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:

@@ -23,6 +23,12 @@ def check_number(name: str, value: object, least: float, most: float, *, open_en
         raise ValueError(f"{name} must be a number {accepted}, got {value!r}")
 
 
+def check_switch(name: str, value: object) -> None:
+    """Refuse a setting that is neither true nor false; the text ``"false"`` would else count as true."""
+    if not isinstance(value, bool | np.bool_) and not (isinstance(value, int) and value in (0, 1)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 def check_one_of(name: str, value: object, known: Mapping[str, object] | tuple[str, ...]) -> None:
     """Refuse a setting that is not one of the known words, with a ValueError that names the nearest."""
     if not isinstance(value, str) or value not in known:

@@ -158,9 +158,11 @@ class TextGameEnv(gym.Env[str, str]):
         return game.observe(state, player), reward, terminated, truncated, info
 
     def _legal_actions(self) -> tuple[str, ...]:
-        """What the player may choose from; nothing when a game of turns is over."""
-        if self._seat is not None and (self._over or self._player not in self.game.to_move(self._state)):
-            return ()
+        """What the player may choose from; nothing when a game of turns is over, or cut off before the first one."""
+        if self._seat is not None:
+            ended = self._over or self._elapsed >= self._limit
+            if ended or self._player not in self.game.to_move(self._state):
+                return ()
         return self.game.legal_actions(self._state, self._player)
 
     def save_state(self) -> Snapshot:

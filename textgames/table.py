@@ -262,7 +262,7 @@ class OneSeat:
         if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
             if not isinstance(response, str):
                 raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
-            return state, 0.0, rounds_left > 0, "", None, 0
+            return state, 0.0, rounds_left > 0 or not game.to_move(state), "", None, 0
         action, unreadable = self._rules.choose(game, state, player, response, rng)
         penalty = 0.0 if unreadable is None else self._rules.format_penalty
         if action is None:

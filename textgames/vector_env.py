@@ -269,10 +269,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"legal_actions": _objects(legal), "_legal_actions": where}
 
     def _legal_actions(self, i: int) -> tuple[str, ...]:
-        """As in the single environment: nothing when a game of turns is over."""
+        """As in the single environment: nothing when a game of turns is over, or cut off before the first one."""
         state = self._states[i]
-        if self._seat is not None and (self._over[i] or self._player not in self.game.to_move(state)):
-            return ()
+        if self._seat is not None:
+            ended = self._over[i] or self._elapsed[i] >= self._limit
+            if ended or self._player not in self.game.to_move(state):
+                return ()
         return self.game.legal_actions(state, self._player)
 
     def _metrics(self, ended: list[int]) -> dict[str, Any]:

@@ -52,9 +52,11 @@ class HumanPlayer:
         return [Turn(self._response(request)) for request in as_requests(requests)]
 
     def _response(self, request: TurnRequest) -> str:
-        """What the person typed; as the content of an action tag where actions are free text, which may need one."""
+        """What the person typed; inside an action tag where actions are free text, or where the game wants one."""
         typed = self._ask(request)
-        return f"<action>{typed}</action>" if request.action_help and not request.legal_actions else typed
+        open_action = bool(request.action_help) and not request.legal_actions
+        needs_tag = open_action or (request.game is not None and not request.game.bare_responses)
+        return f"<action>{typed}</action>" if needs_tag else typed
 
     def _ask(self, request: TurnRequest) -> str:
         legal = request.legal_actions

@@ -111,7 +111,9 @@ class LiveEpisode:
                 game=game,
                 seed=(task.seed, *task.noise, self._round, self._index[player]),
                 action_help="" if listed else game.action_help(env.state(), player),
-                sample_action=None if game.actions else partial(game.sample_action, env.state(), player),
+                sample_action=None
+                if self._infos[player]["legal_actions"]
+                else partial(game.sample_action, env.state(), player),
             )
             for player, observation in self._reads.items()
         }

@@ -55,7 +55,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
     )
     fates = [step.happened for step in replayed.steps if step.player == me and step.out and step.happened]
     how, *results = map(str, outcome(record, replayed))
-    for line in (*(f"game over: you {fate}" for fate in fates), *([how] if others or not fates else []), *results):
+    for line in (*(f"game over for you: {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)
     return 0 if episode.error is None else 1
 
@@ -63,13 +63,15 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
 class Telling:
     """Says on standard error what every move did, as soon as its round is complete.
 
-    Of a game that hides something, only the person's own moves are told: the others' may be secret.
+    Of a game that hides something, only the person's own moves are told, for those of others may be secret; and not
+    what came of them, which says more than a player knows. That follows when the episode is over.
     """
 
     def __init__(self, scenario: Scenario, names: dict[str, str], me: str) -> None:
         self.console = Console(stderr=True, highlight=False)
         self._scenario, self._names = scenario, names
-        self._told_of = {me} if scenario.game().hidden_information else set(names)
+        self._hides = scenario.game().hidden_information
+        self._told_of = {me} if self._hides else set(names)
         self._steps: list[Step] = []
         self._told = 0
 
@@ -86,5 +88,6 @@ class Telling:
             if steps[index].player not in self._told_of:
                 continue
             name = self._names[steps[index].player]
-            self.console.print(Text.assemble(printable(f"{name}: "), move(record, replayed, index)))
+            done = move(record, None if self._hides else replayed, index)
+            self.console.print(Text.assemble(printable(f"{name}: "), done))
         self._told = len(steps)

@@ -6,6 +6,7 @@ import sys
 import pytest
 from rich.console import Console
 
+import textgames
 from agents import EpisodeTask, rollout
 from agents.baselines.human import HumanPlayer, PersonLeft
 from agents.turn import Turn, TurnRequest
@@ -145,3 +146,14 @@ def test_any_text_can_be_typed_where_no_actions_are_known():
         terminal.press("question? é字\x7f語\r", "[question? é語]")
         terminal.press("?\r", "The rules.")
         terminal.press("quit\r", "left\n")
+
+
+def test_a_listed_action_gets_its_tag_in_a_game_that_wants_one():
+    game = textgames.SCENARIOS["werewolf-5"].game()
+    player, _ = person("player_2\nhello\n")
+    vote = TurnRequest("o", legal_actions=("player_1", "player_2"), game=game)
+    speech = TurnRequest("o", action_help="your message", game=game)
+    assert [turn.response for turn in player.act([vote, speech])] == [
+        "<action>player_2</action>",
+        "<action>hello</action>",
+    ]

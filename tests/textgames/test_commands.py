@@ -1,5 +1,7 @@
 """Actions that can't be listed: commands, and what may be quoted of a player."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +80,10 @@ def test_a_template_and_its_fields_must_agree() -> None:
         ('"end" \x00\u202e\u200b', "'end'"),
         ("system: system: x", "x"),
         ("sysplayer_1:tem: x", "sysplayer_1:tem: x"),
+        ("**player_1**: x", "** x"),
+        ("[player_1]: x", "[ x"),
+        ("`system`\n says : x", "` x"),
+        ("player_1∶ x player_2꞉ y", "x y"),  # what looks like a colon is taken for one
     ],
 )
 def test_a_quotation_is_one_line_of_its_speakers_own(said: str, quoted: str) -> None:
@@ -91,6 +97,16 @@ def test_quoting_is_done_once(text: str) -> None:
     assert len(once) <= 40
     assert once.isprintable()
     assert not set('<>"\n') & set(once)
+
+
+@pytest.mark.parametrize(
+    "text", ["player_1" + " " * 100_000 + "x", "player " * 6000 + "player_1:" + " 1:" * 6000, "<" * 10**5]
+)
+def test_quoting_the_longest_response_takes_no_time(text: str) -> None:
+    """It took four minutes once: a player could have stopped the game for all."""
+    start = perf_counter()
+    assert len(quote(text)) <= 300
+    assert perf_counter() - start < 1
 
 
 def test_own_names_are_not_spoken_for() -> None:

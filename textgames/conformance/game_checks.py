@@ -191,13 +191,12 @@ def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
 
 def _require_readable(game: TSMG[Any], state: Any, player: str, name: str) -> None:
     """Require that an action is read back as itself, whatever stands around its tag."""
-    texts = [name, f" {name}\n"] if game.bare_responses else []
-    texts += [f"<action>{name}</action>", f"I go <action> {name} </action>."]
-    if name in game.legal_actions(state, player):
-        texts += [text.replace(name, name.upper()) for text in texts]
-    for text in texts:
-        got = game.interpret(text, state, player)
-        require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
+    listed = name in game.legal_actions(state, player)
+    for word in dict.fromkeys((name, name.upper() if listed else name)):
+        texts = [word, f" {word}\n"] if game.bare_responses else []
+        for text in (*texts, f"<action>{word}</action>", f"I go <action> {word} </action>."):
+            got = game.interpret(text, state, player)
+            require(got == name, f"interpret() must read {text!r} of {player} as {name!r}, got {got!r}")
 
 
 def _near_misses(game: TSMG[Any], legal: Sequence[str]) -> list[str]:

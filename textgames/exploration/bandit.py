@@ -140,6 +140,8 @@ class Bandit(TSMG[BanditState]):
         ValueError: a setting outside of its range; the message names it.
     """
 
+    hidden_information = True
+
     def __init__(
         self,
         *,

@@ -117,6 +117,8 @@ class ContextualBandit(TSMG[ContextualState]):
         ValueError: a setting outside of its range; the message names it.
     """
 
+    hidden_information = True
+
     def __init__(self, *, num_arms: int = 4, rounds: int = 30, noise: float = 0.2, story: str = "videos") -> None:
         check_whole("num_arms", num_arms, 2, MOST_ARMS)
         check_whole("rounds", rounds, 1)

@@ -41,6 +41,7 @@ class GuessingGame(TSMG[GuessState]):
         ValueError: a ``max_guesses`` that is not a whole number of at least 1.
     """
 
+    hidden_information = True
     noun = "secret"
 
     def __init__(self, secrets: tuple[str, ...], command: Command, max_guesses: int) -> None:

@@ -117,6 +117,8 @@ class OnlineLearning(TSMG[OnlineState]):
         ValueError: a setting outside of its range; the message names it.
     """
 
+    hidden_information = True
+
     def __init__(self, *, num_actions: int = 2, rounds: int = 25, pattern: str = "uniform") -> None:
         check_whole("num_actions", num_actions, 2, len(ROADS))
         check_whole("rounds", rounds, 1)

@@ -257,9 +257,11 @@ class SlidingPuzzle(TSMG[SlidingState]):
         left = re.search(r"^Moves left: (\d+)$", observation, re.MULTILINE)
         grid = re.search(r"^Grid \(_ is the gap\):\n((?:[_1-8] [_1-8] [_1-8]\n){3})", observation, re.MULTILINE)
         tiles = grid[1].replace(" ", "").replace("\n", "").replace("_", GAP) if grid else ""
-        if left is None or sorted(tiles) != sorted(GOAL):
-            raise ValueError(f"not an observation of the sliding puzzle: {observation[:80]!r}")
-        return SlidingState(tiles, self.max_moves - int(left[1]))
+        if left is not None and sorted(tiles) == sorted(GOAL):
+            state = SlidingState(tiles, self.max_moves - int(left[1]))
+            if self.observe(state, player) == observation:
+                return state
+        raise ValueError(f"not an observation of the sliding puzzle: {observation[:80]!r}")
 
     def instructions(self, player: str) -> str:
         return (

@@ -187,6 +187,8 @@ class Sokoban(TSMG[SokobanState]):
         if len(players) != 1 or set(tiles) - {WALL, FLOOR, TARGET} or len(boxes) != tiles.count(TARGET):
             raise ValueError(f"not a Sokoban grid: {grid[:80]!r}")
         state = SokobanState(Level(size[0], tiles), players[0], boxes, self.max_moves - int(left), 0)
+        if self.observe(state, player) != observation:
+            raise ValueError(f"this Sokoban observation doesn't agree with its own grid: {observation[:80]!r}")
         to_go = moves_to_solve(state)
         return state if to_go is None else state._replace(shortest=state.moves + to_go)
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textgames.names import nearest_or_all
+from textgames.settings import check_switch
 from textgames.social.commons.board import Cells, beams_of
 from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
@@ -211,8 +212,10 @@ class Cleanup(CommonsGame):
         dirt_chance: float | None = None,
         apples_at_first: bool | None = None,
     ) -> None:
-        if preset not in PRESETS:
-            raise ValueError(f"preset must name settings of Cleanup, got {preset!r}; {nearest_or_all(preset, PRESETS)}")
+        if str(preset) not in PRESETS:
+            raise ValueError(
+                f"preset must name settings of Cleanup, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
+            )
         given = {
             "map": None if map is None else tuple(map),
             "num_players": num_players,
@@ -225,6 +228,8 @@ class Cleanup(CommonsGame):
             "apples_at_first": apples_at_first,
         }
         own = {name: value for name, value in given.items() if value is not None}
+        if apples_at_first is not None:
+            check_switch("apples_at_first", apples_at_first)
         config = replace(PRESETS[preset], **own)  # type: ignore[arg-type]  # the config checks every value
         super().__init__(config, CleanupText(config))
         self.first_apple = 0 if config.apples_at_first else 1

@@ -149,9 +149,9 @@ class Gathering(CommonsGame):
         beam_length: int | None = None,
         beam_width: int | None = None,
     ) -> None:
-        if preset not in PRESETS:
+        if str(preset) not in PRESETS:
             raise ValueError(
-                f"preset must name settings of Gathering, got {preset!r}; {nearest_or_all(preset, PRESETS)}"
+                f"preset must name settings of Gathering, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
             )
         given = {
             "map": None if map is None else tuple(map),

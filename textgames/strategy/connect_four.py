@@ -204,7 +204,7 @@ class ConnectFour(Duel[ConnectFourState]):
     ) -> str:
         if self.to_move(state) != (player,):
             return ""
-        told, ended = f"{MARKS[state.mover]} dropped into column {joint_action[player]}", self.result(next_state)
+        told, ended = f"dropped {MARKS[state.mover]} into column {joint_action[player]}", self.result(next_state)
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else f'connected {self.connect}'}"
 
 

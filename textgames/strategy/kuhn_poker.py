@@ -181,7 +181,12 @@ class KuhnPoker(TSMG[KuhnState]):
     ) -> str:
         if next_state.history in LEGAL_ACTIONS:
             return ""
-        return _ending(next_state, self.players.index(player), self.players)
+        me, won = self.players.index(player), winner(next_state)
+        gain = chips(next_state.history)[1 - won]
+        result = f"{'won' if won == me else 'lost'} {gain} chip{'s' * (gain > 1)}"
+        if next_state.history[-1] == "fold":
+            return f"{result}{', as the other player folded' if won == me else ' by folding'}"
+        return f"{result} against the {CARDS[next_state.cards[1 - me]]}"
 
     def describe(self, state: KuhnState) -> str:
         paid = chips(state.history)

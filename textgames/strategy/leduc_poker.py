@@ -241,10 +241,20 @@ class LeducPoker(TSMG[LeducState]):
         self, state: LeducState, joint_action: Mapping[Player, Action], next_state: LeducState, player: Player
     ) -> str:
         if not legal_after(next_state.betting):
-            return _ending(next_state, self.players.index(player), self.players)
+            return self._told_at_the_end(next_state, self.players.index(player))
         if next_state.table is not None and state.table is None:
             return f"the {DECK[next_state.table]} is turned up"
         return ""
+
+    def _told_at_the_end(self, state: LeducState, me: int) -> str:
+        won = winner(state)
+        if won is None:
+            return f"shared the pot, against the {DECK[state.cards[1 - me]]}"
+        gain = chips(state.first, state.second)[1 - won]
+        result = f"{'won' if won == me else 'lost'} {gain} chip{'s' * (gain > 1)}"
+        if state.betting[-1] == "fold":
+            return f"{result}{', as the other player folded' if won == me else ' by folding'}"
+        return f"{result} against the {DECK[state.cards[1 - me]]}"
 
     def describe(self, state: LeducState) -> str:
         paid = chips(state.first, state.second)

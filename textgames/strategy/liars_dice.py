@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 from math import factorial, prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from textgames.settings import check_whole
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 if TYPE_CHECKING:
@@ -147,10 +148,8 @@ class LiarsDice(TSMG[LiarsDiceState]):
     return_range = (-1.0, 1.0)
 
     def __init__(self, *, num_dice: int = 1, num_sides: int = 6) -> None:
-        if num_dice not in range(1, MOST_DICE + 1):
-            raise ValueError(f"num_dice must be a whole number from 1 to {MOST_DICE}, got {num_dice!r}")
-        if num_sides not in FACES:
-            raise ValueError(f"num_sides must be a whole number from {FACES[0]} to {FACES[-1]}, got {num_sides!r}")
+        check_whole("num_dice", num_dice, 1, MOST_DICE)
+        check_whole("num_sides", num_sides, FACES[0], FACES[-1])
         self.num_dice, self.num_sides = num_dice, num_sides
         self._bids = tuple(
             Bid(number, face) for number in range(1, 2 * num_dice + 1) for face in range(1, num_sides + 1)
@@ -228,7 +227,10 @@ class LiarsDice(TSMG[LiarsDiceState]):
     ) -> str:
         if not next_state.called:
             return ""
-        return _ending(next_state, self.players.index(player), self.players, self.num_sides)
+        me, bid = self.players.index(player), next_state.bids[-1]
+        called = "called liar" if next_state.mover == me else "was called a liar"
+        result = "won" if winner(next_state, self.num_sides) == me else "lost"
+        return f"{called} on {bid} and {result}; {matching(next_state, bid, self.num_sides)} of the dice count for it"
 
     def describe(self, state: LiarsDiceState) -> str:
         lines = []

@@ -122,7 +122,7 @@ class TicTacToe(Duel[str]):
     def what_happened(self, state: str, joint_action: Mapping[str, str], next_state: str, player: str) -> str:
         if self.to_move(state) != (player,):
             return ""
-        told = f"{MARKS[to_move(state)]} took {joint_action[player]}"
+        told = f"put {MARKS[to_move(state)]} on {joint_action[player]}"
         ended = result(next_state)
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else 'three in a row'}"
 

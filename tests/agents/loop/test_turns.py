@@ -225,3 +225,12 @@ def test_random_players_draw_open_actions_by_their_seed_alone() -> None:
     actions = {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks)}
     assert len(set(actions.values())) == 20
     assert actions == {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks[::-1], max_concurrency=3)}
+
+
+def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_are_listed() -> None:
+    """In Werewolf votes are names of a list and speeches are not: a name is no random speech."""
+    (episode,) = rollout(RandomPlayer(), [EpisodeTask.of("werewolf-7", 600_000)])
+    said = {step.action for step in episode.steps if "turn to speak" in step.observation}
+    assert all(step.valid for step in episode.steps)
+    assert said
+    assert not said & {"nobody", *episode.agents}

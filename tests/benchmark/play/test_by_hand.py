@@ -55,7 +55,7 @@ def test_arrow_keys_lead_to_the_goal():
         terminal.press(RIGHT, "> ")
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   reached the goal   reward +1   return so far 1" in end
-        assert "_ _ _ P\ngame over: you reached the goal\nyou: return 1, success\n" in end
+        assert "_ _ _ P\ngame over for you: reached the goal\nyou: return 1, success\n" in end
         assert terminal.ends_with() == 0
 
 
@@ -64,7 +64,7 @@ def test_a_death_is_said_with_its_cause_and_the_return():
         assert "player_0, 8 steps left" in terminal.wait_for("> ")
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   hit the wall   reward -1" in end
-        assert end.endswith("_ _ _ _ _ _ _ _ _ _\ngame over: you hit the wall\nyou: return -1\n")
+        assert end.endswith("_ _ _ _ _ _ _ _ _ _\ngame over for you: hit the wall\nyou: return -1\n")
         assert terminal.ends_with() == 0
 
 
@@ -108,7 +108,7 @@ def test_a_duel_tells_both_players_moves(textbench, monkeypatch):
     assert done.code == 0, done.err
     assert "you: action left, valid" in done.err
     assert "planner: action" in done.err
-    assert "you hit the wall" in done.out
+    assert "for you: hit the wall" in done.out
     assert "player_0 hit the wall" in done.out
     assert "planner: return" in done.out
 
@@ -137,7 +137,7 @@ def test_a_game_with_players_and_texts_in_any_script(textbench, monkeypatch):
     assert "weiß, 3 steps left" in done.err
     assert "Что скажешь? 🤔" in done.err
     assert "Сказано: да" in done.err  # what stands at the end of a game without a board
-    assert "you всё сказано\n" in done.out
+    assert "you: всё сказано\n" in done.out
     assert "you: return 1\n" in done.out
 
 
@@ -157,3 +157,27 @@ def test_a_mistake_is_one_sentence(textbench, arguments, sentence):
     done = textbench("play", *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
     assert sentence in done.err
+
+
+def test_a_person_speaks_and_votes_where_every_answer_needs_its_tag(textbench, monkeypatch):
+    """What is typed is an answer, never a thought: it goes into the tag, listed names too."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("I am no wolf.\nplayer_2\n" * 8))
+    done = textbench("play", "werewolf-5", "--episode", 1, "--against", "random")
+    assert done.code == 0, done.err
+    assert "you: action I am no wolf., valid" in done.err
+    assert "you: action player_2, valid" in done.err
+    assert "invalid" not in done.err
+    assert "with the village" in done.out  # how it ended, for all
+
+
+@pytest.mark.parametrize(
+    ("game", "typed", "secret"), [("bandit", "red", "better on average"), ("mastermind", "red red red", "code was")]
+)
+def test_what_a_game_hides_is_not_told_during_play(textbench, monkeypatch, game, typed, secret):
+    """What came of a move may say more than a player knows, such as how far an arm is below the best one."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{typed}\n" * 25))
+    done = textbench("play", game)
+    assert done.code == 0, done.err
+    assert f"you: action {typed}, valid   reward" in " ".join(done.err.split("\n"))
+    assert secret not in done.err
+    assert secret in done.out

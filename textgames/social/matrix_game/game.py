@@ -253,14 +253,16 @@ class MatrixGame(TSMG[MatrixState]):
         return seats
 
     def read_observation(self, observation: str, player: Player) -> MatrixState:
-        if not observation.startswith(("Round ", "Now choose for round ", "All ")):
-            raise ValueError(f"this is not an observation of a matrix game: {observation[:80]!r}")
         seat = self.players.index(player)
         state = self._start
-        for mine, other in _ROUND.findall(observation):
-            pair = self._index[mine], self._index[other]
-            state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
-        return state
+        played = _ROUND.findall(observation)
+        if len(played) <= self.rounds and all(name in self._index for pair in played for name in pair):
+            for mine, other in played:
+                pair = self._index[mine], self._index[other]
+                state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
+            if self.observe(state, player) == observation:
+                return state
+        raise ValueError(f"not an observation of a matrix game with these settings: {observation[:80]!r}")
 
     def instructions(self, player: Player) -> str:
         seat, names = self.players.index(player), self.actions

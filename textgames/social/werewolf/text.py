@@ -191,7 +191,8 @@ class WerewolfText:
         if state.phase is Phase.VOTE and after.days[-1].removed == number:
             told.append("was voted out")
         if after.phase is Phase.OVER:
-            told.append(f"{SIDES[winner(after) or WOLF]} won")
+            side = WOLF if role == WOLF else VILLAGER
+            told.append(f"{'won' if winner(after) == side else 'lost'} with {SIDES[side]}")
         return "; ".join(told)
 
     # ---------------------------------------------------------------- the instructions

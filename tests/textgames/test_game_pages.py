@@ -1,0 +1,149 @@
+"""What the pages of the games say is what the shelf and the games have: scenarios, settings, examples."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textgames import SCENARIOS, SUITES, TSMG
+from textgames.episode_rules import game_settings, load_game
+from textgames.registry import game_of, settings_of
+
+PAGES = {page.stem: page.read_text() for page in sorted((Path(__file__).parents[2] / "docs/games").glob("*.md"))}
+OURS = [page for page in PAGES if page != "openspiel"]  # whose games take any setting of the library's
+
+Row = dict[str, str]
+
+
+def tables(text: str) -> Iterator[list[Row]]:
+    """Every table of a page, as rows of ``{heading: cell}``."""
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        yield [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+def rows_with(text: str, *columns: str) -> list[Row]:
+    return [row for table in tables(text) for row in table if set(columns) <= set(row)]
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def game_class(page: str) -> type[TSMG[Any]]:
+    (env_id,) = set(re.findall(r"`(Text\w+-v\d)`", PAGES[page]))
+    return load_game(settings_of(env_id)["game"])
+
+
+def test_the_tables_of_scenarios_are_the_shelf() -> None:
+    """Every scenario stands in one table, with its horizon, its first seed, its settings and its suites."""
+    rows = [(page, row) for page, text in PAGES.items() for row in rows_with(text, "scenario", "first seed")]
+    assert sorted(quoted(row["scenario"])[0] for _, row in rows) == sorted(SCENARIOS)
+    for page, row in rows:
+        scenario = SCENARIOS[quoted(row["scenario"])[0]]
+        assert f"`{scenario.env_id}`" in PAGES[page]
+        assert int(row["first seed"].replace(",", "")) == scenario.first_seed, scenario.name
+        told = row.get("horizon", row.get("rounds"))
+        assert told is not None, scenario.name
+        assert int(told) == scenario.horizon, scenario.name
+        for setting in quoted(row.get("settings", "")):
+            name, value = re.split(r"\s*=\s*", setting)
+            assert scenario.kwargs[name] == literal(value), (scenario.name, setting)
+        if "suite" in row:
+            suites = [suite for suite in SUITES if suite != "all" and scenario.name in SUITES[suite]]
+            named = re.findall(rf"\b({'|'.join(SUITES)})\b", row["suite"])
+            assert named == suites, scenario.name
+
+
+def literal(text: str) -> Any:
+    """A value as Python, TOML or prose write it."""
+    text = text.strip("`")
+    if re.fullmatch(r"\d+/\d+", text):
+        return float(Fraction(text))
+    plain = {"true": True, "false": False, "none": None}
+    return plain[text.lower()] if text.lower() in plain else ast.literal_eval(text)
+
+
+def defaults(page: str) -> Iterator[tuple[str, Any]]:
+    """``(setting, default)`` of the page's table of settings; one row may have several of both."""
+    for row in rows_with(PAGES[page], "setting", "default"):
+        names = quoted(row["setting"])
+        values = re.findall(r"`[^`]*`|[^,`\s][^,`]*", row["default"])
+        yield from zip(names, [row["default"]] if len(names) == 1 else values, strict=True)
+
+
+@pytest.mark.parametrize("page", OURS)
+def test_every_setting_is_told_with_its_default(page: str) -> None:
+    cls = game_class(page)
+    parameters = inspect.signature(cls).parameters
+    for name, told in defaults(page):
+        assert literal(told) == parameters[name].default, (name, told)
+    untold = [name for name in game_settings(cls) if f"`{name}`" not in PAGES[page]]
+    assert not untold, f"docs/games/{page}.md doesn't tell of {', '.join(untold)}"
+
+
+# ---------------------------------------------------------------- examples
+
+PLAYED = {
+    # page: scenario or settings, who reads, what was done in every round
+    "bandit": ("bandit-hard", {}, "player_0", ["bicycle", "coffee", "tent", "tent", "tent", "piano"]),
+    "blackjack": ("blackjack", {}, "player_0", ["stick"]),
+    "contextual-bandit": ("bandit-context", {}, "player_0", ["gardening", "chess"]),
+    "guess-number": ("guess-number", {}, "player_0", ["50", "25"]),
+    "kuhn-poker": ("kuhn-poker", {}, "player_1", ["check"]),
+    "leduc-poker": ("leduc-poker", {}, "player_1", ["check", "bet", "raise", "call", "bet"]),
+    "liars-dice": ("liars-dice", {"num_dice": 2}, "player_0", ["1x3", "2x1"]),
+    "mastermind": ("mastermind", {}, "player_0", ["red red green", "red blue red"]),
+    "matrix-games": ("prisoners-dilemma", {}, "player_0", ["cooperate cooperate", "defect cooperate"]),
+}
+
+
+def examples(page: str) -> list[str]:
+    return re.findall(r"^```\n(.*?)\n```$", PAGES[page], re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PLAYED)
+def test_the_example_of_a_page_is_what_is_read_there(page: str) -> None:
+    """The actions that it shows lead to it from some start."""
+    name, settings, player, actions = PLAYED[page]
+    scenario = SCENARIOS[name]
+    game = game_of(scenario.env_id, **{**scenario.kwargs, **settings})
+    example = examples(page)[-1]
+    for seed in range(scenario.first_seed, scenario.first_seed + 20_000):
+        rng = np.random.default_rng(seed)
+        state = game.initial_state(rng)
+        for action in actions:
+            movers = game.to_move(state)
+            if not movers:  # an earlier guess was right
+                break
+            words = [action] if len(movers) == 1 else action.split()
+            state, _, _ = game.transition(state, dict(zip(movers, words, strict=True)), rng)
+        if game.observe(state, player) == example:
+            return
+    pytest.fail(f"no start leads to the example of docs/games/{page}.md")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in OURS if game_class(page).read_observation is not TSMG.read_observation]
+)
+def test_an_example_can_be_read_back(page: str) -> None:
+    (scenario, *_) = [each for each in SCENARIOS.values() if f"`{each.name}`" in PAGES[page]]
+    games = [scenario.game(), game_class(page)()]
+    example = examples(page)[0]
+    assert any(_reads_back(game, example) for game in games), example
+
+
+def _reads_back(game: TSMG[Any], example: str) -> bool:
+    for player in game.players:
+        try:
+            if game.observe(game.read_observation(example, player), player) == example:
+                return True
+        except ValueError:
+            pass
+    return False
