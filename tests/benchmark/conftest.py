@@ -1,5 +1,6 @@
 """Running the command in this process, in a folder of its own, without anybody's keys."""
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,12 +47,22 @@ def textbench(workplace, capsys):
     return run
 
 
+@pytest.fixture(scope="session")
+def played_once(tmp_path_factory):
+    """Where the small run is kept for all tests, once the first of them has played it."""
+    return tmp_path_factory.mktemp("played") / "small"
+
+
 @pytest.fixture
-def small_run(textbench):
+def small_run(textbench, played_once):
     """A run of two agents on two scenarios, three episodes each."""
+    if played_once.exists():
+        shutil.copytree(played_once, "small")
+        return Path("small")
     done = textbench(
         *("run", "--agent", "random", "--agent", "greedy", "--episodes", 3, "--out", "small", "--quiet"),
         *("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery"),
     )
     assert done.code == 0, done.err
+    shutil.copytree("small", played_once)
     return Path("small")

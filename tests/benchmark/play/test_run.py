@@ -328,7 +328,15 @@ def test_one_agent_in_the_duel_plays_itself(textbench):
 
 
 def test_a_dry_run_plays_nothing_and_says_what_would_be(textbench, workplace):
-    names = ("frozen-lake", "frozen-lake-slippery", "frozen-lake-big", "snake", "snake-long", "snake-poison", "snake-duel")
+    names = (
+        "frozen-lake",
+        "frozen-lake-slippery",
+        "frozen-lake-big",
+        "snake",
+        "snake-long",
+        "snake-poison",
+        "snake-duel",
+    )
     chosen = [word for name in names for word in ("--scenario", name)]
     done = textbench("run", "--agent", "openai:gpt", *chosen, "--episodes", 10, "--dry-run", "--json")
     assert done.code == 0
