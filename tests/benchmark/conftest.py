@@ -1,5 +1,6 @@
 """Running the command in this process, in a folder of its own, without anybody's keys."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,9 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="session")
 def reference_cache(tmp_path_factory):
-    """One cache of reference values for all tests."""
+    """One cache of reference values for all tests, of the other workers too: its files are replaced as a whole."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return tmp_path_factory.getbasetemp().parent / "references"
     return tmp_path_factory.mktemp("references")
 
 
