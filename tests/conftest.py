@@ -1,6 +1,7 @@
-"""For all tests: Ctrl-C works, however they were started; and the longest test comes first."""
+"""For all tests: Ctrl-C works, however they were started; one thread each; and the longest test comes first."""
 
 import contextlib
+import os
 import signal
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The models of the tests are so small that threads cost more than they save, above all beside other workers. It is set
+# before anything imports torch, and what tests start has it, too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

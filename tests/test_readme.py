@@ -40,7 +40,11 @@ def test_the_readme_has_what_it_promises() -> None:
     assert len(COMMANDS) >= 12
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=lambda code: code.strip().splitlines()[-1][:40])
+@pytest.mark.parametrize(
+    "code",
+    [pytest.param(code, marks=pytest.mark.slow if "MSGRPOTrainer" in code else ()) for code in PROGRAMS],
+    ids=lambda code: code.strip().splitlines()[-1][:40],
+)
 def test_program(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code], capture_output=True, text=True, cwd=tmp_path

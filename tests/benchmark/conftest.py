@@ -1,5 +1,7 @@
 """Running the command in this process, in a folder of its own, without anybody's keys."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +21,9 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="session")
 def reference_cache(tmp_path_factory):
-    """One cache of reference values for all tests."""
+    """One cache of reference values for all tests, of the other workers too: its files are replaced as a whole."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return tmp_path_factory.getbasetemp().parent / "references"
     return tmp_path_factory.mktemp("references")
 
 
@@ -46,12 +50,22 @@ def textbench(workplace, capsys):
     return run
 
 
+@pytest.fixture(scope="session")
+def played_once(tmp_path_factory):
+    """Where the small run is kept for all tests, once the first of them has played it."""
+    return tmp_path_factory.mktemp("played") / "small"
+
+
 @pytest.fixture
-def small_run(textbench):
+def small_run(textbench, played_once):
     """A run of two agents on two scenarios, three episodes each."""
+    if played_once.exists():
+        shutil.copytree(played_once, "small")
+        return Path("small")
     done = textbench(
         *("run", "--agent", "random", "--agent", "greedy", "--episodes", 3, "--out", "small", "--quiet"),
         *("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery"),
     )
     assert done.code == 0, done.err
+    shutil.copytree("small", played_once)
     return Path("small")

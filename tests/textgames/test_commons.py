@@ -400,7 +400,10 @@ def test_wrong_settings_are_named(make, message):
 
 @pytest.mark.parametrize(
     ("env_id", "settings"),
-    [("TextGathering-v0", {"hits_until_out": 1}), ("TextCleanup-v0", {"preset": "melting-pot"})],
+    [
+        ("TextGathering-v0", {"hits_until_out": 1}),
+        pytest.param("TextCleanup-v0", {"preset": "melting-pot"}, marks=pytest.mark.slow),  # seven players
+    ],
 )
 def test_other_settings_conform(env_id, settings):
     check(env_id, max_steps=20, **settings)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,21 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 TRANSCRIBED = {"gathering-duel": 12, "cleanup-small": 8}
 """Rounds of the transcript of games in which each round is a page for every player; elsewhere the whole episode."""
 
+THOROUGH = ("states", "purity", "actions", "outcomes")
+"""The checks that take most of the time, as they ask a game hundreds of times. In a quick run they are made once for
+every game; its further scenarios are other numbers for the same rules, and CI makes every check on them, too."""
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", CHECKS)
+
+def _matrix() -> Iterator[Any]:
+    games = set[str]()
+    for case, (env_id, _) in CASES.items():
+        further = case in SCENARIOS and env_id in games
+        games.add(env_id)
+        for name in CHECKS:
+            yield pytest.param(name, case, marks=pytest.mark.slow if further and name in THOROUGH else ())
+
+
+@pytest.mark.parametrize(("name", "case"), list(_matrix()))
 def test_conforms(name: str, case: str) -> None:
     env_id, settings = CASES[case]
     run_check(name, env_id, **settings)

@@ -43,8 +43,20 @@ def test_a_missing_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 pyspiel = pytest.importorskip("pyspiel")
 
 
-@pytest.mark.parametrize("id", IDS)
-@pytest.mark.parametrize("name", CHECKS)
+ONE_OF_EACH = ("OpenSpielTicTacToe-v0", "OpenSpielPig-v0", "OpenSpielGoofspiel-v0", "OpenSpielCatch-v0")
+"""Moves in turn, dice, moves at once, and one player alone: what the adapter treats differently."""
+THOROUGH = ("states", "purity", "actions", "outcomes", "reading_back")
+"""The checks that take most of the time; in a quick run they are made on one game of each kind, in CI on all."""
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        pytest.param(name, id, marks=pytest.mark.slow if name in THOROUGH and id not in ONE_OF_EACH else ())
+        for id in IDS
+        for name in CHECKS
+    ],
+)
 def test_conforms(name: str, id: str) -> None:
     run_check(name, id)
 

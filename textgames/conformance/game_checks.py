@@ -126,6 +126,7 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
     game = game_of(id, **settings)
     for state, joint_action, rng, result in rounds_of(game):
         players = to_move(game, state)
+        spare = copy.deepcopy(rng)  # one for all that is refused: whether it is doesn't depend on what was drawn
         for player in players:
             names = legal_actions(game, state, player)
             tried = names or tuple(draw(game, state, player, _generator(seed)) for seed in range(5))
@@ -134,9 +135,9 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
             refused = [name for name in game.actions if name not in names] if names else []
             for name in (*_some(refused), *([_NO_ACTION] if names else []), "\x00"):
                 wrong = {**joint_action, player: name}
-                _require_refusal(game, state, wrong, rng, f"{name!r} of {player}, which is not legal")
+                _require_refusal(game, state, wrong, spare, f"{name!r} of {player}, which is not legal")
             others = {other: name for other, name in joint_action.items() if other != player}
-            _require_refusal(game, state, others, rng, f"a round without an action of {player}")
+            _require_refusal(game, state, others, spare, f"a round without an action of {player}")
         stray = game.actions[0] if game.actions else _NO_ACTION
         ignored = {player: stray for player in game.players if player not in players}
         again = transition(game, state, {**joint_action, **ignored}, copy.deepcopy(rng))
@@ -156,7 +157,7 @@ def _require_refusal(
     game: TSMG[Any], state: Any, joint_action: dict[str, str], rng: np.random.Generator, what: str
 ) -> None:
     try:
-        game.transition(state, joint_action, copy.deepcopy(rng))
+        game.transition(state, joint_action, rng)
     except ValueError:
         return
     except Exception as error:  # it is refused, but not as callers can expect it

@@ -9,6 +9,7 @@ import pytest
 
 from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import counted
+from textgames import SCENARIOS
 
 PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 LAKE = ("--scenario", "frozen-lake", "--quiet")
@@ -327,11 +328,23 @@ def test_one_agent_in_the_duel_plays_itself(textbench):
 
 
 def test_a_dry_run_plays_nothing_and_says_what_would_be(textbench, workplace):
-    done = textbench("run", "--agent", "openai:gpt", "--scenario", "all", "--episodes", 10, "--dry-run", "--json")
+    names = (
+        "frozen-lake",
+        "frozen-lake-slippery",
+        "frozen-lake-big",
+        "snake",
+        "snake-long",
+        "snake-poison",
+        "snake-duel",
+    )
+    chosen = [word for name in names for word in ("--scenario", name)]
+    done = textbench("run", "--agent", "openai:gpt", *chosen, "--episodes", 10, "--dry-run", "--json")
     assert done.code == 0
     document = json.loads(done.out)
     assert document["episodes"] == 70
     assert document["requests_at_most"] == 10 * (8 + 15 + 20 + 8 + 20 + 20 + 30 * 2)
+    done = textbench("run", "--agent", "openai:gpt", "--scenario", "all", "--episodes", 10, "--dry-run", "--json")
+    assert json.loads(done.out)["episodes"] == 10 * len(SCENARIOS)
     assert list(workplace.iterdir()) == []
     assert "nothing was played" in textbench("run", "--agent", "random", "--dry-run").out
 

@@ -111,6 +111,7 @@ def long_experiment() -> Experiment:
     return experiment.model_copy(update={"data": {**experiment.data, "steps": 5000}})
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     interrupted = []

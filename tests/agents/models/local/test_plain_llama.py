@@ -41,16 +41,17 @@ def tensors(weights: LlamaWeights) -> list[Any]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="models go to the GPU")
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_embedded_models_play_without_importing_the_modelling_code(name: str) -> None:
+def test_embedded_models_play_without_importing_the_modelling_code() -> None:
+    # all of them in one process, as importing torch takes most of the time
     code = (
         "import sys\n"
         "from agents import EpisodeTask, load_agent, rollout\n"
-        f"policy = load_agent({name!r})\n"
-        "(episode,) = rollout(policy, [EpisodeTask.of('frozen-lake', 10_000)])\n"
-        "assert all(step.valid for step in episode.steps)\n"
+        f"policies = [load_agent(name) for name in {list(EMBEDDED)!r}]\n"
+        "for policy in policies:\n"
+        "    (episode,) = rollout(policy, [EpisodeTask.of('frozen-lake', 10_000)])\n"
+        "    assert all(step.valid for step in episode.steps)\n"
         "slow = {'transformers.modeling_utils', 'torch._dynamo', 'sympy'} & set(sys.modules)\n"
-        "print(slow or 'none', type(policy.model.model).__module__)"
+        "print(slow or 'none', *{type(policy.model.model).__module__ for policy in policies})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["none", "transformers.models.llama.modeling_llama"], done.stderr

@@ -482,6 +482,24 @@ def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer: Any) -
 # ------------------------------------------------------------------ loading
 
 
+@pytest.mark.parametrize(("chosen", "used"), [(None, 1), ("2", 2)])
+def test_a_small_model_needs_one_thread_unless_the_user_chose(
+    chosen: str | None, used: int, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if chosen:
+        monkeypatch.setenv("OMP_NUM_THREADS", chosen)
+    model, threads = make_model("gpt2", tokenizer), set()
+    model.register_forward_pre_hook(lambda *_: threads.add(torch.get_num_threads()))
+    torch.set_num_threads(2)
+    try:
+        TransformersModel(model, tokenizer).generate(PROMPTS[:1], Decoding(max_tokens=2), [(0,)])
+        assert threads == {used}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> None:
     model = make_model("llama", tokenizer)
     model.save_pretrained(tmp_path)
