@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agents.baselines.search import SearchPlayer, find_search_player
-from textgames import SCENARIOS, SUITES, find_yardstick
+import numpy as np
+
+from agents.baselines.search import find_search_player
+from textgames import SCENARIOS, SUITES, TSMG, find_yardstick
 
 FOLDER = Path(__file__).parent
 BEGIN, END = "<!-- tables -->\n", "<!-- end of tables -->\n"
@@ -33,11 +35,20 @@ def yardstick(name: str) -> str:
     """What play in a scenario is measured against, and whether that is exact."""
     game = SCENARIOS[name].game()
     known, player = find_yardstick(game), find_search_player(game)
-    if isinstance(player, SearchPlayer) and player.exact:
+    if player is not None and player.exact:
         return f"exact: {player.method}"
+    told = []
     if known is not None and known.exact:
-        return f"exact: {known.method}" + (f"; reference player: {player.method}" if player else "")
-    return f"reference player: {player.method}" if player else "-"
+        told.append(f"exact: {known.method}")
+    elif (
+        len(game.players) == 2 and game.hidden_information and type(game).initial_outcomes is not TSMG.initial_outcomes
+    ):
+        told.append("exact: exploitability")
+    elif any("regret" in metric for metric in game.metrics(game.initial_state(np.random.default_rng(0)), "player_0")):
+        told.append("exact: regret")
+    if player is not None:
+        told.append(f"reference player: {player.method}")
+    return "; ".join(told) or "-"
 
 
 def row(name: str, speeds: dict[str, Any], scores: dict[tuple[str, str], Any], page: dict[str, str]) -> list[str]:
