@@ -44,7 +44,9 @@ def yardstick(name: str) -> str:
         len(game.players) == 2 and game.hidden_information and type(game).initial_outcomes is not TSMG.initial_outcomes
     ):
         told.append("exact: exploitability")
-    elif any("external_regret" in metric for metric in game.metrics(game.initial_state(np.random.default_rng(0)), "player_0")):
+    elif any(
+        "external_regret" in metric for metric in game.metrics(game.initial_state(np.random.default_rng(0)), "player_0")
+    ):
         told.append("exact: regret")
     if player is not None:
         told.append(f"reference player: {player.method}")
