@@ -218,7 +218,7 @@ def test_games_that_cannot_be_solved_are_refused() -> None:
     with pytest.raises(ValueError, match="value iteration is for one player, RandomGame has 2"):
         ValueIteration(RandomGame(players=TWO, seed=0))
     with pytest.raises(ValueError, match=r"needs Snake.outcomes"):
-        ValueIteration(Snake())
+        ValueIteration(Snake(num_opponents=4))  # too many outcomes to list
     with pytest.raises(ValueError, match="minimax is for two players, FrozenLake has 1"):
         Minimax(FrozenLake())
     duel = Snake(num_players=2, num_opponents=0)
