@@ -348,6 +348,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_process_cleanly_with_requests_in_flight():
     with OpenAIServer(faults={"hang": 1.0}) as server:
         command = [sys.executable, "-W", "error", "-X", "dev", "-c", INTERRUPTED, server.base_url]

@@ -45,6 +45,7 @@ def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
     assert server.served["limited"] < 200  # the first wave, and one for every two or three that are taken
 
 
+@pytest.mark.slow
 def test_a_server_gets_as_many_at_once_as_it_takes(quick):
     with OpenAIServer(most_in_flight=8, latency=0.02) as server:
         completions = complete_many(server, 200, max_retries=0)

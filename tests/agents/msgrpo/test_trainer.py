@@ -48,6 +48,7 @@ def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[
     return make
 
 
+@pytest.mark.slow
 def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
     """From uniform over 11 tokens (9% right) to the known optimum of 1, with the light read off the prompt."""
     trainer = make_trainer(BANDIT, "TestButtons-v0", model={"initializer_range": 0.15})

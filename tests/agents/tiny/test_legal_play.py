@@ -94,6 +94,7 @@ def test_what_cannot_be_demonstrated_is_refused() -> None:
         legal_play(next(s for s in SCENARIOS.values() if not s.game().actions), 4, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_a_model_made_of_it_answers_legally() -> None:
     """A hundred steps are enough for the form; the regret stays that of random play."""
     from agents import Decoding, LanguageAgentPolicy

@@ -386,6 +386,7 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     assert "not a folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from agents import load_agent
     from agents.tiny.__main__ import main

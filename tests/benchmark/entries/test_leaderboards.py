@@ -21,6 +21,7 @@ def test_the_players_of_the_project_have_entries():
     assert {"random", "greedy", "planner", *EMBEDDED} <= set(ENTRIES)
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_entries_give(workplace):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
     document = results_document(read_results([LEADERBOARDS]), max_episodes=0)

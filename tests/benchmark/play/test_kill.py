@@ -63,6 +63,7 @@ def uninterrupted(textbench):
     return counted("whole")
 
 
+@pytest.mark.slow
 def test_two_kills(uninterrupted, workplace):
     hits = play_with_kills(workplace / "killed", 2, random.Random(1))
     assert hits >= 1

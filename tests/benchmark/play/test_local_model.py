@@ -69,6 +69,7 @@ def test_a_folder_without_a_model_is_one_sentence(textbench, workplace):
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_line_at_once(tmp_path):
     pytest.importorskip("transformers")
     # nothing listens at the address; every file would be asked for six times, with waits in between

@@ -175,6 +175,7 @@ def press_ctrl_c(server):
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_many_requests_are_in_flight(textbench):
     with OpenAIServer(latency=0.02) as server:
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 60)

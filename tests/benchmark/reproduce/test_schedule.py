@@ -78,6 +78,7 @@ if __name__ == "__main__":
     main.communicate(timeout=60)  # it waits for all who could write there: a worker that lives on would be one
 
 
+@pytest.mark.slow
 def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_reason(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     folder, display = Folder(tmp_path), Recorder()

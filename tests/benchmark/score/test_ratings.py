@@ -93,6 +93,7 @@ def test_a_table_of_several_is_a_game_for_every_two_agents_by_their_mean_returns
     assert Game.of_table([("a", 1.0), ("a", 2.0), ("a", 0.0)]) == []
 
 
+@pytest.mark.slow
 def test_larger_tables_show_a_circle_and_groups_that_never_met():
     beats = {"rock": "scissors", "scissors": "paper", "paper": "rock"}
 

@@ -83,6 +83,7 @@ def ask(checkout: Path, code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_played_again(checkout: Path) -> None:
     assert ask(checkout, ASK) == "2 1.0 1.0"  # the random agent and the planner
     assert ask(checkout, ASK) == "0 1.0 1.0"

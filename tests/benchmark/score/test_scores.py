@@ -255,6 +255,7 @@ def equal_agents(rng, episodes=30):
     return board(results)
 
 
+@pytest.mark.slow
 def test_equal_agents_are_rarely_told_apart_on_any_board():
     """The family of comparisons is the board: 5% of boards, not 5% of pairs, may err."""
     rng = np.random.default_rng(20)

@@ -62,6 +62,7 @@ def test_intervals_of_returns_cover_their_mean(draw, truth, possible, least, cou
     assert np.mean(held) >= least
 
 
+@pytest.mark.slow
 def test_intervals_of_rates_and_normalised_scores_cover_the_truth():
     rng = np.random.default_rng(10)
 

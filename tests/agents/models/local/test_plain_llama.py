@@ -41,6 +41,7 @@ def tensors(weights: LlamaWeights) -> list[Any]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="models go to the GPU")
+@pytest.mark.slow
 def test_embedded_models_play_without_importing_the_modelling_code() -> None:
     # all of them in one process, as importing torch takes most of the time
     code = (

@@ -89,6 +89,7 @@ def test_comparisons_are_of_luck_free_returns(textbench):
     assert np.array_equal(corrected, values[0] - values[1])
 
 
+@pytest.mark.slow
 def test_every_table_shows_both(textbench):
     for form in ((), ("--markdown",)):
         out = textbench("leaderboard", ENTRIES, "--quiet", *form).out
@@ -164,6 +165,7 @@ def test_until_adds_episodes_until_the_score_is_known(textbench):
     }
 
 
+@pytest.mark.slow
 def test_until_goes_on_where_it_was_cut(textbench):
     command = ("run", "--agent", "random", "--scenario", ICE, "--until", 0.15, "--quiet", "--json")
     whole = scores_of(textbench(*command, "--out", "whole"))["random", ICE]
@@ -185,6 +187,7 @@ def test_until_says_when_the_most_episodes_were_not_enough(textbench):
     assert json.loads(more.out)["scores"][0]["episodes"] == 100
 
 
+@pytest.mark.slow
 def test_until_dry_run_says_what_it_will_cost(textbench):
     command = ("run", "--agent", "openai:some-model", "--scenario", ICE, "--until", 0.1, "--dry-run")
     done = textbench(*command, "--json")
