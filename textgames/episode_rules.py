@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from textgames.names import did_you_mean
-from textgames.settings import check_switch
+from textgames.settings import check_switch, check_whole
 from textgames.tsmg import TSMG
 
 ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents")
@@ -177,8 +177,7 @@ def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.ran
     """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``."""
     if layout_seed is None:
         return generator
-    if isinstance(layout_seed, bool) or not isinstance(layout_seed, int | np.integer) or layout_seed < 0:
-        raise ValueError(f'options["layout_seed"] must be a whole number of at least 0, got {layout_seed!r}')
+    check_whole('options["layout_seed"]', layout_seed, 0)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(layout_seed))))
 
 

@@ -67,7 +67,6 @@ class TextGameEnv(gym.Env[str, str]):
         self._player = self.game.players[0] if seat is None else seat
         self._seat = seat_of(self.game, self.rules, self._player, opponents)
         self._play = self.rules.play if self._seat is None else self._seat.play
-        self._has_metrics = type(self.game).metrics is not TSMG.metrics
         self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
         self._state: Any = None
         self._elapsed = 0
@@ -114,8 +113,7 @@ class TextGameEnv(gym.Env[str, str]):
         self._state = state
         if self.render_mode == "human":
             self.render()
-        legal = game.legal_actions(state, player) if self._seat is None else self._legal_actions()
-        return game.observe(state, player), {"success": False, "legal_actions": legal}
+        return game.observe(state, player), {"success": False, "legal_actions": self._legal_actions()}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Give the game a response.
@@ -153,7 +151,7 @@ class TextGameEnv(gym.Env[str, str]):
             "success": over and (chosen != "" or unreadable is None) and game.succeeded(state, player),
             "legal_actions": game.legal_actions(state, player) if self._seat is None else self._legal_actions(),
         }
-        if over and self._has_metrics:
+        if over:
             info |= metrics_info(game, state, player)
         return game.observe(state, player), reward, terminated, truncated, info
 

@@ -53,7 +53,6 @@ class Table:
     def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
         self.game, self.rules, self.waits_out = game, rules, waits_out
         self.takes_turns = type(game).to_move is not TSMG.to_move
-        self._has_metrics = type(game).metrics is not TSMG.metrics
         self._may_drop_out = not waits_out and type(game).is_playing is not TSMG.is_playing
         self.state: Any = None
         self.elapsed = 0
@@ -156,8 +155,7 @@ class Table:
                 if terminations[player] or truncations[player]:
                     action, _ = executed.get(player, _NOT_ASKED)
                     infos[player]["success"] = action is not None and game.succeeded(state, player)
-                    if self._has_metrics:
-                        infos[player] |= metrics_info(game, state, player)
+                    infos[player] |= metrics_info(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
     def first_info(self, player: Player) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
 from textgames.names import did_you_mean
 from textgames.render import check_render_mode, render_state
+from textgames.settings import check_whole
 from textgames.solo_env import TextGameEnv
 from textgames.spaces import ObservationText
 from textgames.table import metrics_info, response_space, seat_of
@@ -59,8 +60,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         opponents: Any = None,
         **settings: Any,
     ) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
-            raise ValueError(f"num_envs must be a whole number of at least 1, got {num_envs!r}")
+        check_whole("num_envs", num_envs, 1)
         self.game = make_game(game, settings)
         limit = max_episode_steps if max_episode_steps is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)

@@ -11,6 +11,7 @@ import numpy as np
 from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+from textgames.settings import check_whole
 
 HIGHER, LOWER, RIGHT = "the number is higher", "the number is lower", "that is the number"
 
@@ -36,8 +37,7 @@ class GuessNumber(GuessingGame):
     noun = "number"
 
     def __init__(self, *, numbers: int = 100, max_guesses: int = 10) -> None:
-        if isinstance(numbers, bool) or not isinstance(numbers, int | np.integer) or not 2 <= numbers <= 1000:
-            raise ValueError(f"numbers must be a whole number from 2 to 1000, got {numbers!r}")
+        check_whole("numbers", numbers, 2, 1000)
         choices = range(1, int(numbers) + 1)
         super().__init__(tuple(map(str, choices)), Command("{number}", number=choices), max_guesses)
 

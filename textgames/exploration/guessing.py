@@ -14,6 +14,7 @@ import numpy as np
 from textgames.action_text import Unreadable
 from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable, Indices
+from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 
 GUESS_REWARD = -1.0
@@ -45,8 +46,7 @@ class GuessingGame(TSMG[GuessState]):
     noun = "secret"
 
     def __init__(self, secrets: tuple[str, ...], command: Command, max_guesses: int) -> None:
-        if isinstance(max_guesses, bool) or not isinstance(max_guesses, int | np.integer) or max_guesses < 1:
-            raise ValueError(f"max_guesses must be a whole number of at least 1, got {max_guesses!r}")
+        check_whole("max_guesses", max_guesses, 1)
         self.secrets, self.command, self.max_guesses = secrets, command, int(max_guesses)
         self.return_range = ((self.max_guesses + LOST_GUESSES) * GUESS_REWARD, GUESS_REWARD)
         self._known = frozenset(secrets)

@@ -14,6 +14,7 @@ import numpy as np
 from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+from textgames.settings import check_whole
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
 EXACT_CODES = 64
@@ -70,9 +71,8 @@ class Mastermind(GuessingGame):
     }
 
     def __init__(self, *, pegs: int = 3, colours: int = 4, max_guesses: int = 10) -> None:
-        for name, value, low, high in (("pegs", pegs, 1, 6), ("colours", colours, 2, len(COLOURS))):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-                raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+        check_whole("pegs", pegs, 1, 6)
+        check_whole("colours", colours, 2, len(COLOURS))
         if colours**pegs > MOST_CODES:
             raise ValueError(
                 f"pegs={pegs} and colours={colours} give {colours**pegs} codes; at most {MOST_CODES} are accepted"

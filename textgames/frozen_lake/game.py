@@ -18,6 +18,7 @@ from textgames.frozen_lake.rules import (
     move_table,
     outcomes,
 )
+from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
@@ -72,8 +73,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         grid: bool = True,
         axes: bool = False,
     ) -> None:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
-            raise ValueError(f"size must be a whole number of at least 2, got {size!r}")
+        check_whole("size", size, 2)
         if not 0 < frozen_probability <= 1:
             raise ValueError(f"frozen_probability must be in (0, 1], got {frozen_probability!r}")
         if not 0 <= success_rate <= 1:

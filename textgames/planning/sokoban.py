@@ -26,6 +26,7 @@ from textgames.planning.sokoban_levels import (
     moves_to_solve,
     on_targets,
 )
+from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick
 
@@ -91,8 +92,7 @@ class Sokoban(TSMG[SokobanState]):
             "max_moves": (max_moves, longest, 1000),
         }
         for name, (value, low, high) in whole.items():
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-                raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+            check_whole(name, value, low, high)
         if (size - 2) ** (2 * (1 + boxes)) > MOST_POSITIONS:
             raise ValueError(
                 f"size={size} with boxes={boxes} has too many positions to be searched; accepted: a smaller size or "

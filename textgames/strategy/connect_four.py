@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
 from textgames.strategy.duel import PLAYERS, Duel
 
@@ -97,9 +98,7 @@ class ConnectFour(Duel[ConnectFourState]):
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
         for name, value, least in (("rows", rows, 1), ("columns", columns, 1), ("connect", connect, 2)):
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or not least <= value <= 12:
-                raise ValueError(f"{name} must be a whole number from {least} to 12, got {value!r}")
+            check_whole(name, value, least, 12)
         if connect > max(rows, columns):
             raise ValueError(f"nobody can connect {connect} on a board of {rows} rows and {columns} columns")
         self.rows, self.columns, self.connect = int(rows), int(columns), int(connect)
