@@ -6,20 +6,14 @@ one after the other, all in the state before the round; the round is played when
 
 from typing import Any, ClassVar
 
-import numpy as np
-from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
-from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
-from textgames.render import RENDER_MODES, check_render_mode, render_state
-from textgames.spaces import ObservationText, ResponseText
-from textgames.table import Table, response_space
+from textgames.all_seats import AllSeats
+from textgames.render import RENDER_MODES
 from textgames.tsmg import TSMG
 
 
-class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
+class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
     """A text-mediated stochastic game, one player's turn at a time.
 
     Args are those of :class:`textgames.parallel.TextParallelEnv`, and so are ``infos``. A player who is out stays in
@@ -33,53 +27,17 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         "is_parallelizable": True,
     }
 
-    def __init__(
-        self,
-        game: str | type[TSMG[Any]] | TSMG[Any],
-        *,
-        max_steps: int | None = None,
-        max_cycles: int | None = None,
-        format_penalty: float = 0.0,
-        invalid_action: str = "default",
-        render_mode: str | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__()
-        self.game = make_game(game, settings)
-        limit = max_cycles if max_cycles is not None else max_steps
-        rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode)
-        self.render_mode = render_mode
-        self.possible_agents = list(self.game.players)
-        self.agents: list[str] = []
-        space = response_space(self.game)
-        self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
-        self.action_spaces = {agent: ResponseText(space.commands) for agent in self.possible_agents}
-        self._table = Table(self.game, rules, waits_out=self.game.pays_late is not False)
-        self._rng: np.random.Generator | None = None
+    def __init__(self, game: str | type[TSMG[Any]] | TSMG[Any], **settings: Any) -> None:
+        super().__init__(game, **settings)
         self._responses: dict[str, str] = {}
 
-    def observation_space(self, agent: str) -> ObservationText:
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> ResponseText:
-        return self.action_spaces[agent]
-
-    def instructions(self, agent: str) -> str:
-        return self.game.instructions(agent)
-
-    def state(self) -> Any:
-        return self._table.state
-
-    def observe(self, agent: str) -> str:
-        return self.game.observe(self._table.state, agent)
+    def _waits_out(self) -> bool:
+        # who has left an AECEnv can't be paid any more
+        return self.game.pays_late is not False
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
-        if seed is not None or self._rng is None:
-            self._rng = seeding.np_random(seed)[0]
-        layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
-        self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
+        self._deal(seed, options)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -99,10 +57,7 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
             TypeError: the response is not a string.
         """
-        if not self.agents:
-            raise ResetNeeded(
-                "no agent is left: the episode is over, or was not started; call reset() before the next step()"
-            )
+        self._require_agents()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
@@ -134,11 +89,6 @@ class TextAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is 
         self._deads_step_first()
         if self.render_mode == "human":
             self.render()
-
-    def render(self) -> str | NDArray[np.uint8] | None:
-        if self._table.state is None:
-            raise ResetNeeded("render() was called before reset(); call reset() first")
-        return render_state(self.game, self._table.state, self.render_mode, f"round {self._table.elapsed}")
 
     def close(self) -> None:
         """Nothing is held open; PettingZoo wants the method of an environment that can be rendered."""

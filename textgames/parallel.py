@@ -2,20 +2,18 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
-from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
-from textgames.render import RENDER_MODES, check_render_mode, render_state
-from textgames.spaces import ObservationText, ResponseText
-from textgames.table import Round, Table, response_space
+from textgames.all_seats import AllSeats
+from textgames.episode_rules import Snapshot
+from textgames.render import RENDER_MODES
+from textgames.table import Round
 from textgames.tsmg import TSMG
 
 
-class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
+class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
     """A text-mediated stochastic game for all its players at once.
 
     Args:
@@ -36,43 +34,10 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         "is_parallelizable": True,
     }
 
-    def __init__(
-        self,
-        game: str | type[TSMG[Any]] | TSMG[Any],
-        *,
-        max_steps: int | None = None,
-        max_cycles: int | None = None,
-        format_penalty: float = 0.0,
-        invalid_action: str = "default",
-        render_mode: str | None = None,
-        **settings: Any,
-    ) -> None:
-        self.game = make_game(game, settings)
-        limit = max_cycles if max_cycles is not None else max_steps
-        self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode)
-        self.render_mode = render_mode
-        self.possible_agents = list(self.game.players)
-        self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
-        space = response_space(self.game)
-        self.action_spaces = {agent: ResponseText(space.commands) for agent in self.possible_agents}
-        pays_late = self.game.pays_late
+    def _waits_out(self) -> bool:
+        # here somebody who has left can still be paid, so only games of turns keep everybody without being asked to
         takes_turns = type(self.game).to_move is not TSMG.to_move
-        self._table = Table(self.game, self.rules, waits_out=takes_turns if pays_late is None else pays_late)
-        self.agents: list[str] = []
-        self._rng: np.random.Generator | None = None
-
-    def observation_space(self, agent: str) -> ObservationText:
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> ResponseText:
-        return self.action_spaces[agent]
-
-    def instructions(self, agent: str) -> str:
-        return self.game.instructions(agent)
-
-    def state(self) -> Any:
-        return self._table.state
+        return takes_turns if self.game.pays_late is None else self.game.pays_late
 
     @property
     def to_move(self) -> tuple[str, ...]:
@@ -88,11 +53,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
-        if seed is not None or self._rng is None:
-            self._rng = seeding.np_random(seed)[0]
-        # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
-        layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
-        self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
+        self._deal(seed, options)
         self.agents = self._table.agents
         if self.render_mode == "human":
             self.render()
@@ -120,10 +81,7 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
     def play(self, actions: dict[str, str]) -> Round:
         """As :meth:`step`, without what everybody reads next: for those who :meth:`observe` only who is to move."""
         table = self._table
-        if not self.agents:
-            raise ResetNeeded(
-                "no agent is left: the episode is over, or was not started; call reset() before the next step()"
-            )
+        self._require_agents()
         asked = table.asked
         assert self._rng is not None
         try:
@@ -136,10 +94,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
         if self.render_mode == "human":
             self.render()
         return round_
-
-    def observe(self, agent: str) -> str:
-        """What an agent reads now."""
-        return self.game.observe(self._table.state, agent)
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
         observe, state = self.game.observe, self._table.state
@@ -159,8 +113,3 @@ class TextParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # pett
             self._rng = seeding.np_random()[0]
         self._rng.bit_generator.state = snapshot.rng_state
         return self._observations(self.agents)
-
-    def render(self) -> str | NDArray[np.uint8] | None:
-        if self._table.state is None:
-            raise ResetNeeded("render() was called before reset(); call reset() first")
-        return render_state(self.game, self._table.state, self.render_mode, f"round {self._table.elapsed}")

@@ -1,0 +1,94 @@
+"""What the two environments of all players have in common: their game, its table, their spaces and their pictures.
+
+``parallel`` and ``aec`` add PettingZoo's two forms of asking.
+"""
+
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
+
+from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
+from textgames.render import check_render_mode, render_state
+from textgames.spaces import ObservationText, ResponseText
+from textgames.table import Table, response_space
+from textgames.tsmg import TSMG, Player
+
+
+class AllSeats:
+    """What the environments of all players have in common, before PettingZoo's form of them is added.
+
+    Args:
+        game: the game's class, ``"module:Class"``, or a built game.
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit.
+        max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
+        format_penalty, invalid_action, render_mode: as for :class:`textgames.solo_env.TextGameEnv`.
+        **settings: the game's own settings.
+    """
+
+    agents: list[Player]
+
+    def __init__(
+        self,
+        game: str | type[TSMG[Any]] | TSMG[Any],
+        *,
+        max_steps: int | None = None,
+        max_cycles: int | None = None,
+        format_penalty: float = 0.0,
+        invalid_action: str = "default",
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self.game = make_game(game, settings)
+        limit = max_cycles if max_cycles is not None else max_steps
+        self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
+        check_render_mode(self.game, render_mode)
+        self.render_mode = render_mode
+        self.possible_agents = list(self.game.players)
+        self.agents = []
+        commands = response_space(self.game).commands
+        self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
+        self.action_spaces = {agent: ResponseText(commands) for agent in self.possible_agents}
+        self._table = Table(self.game, self.rules, waits_out=self._waits_out())
+        self._rng: np.random.Generator | None = None
+
+    def _waits_out(self) -> bool:
+        """Whether a player who is out stays until the game is over, as it may be paid late."""
+        raise NotImplementedError
+
+    def observation_space(self, agent: Player) -> ObservationText:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: Player) -> ResponseText:
+        return self.action_spaces[agent]
+
+    def instructions(self, agent: Player) -> str:
+        return self.game.instructions(agent)
+
+    def state(self) -> Any:
+        return self._table.state
+
+    def observe(self, agent: Player) -> str:
+        """What an agent reads now."""
+        return self.game.observe(self._table.state, agent)
+
+    def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
+        if seed is not None or self._rng is None:
+            self._rng = seeding.np_random(seed)[0]
+        # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
+        layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
+        self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
+
+    def _require_agents(self) -> None:
+        if not self.agents:
+            raise ResetNeeded(
+                "no agent is left: the episode is over, or was not started; call reset() before the next step()"
+            )
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        if self._table.state is None:
+            raise ResetNeeded("render() was called before reset(); call reset() first")
+        return render_state(self.game, self._table.state, self.render_mode, f"round {self._table.elapsed}")
