@@ -291,3 +291,21 @@ class TSMG(ABC, Generic[StateT]):
             return "\n".join(" ".join(row) for row in self.board(state))
         except NotImplementedError:
             return self.observe(state, self.players[0])
+
+
+def action_index(joint_action: Mapping[Player, Action], player: Player, indices: Mapping[Action, int]) -> int:
+    """The number of a player's action, for rules that number their actions.
+
+    Args:
+        joint_action: as :meth:`TSMG.transition` is given it.
+        player: whose action is meant.
+        indices: ``{action: its number}`` of every action that is legal.
+
+    Raises:
+        ValueError: the player has no action, or one that is not legal.
+    """
+    index = indices.get(joint_action.get(player, ""))
+    if index is None:
+        accepted = ", ".join(indices)
+        raise ValueError(f"joint_action must give {player} one of {accepted}, got {dict(joint_action)!r}")
+    return index

@@ -15,7 +15,7 @@ import numpy as np
 
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
 from textgames.settings import check_number, check_one_of, check_whole
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
 PRIORS = ("gap", "uniform", "gaussian")
@@ -182,7 +182,7 @@ class Bandit(TSMG[BanditState]):
     def transition(
         self, state: BanditState, joint_action: Mapping[Player, Action], rng: np.random.Generator
     ) -> tuple[BanditState, dict[Player, float], bool]:
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if self.rounds_left(state) == 0:
             return state, {"player_0": 0.0}, True
         if self.prior == "gaussian":
@@ -199,7 +199,7 @@ class Bandit(TSMG[BanditState]):
     def outcomes(self, state: BanditState, joint_action: Mapping[Player, Action]) -> list[Outcome[BanditState]]:
         if not self.has_outcomes:
             raise NotImplementedError("normal rewards are drawn from a continuum, they can't be listed")
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if self.rounds_left(state) == 0:
             return [(1.0, state, {"player_0": 0.0}, True)]
         mean, over = state.means[arm], self.rounds_left(state) == 1
@@ -211,14 +211,6 @@ class Bandit(TSMG[BanditState]):
 
     def rounds_left(self, state: BanditState) -> int:
         return self.rounds - sum(state.pulls)
-
-    def _arm(self, joint_action: Mapping[Player, Action]) -> int:
-        try:
-            return self._arms[joint_action["player_0"]]
-        except KeyError:
-            raise ValueError(
-                f"joint_action must give player_0 one of {', '.join(self.actions)}, got {dict(joint_action)!r}"
-            ) from None
 
     def metrics(self, state: BanditState, player: Player) -> dict[str, float]:
         """``regret``: the pseudo-regret; ``suffix_failure``: 1 where the best arm was given up; ``best_arm_share``."""
@@ -276,7 +268,7 @@ class Bandit(TSMG[BanditState]):
     def what_happened(
         self, state: BanditState, joint_action: Mapping[Player, Action], next_state: BanditState, player: Player
     ) -> str:
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if next_state.pulls == state.pulls:
             return ""
         lost = max(state.means) - state.means[arm]

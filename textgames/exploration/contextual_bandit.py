@@ -16,7 +16,7 @@ import numpy as np
 from textgames.exploration.bandit import number
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES
 from textgames.settings import check_number, check_one_of, check_whole
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
 # ---------------------------------------------------------------- rules
@@ -136,7 +136,7 @@ class ContextualBandit(TSMG[ContextualState]):
     def transition(
         self, state: ContextualState, joint_action: Mapping[Player, Action], rng: np.random.Generator
     ) -> tuple[ContextualState, dict[Player, float], bool]:
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if state.context == NOBODY:
             return state, {"player_0": 0.0}, True
         noise = self.noise if rng.random() < 0.5 else -self.noise
@@ -144,7 +144,7 @@ class ContextualBandit(TSMG[ContextualState]):
         return self._paid(state, arm, noise, next_context)
 
     def outcomes(self, state: ContextualState, joint_action: Mapping[Player, Action]) -> list[Outcome[ContextualState]]:
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if state.context == NOBODY:
             return [(1.0, state, {"player_0": 0.0}, True)]
         noises = (self.noise, -self.noise) if self.noise else (0.0,)
@@ -161,14 +161,6 @@ class ContextualBandit(TSMG[ContextualState]):
 
     def rounds_left(self, state: ContextualState) -> int:
         return self.rounds - len(state.log)
-
-    def _arm(self, joint_action: Mapping[Player, Action]) -> int:
-        try:
-            return self._arms[joint_action["player_0"]]
-        except KeyError:
-            raise ValueError(
-                f"joint_action must give player_0 one of {', '.join(self.actions)}, got {dict(joint_action)!r}"
-            ) from None
 
     def metrics(self, state: ContextualState, player: Player) -> dict[str, float]:
         """``regret``: the pseudo-regret."""
@@ -208,7 +200,7 @@ class ContextualBandit(TSMG[ContextualState]):
         next_state: ContextualState,
         player: Player,
     ) -> str:
-        arm = self._arm(joint_action)
+        arm = action_index(joint_action, "player_0", self._arms)
         if state.context == NOBODY:
             return ""
         means = expected_rewards(state.weights, state.context)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from textgames.settings import check_one_of, check_whole
 from textgames.solving.regret import external_regret, swap_regret
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
 # ---------------------------------------------------------------- rules
@@ -139,12 +139,7 @@ class OnlineLearning(TSMG[OnlineState]):
         return after, rewards, over
 
     def outcomes(self, state: OnlineState, joint_action: Mapping[Player, Action]) -> list[Outcome[OnlineState]]:
-        try:
-            choice = self._index[joint_action["player_0"]]
-        except KeyError:
-            raise ValueError(
-                f"joint_action must give player_0 one of {', '.join(self.actions)}, got {dict(joint_action)!r}"
-            ) from None
+        choice = action_index(joint_action, "player_0", self._index)
         losses, chosen = state
         day = len(chosen)
         if day == self.rounds:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from textgames.grid_text import board_line, coordinates_of, grid_rows, name_rows
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, action_index
 
 ACTIONS = ("up", "right", "down", "left")
 NROW, NCOL = 4, 12
@@ -103,25 +103,19 @@ class CliffWalking(TSMG[int]):
         self, state: int, joint_action: Mapping[str, str], rng: np.random.Generator
     ) -> tuple[int, dict[str, float], bool]:
         """Take one step; on slippery ground it takes one uniform number of ``rng``."""
-        direction = self._direction(joint_action)
+        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
         if self.is_slippery:
             direction = (direction - 1 + int(rng.random() * 3)) % 4
         cell, reward, terminated = _ARRIVALS[state][direction]
         return cell, {"player_0": reward}, terminated
 
     def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[tuple[float, int, dict[str, float], bool]]:
-        direction = self._direction(joint_action)
+        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
         ways = [(direction - 1) % 4, direction, (direction + 1) % 4] if self.is_slippery else [direction]
         return [
             (1 / len(ways), cell, {"player_0": reward}, terminated)
             for cell, reward, terminated in (_ARRIVALS[state][way] for way in ways)
         ]
-
-    def _direction(self, joint_action: Mapping[str, str]) -> int:
-        direction = _ACTION_INDEX.get(joint_action.get("player_0", ""))
-        if direction is None:
-            raise ValueError(f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}")
-        return direction
 
     def is_playing(self, state: int, player: str) -> bool:
         return state != GOAL
@@ -160,7 +154,7 @@ class CliffWalking(TSMG[int]):
     def what_happened(self, state: int, joint_action: Mapping[str, str], next_state: int, player: str) -> str:
         if not self.is_playing(state, player):
             return ""
-        direction = self._direction(joint_action)
+        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
         ways = [direction, (direction - 1) % 4, (direction + 1) % 4] if self.is_slippery else [direction]
         # several ways may lead to the same cell: it is said to have slipped only where it must have
         way = next(way for way in ways if _ARRIVALS[state][way][0] == next_state)

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from textgames.grid_text import board_line, coordinates_of
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, action_index
 
 ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")
 SIZE = 5
@@ -193,7 +193,7 @@ class Taxi(TSMG[TaxiState]):
         self, state: TaxiState, joint_action: Mapping[str, str], rng: np.random.Generator
     ) -> tuple[TaxiState, dict[str, float], bool]:
         """Play one step; in rain, and when a passenger changes its mind, it takes uniform numbers of ``rng``."""
-        action = self._action(joint_action)
+        action = action_index(joint_action, "player_0", _ACTION_INDEX)
         if action >= _PICKUP:
             after, reward, terminated = serve(state, action)
             return after, {"player_0": reward}, terminated
@@ -213,7 +213,7 @@ class Taxi(TSMG[TaxiState]):
     def outcomes(
         self, state: TaxiState, joint_action: Mapping[str, str]
     ) -> list[tuple[float, TaxiState, dict[str, float], bool]]:
-        action = self._action(joint_action)
+        action = action_index(joint_action, "player_0", _ACTION_INDEX)
         if action >= _PICKUP:
             after, reward, terminated = serve(state, action)
             return [(1.0, after, {"player_0": reward}, terminated)]
@@ -240,12 +240,6 @@ class Taxi(TSMG[TaxiState]):
         others = [stop for stop in range(4) if stop != state.destination]
         change = self.fickle_probability
         return [(1.0 - change, state.destination, False), *((change / 3, other, False) for other in others)]
-
-    def _action(self, joint_action: Mapping[str, str]) -> int:
-        action = _ACTION_INDEX.get(joint_action.get("player_0", ""))
-        if action is None:
-            raise ValueError(f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}")
-        return action
 
     def is_playing(self, state: TaxiState, player: str) -> bool:
         return state.passenger != state.destination
@@ -299,7 +293,7 @@ class Taxi(TSMG[TaxiState]):
     ) -> str:
         if not self.is_playing(state, player):
             return ""
-        action = self._action(joint_action)
+        action = action_index(joint_action, "player_0", _ACTION_INDEX)
         if action >= _PICKUP:
             _, reward, arrived = serve(state, action)
             if reward == ILLEGAL_REWARD:
