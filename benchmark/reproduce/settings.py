@@ -16,7 +16,7 @@ from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS
 
-RECIPES = ("full", "quick", "stability", "miniature")  # the recipes that ship with the package, by name
+RECIPES = ("full", "quick", "stability", "few-drawn", "miniature")  # the recipes that ship with the package, by name
 
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
