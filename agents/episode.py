@@ -12,6 +12,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class EpisodeStart:
+    """A place inside an episode from which another one is begun: rules are pure, so any visited state can be one.
+
+    Attributes:
+        state: the game's state, as a :class:`Step` has it.
+        elapsed_steps: rounds that were played before it, which count towards the step limit.
+    """
+
+    state: Any
+    elapsed_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeTask:
     """One episode to play: which game, from which seeds.
 
@@ -23,6 +36,7 @@ class EpisodeTask:
         layout_seed: fixes the initial state alone: tasks that share it and differ in ``seed`` start from the same state
             and differ in transitions and in sampling noise (the groups of MS-GRPO).
         noise: more entropy for sampling alone, for repeated plays of one seed; the transitions stay the seed's.
+        start: where the episode begins, in place of an initial state that the seeds decide.
     """
 
     scenario: str
@@ -31,6 +45,7 @@ class EpisodeTask:
     layout_seed: int | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     noise: tuple[int, ...] = ()
+    start: EpisodeStart | None = None
 
     @classmethod
     def of(
@@ -77,6 +92,9 @@ class Step:
         reward: what the player was paid from this decision to its next one, the format penalty included; for its first
             decision also what it was paid before. The rewards of a player's steps sum to its return. (While an episode
             is being played, a step knows only of its own round.)
+        state: the game's state before the round. It is there in episodes that were just played, for those who compute
+            with it (credit, inspection); records of episodes don't keep it, as it can be played again.
+        steps_left: rounds until truncation, this one included; ``None`` where there is no limit, and in records.
     """
 
     index: int
@@ -87,6 +105,8 @@ class Step:
     valid: bool
     unreadable: str | None
     reward: float
+    state: Any = None
+    steps_left: int | None = None
 
 
 class RewardLedger:

@@ -4,8 +4,8 @@
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -203,6 +203,21 @@ class PromptMap:
 
     def _steps_left(self, request: TurnRequest, ago: int = 0) -> str:
         return self.texts.no_limit if request.steps_left is None else str(request.steps_left + ago)
+
+
+@dataclass(frozen=True)
+class HintedPromptMap(PromptMap):
+    """A prompt map that tells a player what it wouldn't see otherwise, before the observation of each decision.
+
+    Attributes:
+        hint: ``request -> text``; empty where there is nothing to tell.
+    """
+
+    hint: Callable[[TurnRequest], str] = lambda request: ""
+
+    def __call__(self, request: TurnRequest) -> Prompt:
+        told = self.hint(request)
+        return super().__call__(replace(request, observation=f"{told}\n\n{request.observation}") if told else request)
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

@@ -88,9 +88,13 @@ class LiveEpisode:
         self._error: str | None = None
         self._round = 0
         self._started = perf_counter()
-        options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
-        observations, self._infos = env.reset(seed=task.seed, options=options)
-        self._reads = {player: observations[player] for player in env.to_move}  # what they read who are asked
+        if task.start is not None:
+            self._infos = env.start_at(task.start.state, task.start.elapsed_steps, seed=task.seed)
+            self._reads = {player: env.observe(player) for player in env.to_move}  # what they read who are asked
+        else:
+            options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
+            observations, self._infos = env.reset(seed=task.seed, options=options)
+            self._reads = {player: observations[player] for player in env.to_move}
 
     @property
     def over(self) -> bool:
@@ -135,7 +139,10 @@ class LiveEpisode:
             if turn.error is not None:
                 self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
                 return ()
-        rewards, _, truncations, infos = self._env.play({player: turn.response for player, turn in turns.items()})
+        env = self._env
+        state, limit = env.state(), env.rules.max_steps
+        steps_left = None if limit is None else limit - env.elapsed_steps
+        rewards, _, truncations, infos = env.play({player: turn.response for player, turn in turns.items()})
         steps = []
         for player, turn in turns.items():
             info, read = infos[player], self._reads[player]
@@ -150,6 +157,8 @@ class LiveEpisode:
                     valid=info["valid"],
                     unreadable=info["unreadable"],
                     reward=float(rewards[player]),
+                    state=state,
+                    steps_left=steps_left,
                 )
             )
         self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
@@ -158,7 +167,7 @@ class LiveEpisode:
         self._steps += steps
         self._truncated = any(truncations.values())
         self._infos = infos
-        self._reads = {player: self._env.observe(player) for player in self._env.to_move}
+        self._reads = {player: env.observe(player) for player in env.to_move}
         self._round += 1
         return tuple(steps)
 

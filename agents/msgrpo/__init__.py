@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.msgrpo.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.advantages import episode_return, group_advantages
-from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
+from agents.msgrpo.draws.sampling import sample_episodes, sampled_advantages
 from agents.msgrpo.errors import ConfigError
 from textgames.extras import install_command
 

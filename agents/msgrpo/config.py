@@ -6,6 +6,7 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.settings import TrainingSettings
+from agents.msgrpo.plugins import accepted
+from agents.msgrpo.settings import POINTS, TrainingSettings
 from textgames.names import did_you_mean, nearest_or_all
 
 
@@ -38,13 +40,19 @@ class MSGRPOConfig(TrainingSettings):
     def from_mapping(cls, settings: Mapping[str, Any]) -> "MSGRPOConfig":
         """Make a config from ``{key: value}``, where a value may be a ``{key: value}`` section of the same keys."""
         flat: dict[str, Any] = {}
+        tables: dict[str, Any] = {}
         for key, value in settings.items():
+            if isinstance(value, Mapping) and key in POINTS:
+                tables[key] = {name: dict(own) if isinstance(own, Mapping) else own for name, own in value.items()}
+                continue
             if isinstance(value, Mapping) and key not in sections():
                 raise ConfigError(f"[{key}] is not a section; {nearest_or_all(key, sections())}")
             for name, setting in (value if isinstance(value, Mapping) else {key: value}).items():
                 if name in flat:
                     raise ConfigError(f"{name} is set twice: {flat[name]!r} and {setting!r}")
                 flat[name] = setting
+        if tables:
+            flat["method_settings"] = {**flat.get("method_settings", {}), **tables}
         return cls(**flat)
 
     @classmethod
@@ -65,22 +73,32 @@ class MSGRPOConfig(TrainingSettings):
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
         """The same settings with ``key=value`` strings applied; values are TOML, quotes around strings optional."""
         changes: dict[str, Any] = {}
+        tables = deepcopy(self.method_settings)
         for override in overrides:
             name, equals, text = (part.strip() for part in override.partition("="))
             if not equals:
                 raise ConfigError(f"--set {override}: expected key=value, for example --set learning_rate=1e-5")
-            if name not in _properties():
-                raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
             try:
-                changes[name] = tomllib.loads(f"value = {text}")["value"]
+                value = tomllib.loads(f"value = {text}")["value"]
             except tomllib.TOMLDecodeError:
-                changes[name] = text  # a string without its quotes
+                value = text  # a string without its quotes
+            point, *path = name.split(".")
+            if point in POINTS and len(path) == 2:
+                tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
+            elif name in _properties():
+                changes[name] = value
+            else:
+                raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
+        if tables != self.method_settings:
+            changes["method_settings"] = tables
         return replace(self, **changes)
 
     def to_toml(self, *, documented: bool = False) -> str:
         """The settings as TOML in sections; ``documented`` puts each field's description above it."""
         lines: list[str] = []
         for section in sections():
+            if section == "methods":
+                continue  # they have tables of their own, below
             lines += ["", f"[{section}]"]
             for name, about in _properties().items():
                 if about["section"] == section:
@@ -88,6 +106,10 @@ class MSGRPOConfig(TrainingSettings):
                     # JSON's values are TOML's as well, but for one control character in strings
                     value = json.dumps(getattr(self, name), ensure_ascii=False).replace("\x7f", "\\u007F")
                     lines.append(f"{name} = {value}")
+        for point, methods in self.method_settings.items():
+            for name, own in methods.items():
+                lines += ["", f"[{point}.{json.dumps(name)}]"]
+                lines += [f"{setting} = {json.dumps(value, ensure_ascii=False)}" for setting, value in own.items()]
         return "\n".join(lines[1:]) + "\n"
 
     def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
@@ -124,18 +146,11 @@ def _not_a_setting(name: str) -> str:
     return f"{name} is not a setting; {nearest_or_all(name, _properties())}"
 
 
-_KINDS = {"integer": "an integer", "number": "a number", "string": "a string", "boolean": "true, false"}
-_BOUNDS = {"exclusiveMinimum": ">", "minimum": ">=", "maximum": "<="}
-
-
 def _accepted(name: str) -> str:
     about = _properties()[name]
-    if "enum" in about:
-        return ", ".join(about["enum"])
-    if about["type"] == "array":
-        return "a list of strings"
-    bounds = [f"{sign} {about[bound]:g}" for bound, sign in _BOUNDS.items() if bound in about]
-    return " ".join([_KINDS[about["type"]], " and ".join(bounds)]).strip()
+    if "point" in about:
+        return f"{', '.join(POINTS[about['point']].names)}, or my_module:MyClass"
+    return "tables of settings" if about["type"] == "object" else accepted(about)
 
 
 def _sentences(error: ValidationError, settings: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from agents.msgrpo.credit import METHODS
+from agents.msgrpo.draws import DRAWS
+from agents.msgrpo.filters import FILTERS
+from agents.msgrpo.normalizers import NORMALIZERS
+from agents.msgrpo.plugins import Registry
+from agents.msgrpo.surrogates import SURROGATES
+from agents.msgrpo.tasks import SAMPLERS
+
 
 def _as_tuple(value: Any) -> Any:
     """Let one name stand for a list of one, and take a list as TOML has it."""
@@ -22,6 +30,22 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 def setting(section: str, default: Any, **limits: Any) -> Any:
     """Declare a field that stands in ``[section]`` of a file; the text below a field is its documentation."""
     return Field(default, json_schema_extra={"section": section}, **limits)
+
+
+def method(section: str, default: str, registry: Registry[Any]) -> Any:
+    """Declare a field that names a method of a plug-in point; further methods may be registered at any time."""
+    return Field(default, json_schema_extra={"section": section, "point": registry.point})
+
+
+def method_tables() -> Any:
+    """Declare the field that holds the methods' own settings."""
+    return Field(default_factory=dict, json_schema_extra={"section": "methods"})
+
+
+POINTS: dict[str, Registry[Any]] = {
+    registry.point: registry for registry in (METHODS, DRAWS, FILTERS, SURROGATES, NORMALIZERS, SAMPLERS)
+}
+"""The plug-in points by name; the settings of their methods stand in ``[point.method]``."""
 
 
 @dataclass(
@@ -81,6 +105,13 @@ class TrainingSettings:
     rollout_batch: int = setting("rollout", 0, ge=0)
     """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
 
+    task_sampling: str = method("rollout", "plain", SAMPLERS)
+    """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again where all of a
+    group fail, or choose layouts by what is learnt from them (docs/credit/methods.md)."""
+
+    credit: str = method("advantages", "msgrpo", METHODS)
+    """What every step is credited with: msgrpo, the paper's, gives it the whole episode's normalised return;
+    docs/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
     discount: float = setting("advantages", 1.0, gt=0, le=1)
     """Discount per step in an episode's return; 1: the plain sum, as in the paper."""
     advantage_baseline: Literal["mean", "leave_one_out", "none"] = setting("advantages", "mean")
@@ -91,17 +122,23 @@ class TrainingSettings:
     advantage_eps: float = setting("advantages", 1e-6, gt=0)
     """Added to the standard deviation."""
 
-    episode_sampling: Literal["aaw", "aaw_replacement", "unbiased", "uniform", "off"] = setting("sampling", "aaw")
-    """How episodes are drawn for the update: |A|-weighted without replacement, with replacement, with replacement
-    and sign(A) * mean|A| in place of A (unbiased), uniformly without replacement, or not at all."""
+    group_filter: str = method("sampling", "off", FILTERS)
+    """Which groups are learnt from at all: off keeps all of them."""
+    episode_sampling: str = method("sampling", "aaw", DRAWS)
+    """How episodes are drawn for the update: |A|-weighted without replacement (aaw), with replacement, with
+    replacement and the advantages divided by the weights (unbiased), uniformly without replacement, uniformly among
+    those with an advantage (uniform_nonzero), or not at all (off)."""
     episodes_drawn: int = setting("sampling", 0, ge=0)
     """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
     replacement where fewer have an advantage. In games of several players every player's part is an episode of its
     own, and as large a share of the parts is drawn."""
 
-    loss_normalizer: Literal["token", "step", "episode"] = setting("loss", "token")
+    surrogate: str = method("loss", "ppo", SURROGATES)
+    """What an advantage becomes in the loss of a token: ppo clips the token's ratio; docs/credit/methods.md has the
+    others."""
+    loss_normalizer: str = method("loss", "token", NORMALIZERS)
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
-    batch."""
+    batch; response averages over each response first, constant divides by steps times max_response_tokens."""
     clip_low: float = setting("loss", 0.2, ge=0, le=1)
     """The ratio is clipped below at 1 - clip_low."""
     clip_high: float = setting("loss", 0.2, ge=0)
@@ -189,8 +226,27 @@ class TrainingSettings:
     threads: int = setting("run", 0, ge=0)
     """Torch's CPU threads; 0: as they are."""
 
+    method_settings: dict[str, dict[str, dict[str, Any]]] = method_tables()
+    """The methods' own settings, {point: {method: {setting: value}}}; in a file they stand in [credit.NAME],
+    [draw.NAME], [filter.NAME], [surrogate.NAME], [normalizer.NAME] and [tasks.NAME]."""
+
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        names = (
+            (METHODS, self.credit),
+            (DRAWS, self.episode_sampling),
+            (FILTERS, self.group_filter),
+            (SURROGATES, self.surrogate),
+            (NORMALIZERS, self.loss_normalizer),
+            (SAMPLERS, self.task_sampling),
+        )
+        for registry, name in names:
+            registry.check(name)
+        for point, tables in self.method_settings.items():
+            if point not in POINTS:
+                raise ValueError(f"[{point}] holds no methods; accepted: {', '.join(POINTS)}")
+            for name in tables:
+                POINTS[point].check(name)
         if self.episodes_drawn > self.episodes:
             raise ValueError(
                 f"episodes_drawn = {self.episodes_drawn}: an iteration has groups * group_size = {self.episodes} "

@@ -1,7 +1,8 @@
-"""MS-GRPO: rollout -> returns -> group advantages -> AAW episode sampling -> loss -> update.
+"""MS-GRPO: rollout -> group filter -> credit -> AAW episode sampling -> loss -> update.
 
 Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision Making", arXiv 2508.10839. Read
-:meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself.
+:meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself. Each step is a method
+of a plug-in point (:mod:`agents.msgrpo.plugins`); the defaults are the paper's.
 
 Where this departs from the paper, or decides what it leaves open:
 
@@ -35,14 +36,18 @@ from agents.models.base import Decoding
 from agents.models.local.card import write_card, write_chat_template
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.credit.advantages import group_advantages
-from agents.msgrpo.credit.draw import sample_episodes, sampled_advantages
+from agents.msgrpo.credit import Batch, Credit
+from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
+from agents.msgrpo.learner.rows import TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, TrainingRow, UpdateStats, learning_rate, make_optimizer
+from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
+from agents.msgrpo.methods import Methods
+from agents.msgrpo.preparation import completed
+from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.evaluation import (
     EvaluationResult,
@@ -60,16 +65,12 @@ from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.trajectories import (
     Game,
-    Trajectory,
     first_prompts,
     games_of,
     prompts_of,
-    returns_of,
     rollout_metrics,
     too_long,
     training_rows,
-    training_tasks,
-    trajectories_of,
 )
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -119,6 +120,7 @@ class MSGRPOTrainer:
         if prompt_map is not None and config.prompt_file:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
         self.games = games_of(game, config)
+        self.methods = Methods.of(config)
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
@@ -132,6 +134,7 @@ class MSGRPOTrainer:
         self.log = RunLog(config, None, quiet=True)  # train() opens one that tells
         self._best, self._is_best, self._resumed = -np.inf, False, False
         self._seen_layouts: set[str] = set()
+        self._show_samples = False
         self._external, self._evaluate_outside = engine, evaluate
         self._own_prompts = None if prompt_map is None else prompt_map.settings
         self._build(autocast_dtype(config), prompts_of(config) if prompt_map is None else prompt_map)
@@ -142,12 +145,22 @@ class MSGRPOTrainer:
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
         packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
-        reference = make_reference(scorer, config, self.processes)
+        wanted = config.kl_coefficient or "reference" in self.methods.surrogate.needs
+        reference = make_reference(scorer, self.processes) if wanted else None
         engine = self._external
         if engine is None and (self.processes.sharded or autocast is not None):
             engine = CopyEngine(self.model, self.tokenizer, autocast or torch.float32)
         optimizer = self.processes.prepare(scorer, make_optimizer(self.model, config))
-        self.learner = Learner(scorer, optimizer, config, self.processes, packing=packing, reference=reference)
+        self.learner = Learner(
+            scorer,
+            optimizer,
+            config,
+            self.processes,
+            packing=packing,
+            reference=reference,
+            surrogate=self.methods.surrogate,
+            normalizer=self.methods.normalizer,
+        )
         self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
         self._check_prompts(prompt_map)
@@ -166,26 +179,22 @@ class MSGRPOTrainer:
 
         Ctrl-C takes effect at once during the rollout and after the update, so weights and counters always agree.
         """
-        config, started = self.config, perf_counter()
-        rng = np.random.default_rng([config.seed, self.iteration, 1])
+        config, methods, started = self.config, self.methods, perf_counter()
+        rng = self._stream(1)
 
-        trajectories = self.rollout(training_tasks(config, self.games, self.iteration))
-        returns = returns_of(trajectories, config.discount)
-        advantages = group_advantages(
-            returns,
-            [trajectory.group for trajectory in trajectories],
-            baseline=config.advantage_baseline,
-            scale=config.advantage_scale,
-            eps=config.advantage_eps,
-        )
-        drawn = sample_episodes(advantages, config.draws_of(len(trajectories)), rng, config.episode_sampling)
-        weights = sampled_advantages(advantages, drawn, config.episode_sampling)
-        rows = training_rows(trajectories, drawn, weights, config.max_prompt_tokens)
+        self._show_samples = bool(config.samples_every) and self.iteration % config.samples_every == 0
+        played = self.rollout()
+        kept = methods.filter.keep(played)
+        batch = played.only(kept.indices)
+        credit = methods.credit.assign(batch, self._stream(3)) if len(batch) else Credit(np.zeros(0), [])
+        drawn = methods.draw.draw(batch, credit, config.draws_of(len(batch)), rng)
+        rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rolled_out = perf_counter()
         with uninterrupted():
-            stats = self.update(rows, rng) if rows else UpdateStats()
-            metrics = rollout_metrics(trajectories, returns) | stats.metrics()
-            metrics |= self._bookkeeping(rows, len(drawn), metrics, (started, rolled_out, perf_counter()))
+            stats = self.update(rows, rng, batch) if rows else UpdateStats()
+            metrics = rollout_metrics(played.trajectories, played.returns(config.discount)) | stats.metrics()
+            metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics}
+            metrics |= self._bookkeeping(rows, len(drawn.indices), metrics, (started, rolled_out, perf_counter()))
             self.iteration += 1
             self.history.append({"iteration": self.iteration, **metrics})
         return self.history[-1]
@@ -209,18 +218,30 @@ class MSGRPOTrainer:
             "seconds": updated - started,
         }
 
-    def rollout(self, tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
-        """Play the tasks, shared by all processes; every process gets all trajectories, in the tasks' order."""
-        episodes = self._play(self.policy, tasks)
-        self._seen_layouts.update(layout_of(episode) for episode in episodes)
-        if self.config.samples_every and self.iteration % self.config.samples_every == 0:
-            self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
-        return trajectories_of(episodes, tasks)
+    def _stream(self, number: int) -> np.random.Generator:
+        """One of this iteration's streams of randomness: 1 draws and shuffles, 2 samples tasks, 3 assigns credit."""
+        return np.random.default_rng([self.config.seed, self.iteration, number])
 
-    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator) -> UpdateStats:
+    def rollout(self) -> Batch:
+        """Play this iteration's episodes, shared by all processes; every process gets all trajectories."""
+        rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, self._play_to_learn)
+        trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
+        complete = completed(trajectories, self.methods.credit.needs, self.learner)
+        return Batch(complete, rollouts, self.iteration)
+
+    def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+        episodes = self._play(policy, tasks)
+        if all(task.start is None for task in tasks):
+            self._seen_layouts.update(layout_of(episode) for episode in episodes)
+        if self._show_samples:
+            self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
+            self._show_samples = False
+        return episodes
+
+    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
         """The optimiser steps of this iteration, and the new weights on their way to the engine."""
         try:
-            stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration))
+            stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)
         except DivergenceError as error:
             raise TrainingDivergedError(self._diverged(str(error), rows)) from error
         self._send_weights()
@@ -326,6 +347,7 @@ class MSGRPOTrainer:
         ]
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
+        self.methods.load_state_dict(state.get("methods", {}))
         self._resumed = True
         self._send_weights()
 
@@ -381,6 +403,7 @@ class MSGRPOTrainer:
             "seen_layouts": sorted(self._seen_layouts),
             "optimizer": self.processes.optimizer_state(self.learner.optimizer),
             "torch_rng": torch.get_rng_state(),
+            "methods": self.methods.state_dict(),
         }
 
     def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:

@@ -1,52 +1,37 @@
 """What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens.
 
-A trajectory's group is read off the episode itself (its scenario, its initial state, its player), so labels can't be in
-another order than the rows they belong to.
+A trajectory's group is read off the task that was played (its scenario, its initial state) and its player, so labels
+can't be in another order than the rows they belong to.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.credit.advantages import Floats, episode_return
-from agents.msgrpo.credit.draw import Ints
+from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
+from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.msgrpo.learner.packing import TokenRow
-from agents.msgrpo.learner.update import TrainingRow
+from agents.msgrpo.learner.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
-from agents.turn import Prompt, Turn, TurnRequest
+from agents.turn import Prompt, TurnRequest
 from textgames import TRAINING_SEEDS, Scenario
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
 
-class Trajectory(NamedTuple):
-    """One player's part of one episode: what MS-GRPO calls an episode."""
-
-    episode: Episode
-    player: str
-
-    @property
-    def group(self) -> tuple[str, int | None, str]:
-        """Trajectories with the same label started from the same state, as the same player."""
-        return self.episode.scenario, self.episode.layout_seed, self.player
-
-    @property
-    def rewards(self) -> list[float]:
-        return [step.reward for step in self.episode.steps_of(self.player)]
-
-
-def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int) -> list[EpisodeTask]:
+def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
     """The episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
+
+    A task sampler that plays more asks for further parts, which are as large and have other layouts and seeds.
 
     The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own for its transitions. All
     come from the training seeds. Sampling noise also depends on the run and the iteration.
     """
-    rng = np.random.default_rng([config.seed, iteration, 0])
+    entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
+    rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
     settings = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
@@ -56,7 +41,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int) 
     for index, seed in enumerate(seeds.tolist()):
         group = index // config.group_size
         layout = TRAINING_SEEDS[int(layouts[group])]
-        noise = (config.seed, iteration)
+        noise = (config.seed, iteration, part) if part else (config.seed, iteration)
         game = games[(group + iteration * config.groups) % len(games)]
         tasks.append(EpisodeTask.of(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
     return tasks
@@ -114,34 +99,65 @@ def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -
         if episode.error is not None:
             raise RolloutError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
         deciding = {step.player for step in episode.steps}
-        result += [Trajectory(episode, player) for player in episode.returns if player in deciding]
+        result += [trajectory_of(episode, task, player) for player in episode.returns if player in deciding]
     return result
 
 
-def returns_of(trajectories: Sequence[Trajectory], discount: float) -> Floats:
-    """(N,) the return of every trajectory."""
-    return np.array([episode_return(trajectory.rewards, discount) for trajectory in trajectories])
+def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajectory:
+    """One player's part of a complete episode, for credit assignment."""
+    steps = episode.steps_of(player)
+    turns = [step.turn for step in steps]
+    logprobs = [turn.logprobs for turn in turns]
+    return Trajectory(
+        group=group_of(task, player),
+        rewards=np.array([step.reward for step in steps], dtype=np.float64),
+        states=tuple([step.state for step in steps]),
+        actions=tuple([step.action for step in steps]),
+        valid=np.array([step.valid for step in steps], dtype=np.bool_),
+        steps_left=tuple([step.steps_left for step in steps]),
+        terminated=episode.terminated,
+        success=episode.successes.get(player, False),
+        player=player,
+        cut_off=np.array([turn.finish_reason == "length" for turn in turns], dtype=np.bool_),
+        prompt_ids=tuple([turn.prompt_ids or () for turn in turns]),
+        response_ids=tuple([turn.response_ids or () for turn in turns]),
+        old_logprobs=None if None in logprobs else tuple([np.array(each, dtype=np.float64) for each in logprobs]),
+        task=task,
+        rounds=tuple([step.index for step in steps]),
+    )
+
+
+def group_of(task: EpisodeTask, player: str) -> Hashable:
+    """The label of the trajectories that started from one state as one player."""
+    return (task.scenario, task.layout_seed, player) if task.start is None else (task.scenario, task.start, player)
 
 
 def training_rows(
-    trajectories: Sequence[Trajectory], drawn: Ints, weights: Floats, max_prompt_tokens: int
+    trajectories: Sequence[Trajectory],
+    drawn: Drawn,
+    advantages: Sequence[StepCredit],
+    max_prompt_tokens: int,
 ) -> list[TrainingRow]:
-    """All steps of the drawn trajectories: every response token of every step gets its trajectory's advantage.
+    """All steps of the drawn trajectories with the advantages of their tokens.
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
 
-    ``drawn`` (M,) are indices of trajectories, ``weights`` (M,) the advantage of each draw.
+    ``advantages`` are those of all trajectories, per step or per token; ``drawn.scale`` multiplies them.
 
     Raises:
         ConfigError: a prompt that is too long.
         ValueError: an engine that doesn't tell token ids.
     """
     rows = []
-    for draw, (index, advantage) in enumerate(zip(drawn.tolist(), weights.tolist(), strict=True)):
-        trajectory = trajectories[index]
-        for step in trajectory.episode.steps_of(trajectory.player):
-            tokens = _tokens(step.turn, max_prompt_tokens)
-            rows.append(TrainingRow(tokens, step.turn.logprobs, advantage, draw, step.index))
+    for draw, (index, scale) in enumerate(zip(drawn.indices.tolist(), drawn.scale.tolist(), strict=True)):
+        trajectory, credited = trajectories[index], advantages[index]
+        old = trajectory.old_logprobs
+        for t in range(len(trajectory)):
+            tokens = _tokens(trajectory, t, max_prompt_tokens)
+            logprobs = None if old is None else tuple(old[t].tolist())
+            each = credited[t]
+            advantage = tuple((each * scale).tolist()) if isinstance(each, np.ndarray) else float(each) * scale
+            rows.append(TrainingRow(tokens, logprobs, advantage, draw, t, index))
     return rows
 
 
@@ -176,21 +192,21 @@ def too_long(tokens: int, limit: int) -> ConfigError:
     )
 
 
-def _tokens(turn: Turn, max_prompt_tokens: int) -> TokenRow:
-    if not turn.prompt_ids or not turn.response_ids:
+def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
+    prompt, response = trajectory.prompt_ids[t], trajectory.response_ids[t]
+    if not prompt or not response:
         raise ValueError(
             "the rollout engine returned no token ids: prompt_ids and token_ids are what the learner trains on, and "
             "text can't be re-tokenised faithfully"
         )
-    if len(turn.prompt_ids) > max_prompt_tokens:
-        raise too_long(len(turn.prompt_ids), max_prompt_tokens)
-    return TokenRow(turn.prompt_ids, turn.response_ids)
+    if len(prompt) > max_prompt_tokens:
+        raise too_long(len(prompt), max_prompt_tokens)
+    return TokenRow(prompt, response)
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
     """Means over trajectories and responses, for the log."""
-    steps = [step for trajectory in trajectories for step in trajectory.episode.steps_of(trajectory.player)]
-    lengths = [step.turn.usage.completion_tokens or len(step.turn.response_ids or ()) for step in steps]
+    lengths = [len(response) for trajectory in trajectories for response in trajectory.response_ids]
     groups: dict[object, set[float]] = {}
     seats: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
@@ -200,13 +216,13 @@ def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict
         "episodes": float(len(trajectories)),
         "return": float(returns.mean()),
         "return_std": float(returns.std()),
-        "success": float(np.mean([t.episode.successes.get(t.player, False) for t in trajectories])),
-        "invalid_rate": float(np.mean([not step.valid for step in steps])),
-        "truncated_response_rate": float(np.mean([step.turn.finish_reason == "length" for step in steps])),
-        "episode_length": len(steps) / len(trajectories),
-        "steps": float(len(steps)),
+        "success": float(np.mean([trajectory.success for trajectory in trajectories])),
+        "invalid_rate": float(np.mean(~np.concatenate([trajectory.valid for trajectory in trajectories]))),
+        "truncated_response_rate": float(np.mean(np.concatenate([each.cut_off for each in trajectories]))),
+        "episode_length": len(lengths) / len(trajectories),
+        "steps": float(len(lengths)),
         "response_tokens": float(sum(lengths)),
-        "prompt_tokens": float(sum(len(step.turn.prompt_ids or ()) for step in steps)),
+        "prompt_tokens": float(sum(len(prompt) for trajectory in trajectories for prompt in trajectory.prompt_ids)),
         "response_length": float(np.mean(lengths)),
         "zero_advantage_groups": sum(len(values) == 1 for values in groups.values()) / len(groups),
         # of a game of several players, by seat: together they say little where what one wins another one loses

@@ -1,1 +1,53 @@
-"""From returns to what each step is credited with, and which episodes the update draws."""
+"""Credit: what each step of an episode gets of what the episode was paid.
+
+A method is one file and one name. It has
+
+* ``needs``, a frozenset of words of :data:`NEEDS`: what it uses besides states, rewards and validity, which are always
+  there. What no method needs isn't computed;
+* ``assign(batch, rng) -> Credit``;
+* settings, which are its fields (:func:`agents.msgrpo.plugins.configured` checks and documents them);
+* if it learns something from iteration to iteration, ``state_dict()`` and ``load_state_dict(state)`` with plain data,
+  which goes into checkpoints.
+
+``register("name")`` adds one from outside; ``MSGRPOConfig(credit="name")`` uses it.
+"""
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from agents.msgrpo.credit.batch import NEEDS, Batch, Credit, Floats, FreshRollouts, Segment, Start, Trajectory
+from agents.msgrpo.plugins import Registry
+
+
+class CreditMethod(Protocol):
+    """A method of credit assignment."""
+
+    needs: ClassVar[frozenset[str]]
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        """The advantages of a batch, and what its episodes are drawn by. ``rng`` is the method's own randomness."""
+
+
+METHODS: Registry[CreditMethod] = Registry(
+    "credit",
+    {
+        "msgrpo": "agents.msgrpo.credit.episode.msgrpo:MSGRPO",
+    },
+)
+
+register = METHODS.register
+
+__all__ = [
+    "METHODS",
+    "NEEDS",
+    "Batch",
+    "Credit",
+    "CreditMethod",
+    "Floats",
+    "FreshRollouts",
+    "Segment",
+    "Start",
+    "Trajectory",
+    "register",
+]

@@ -5,13 +5,15 @@
 ``KL(pi_theta || pi_ref)`` and ``H`` the exact entropy of the token's distribution (arXiv 2508.10839, section 4).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import Surrogate, Tokens
 
 KL_ESTIMATORS = ("k2", "k3")
 NORMALIZERS = ("token", "step", "episode")
@@ -41,6 +43,10 @@ def policy_loss(
     loss_normalizer: str = "token",
     episode_ids: Sequence[Any] | None = None,
     denominator: float | None = None,
+    surrogate: Surrogate | None = None,
+    lengths: Tensor | None = None,
+    row_data: Mapping[str, Tensor] | None = None,
+    token_weights: Tensor | None = None,
 ) -> PolicyLoss:
     """The loss of one batch, or of a part of one when ``denominator`` is that of the whole.
 
@@ -62,6 +68,12 @@ def policy_loss(
             different ``episode_ids`` among those rows.
         episode_ids: one per row, for ``"episode"``.
         denominator: ``Z`` itself, in place of counting: for micro-batches, whose size must not change the gradient.
+        surrogate: what an advantage becomes in the loss of a token; PPO's with ``clip_low`` and ``clip_high`` when not
+            given.
+        lengths: (r,) how many of flat tokens belong to each row, for surrogates that look at whole rows; by default
+            those of the mask.
+        row_data: ``{name: (r,)}`` what the surrogate says of the rows.
+        token_weights: same shape as ``logprobs``: factors of the tokens' whole loss, for normalisers that weigh them.
 
     Raises:
         ValueError: shapes that don't fit, no response token, a term without what it needs, unknown options.
@@ -81,11 +93,14 @@ def policy_loss(
         raise ValueError(f"the batch has no response token: its {loss_normalizer} count is {denominator}")
 
     logp = logprobs[tokens]
-    log_ratio = logp - old_logprobs[tokens].detach().to(logp.dtype)
-    ratio = log_ratio.exp()
-    clipped = ratio.clamp(1 - clip_low, 1 + clip_high)
-    objective = torch.minimum(ratio * advantage, clipped * advantage)
-    total = -objective
+    if surrogate is None:
+        surrogate = PPO(clip_low=clip_low, clip_high=clip_high)
+    if lengths is None:
+        lengths = tokens.sum(-1).reshape(-1)
+    old = old_logprobs[tokens].detach().to(logp.dtype)
+    reference = None if ref_logprobs is None else ref_logprobs[tokens].detach().to(logp.dtype)
+    policy = surrogate.terms(Tokens(logp, old, advantage, lengths, reference, row_data or {}))
+    total = policy
     kl = _kl_term(logp, ref_logprobs, tokens, kl_estimator, kl_coefficient)
     if kl is not None and kl_coefficient:
         total = total + kl_coefficient * kl
@@ -93,15 +108,20 @@ def policy_loss(
         if entropy is None:
             raise ValueError(f"entropy_coefficient = {entropy_coefficient} needs the tokens' entropy")
         total = total - entropy_coefficient * entropy[tokens]
+    if token_weights is not None:
+        total = total * token_weights[tokens]
 
+    lowest, highest = surrogate.bounds
     with torch.no_grad():
+        log_ratio = logp - old
+        ratio = log_ratio.exp()
         sums = {
             "tokens": float(logp.numel()),
-            "policy_loss": -objective.sum().item(),
+            "policy_loss": policy.sum().item(),
             "kl": 0.0 if kl is None else kl.sum().item(),
             "entropy": 0.0 if entropy is None else entropy[tokens].sum().item(),
-            "clipped_low": ((ratio < 1 - clip_low) & (advantage < 0)).sum().item(),
-            "clipped_high": ((ratio > 1 + clip_high) & (advantage > 0)).sum().item(),
+            "clipped_low": ((ratio < lowest) & (advantage < 0)).sum().item(),
+            "clipped_high": ((ratio > highest) & (advantage > 0)).sum().item(),
             "ratio": ratio.sum().item(),
             "kl_old": (ratio - 1 - log_ratio).sum().item(),
         }

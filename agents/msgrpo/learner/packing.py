@@ -15,14 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from agents.msgrpo.learner.rows import TokenRow
+
 Ints = npt.NDArray[np.int64]
-
-
-class TokenRow(NamedTuple):
-    """One step as tokens. The response's tokens are those that are scored; neither part is empty."""
-
-    prompt: tuple[int, ...]
-    response: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

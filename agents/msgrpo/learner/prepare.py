@@ -117,16 +117,12 @@ def _without_dropout(model: nn.Module) -> None:
                 setattr(module, name, 0.0)
 
 
-def make_reference(
-    scorer: TokenScorer, config: MSGRPOConfig, processes: Processes
-) -> Callable[[MicroBatch], Tensor] | None:
-    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows; ``None`` without a KL term.
+def make_reference(scorer: TokenScorer, processes: Processes) -> Callable[[MicroBatch], Tensor]:
+    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows.
 
     With an adapter the reference is the same model with the adapter switched off; otherwise a frozen copy, so make it
     before the first update and before a checkpoint is loaded.
     """
-    if not config.kl_coefficient:
-        return None
     switch_off = getattr(scorer.model, "disable_adapter", None)
     if switch_off is not None:
 

@@ -4,7 +4,7 @@ Gradients are normalised over the whole batch of an optimiser step, so the size 
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,21 +13,16 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import policy_loss
-from agents.msgrpo.learner.packing import MicroBatch, TokenRow, deal, pack
+from agents.msgrpo.learner.packing import MicroBatch, deal, pack
+from agents.msgrpo.learner.rows import TokenRow, TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
-
-
-class TrainingRow(NamedTuple):
-    """One step of a drawn episode, as the update sees it."""
-
-    tokens: TokenRow
-    logprobs: tuple[float, ...] | None  # of the response's tokens, as sampled; ``None`` where the engine doesn't tell
-    advantage: float
-    draw: int  # which draw of an episode the step belongs to; an episode drawn twice is in the batch twice
-    step: int
+from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
+from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import Surrogate
 
 
 @dataclass(slots=True)
@@ -59,23 +54,11 @@ def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> It
         yield part.tolist()
 
 
-def denominator(rows: Sequence[TrainingRow], part: Sequence[int], loss_normalizer: str) -> float:
-    """``Z`` of one minibatch.
-
-    A minibatch holds some steps of every episode rather than all steps of some; its share of the episodes is its share
-    of the steps. So each minibatch's loss is an estimate of the whole batch's, for every normaliser.
-    """
-    if loss_normalizer == "token":
-        return float(sum(len(rows[i].tokens.response) for i in part))
-    if loss_normalizer == "step":
-        return float(len(part))
-    return len({row.draw for row in rows}) * len(part) / len(rows)
-
-
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` without a KL term.
+    ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` where neither the
+    KL term nor the surrogate needs it.
     """
 
     def __init__(
@@ -87,9 +70,13 @@ class Learner:
         *,
         packing: str,
         reference: Callable[[MicroBatch], Tensor] | None = None,
+        surrogate: Surrogate | None = None,
+        normalizer: Normalizer | None = None,
     ) -> None:
         self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
         self.packing, self.reference = packing, reference
+        self.surrogate = surrogate or PPO(clip_low=config.clip_low, clip_high=config.clip_high)
+        self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
@@ -112,19 +99,39 @@ class Learner:
         return work + [(self.pack(rows[:1])[0], [0], False)] * missing
 
     @torch.no_grad()
-    def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
-        """Float64 log-probabilities of all rows' responses without a gradient; the work is shared by all processes."""
-        score = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
-        mine: dict[int, list[float]] = {}
-        for batch, numbers, counts in self._my_batches(rows):
-            parts = torch.split(score(batch), [len(rows[number].response) for number in numbers])
-            if counts:
-                mine.update((number, part.tolist()) for number, part in zip(numbers, parts, strict=True))
-        scored = {number: part for theirs in self.processes.gather(mine) for number, part in theirs.items()}
-        return [torch.tensor(scored[number], dtype=torch.float64) for number in range(len(rows))]
+    def scores(
+        self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Sequence[Tensor]]
+    ) -> list[tuple[Tensor, ...]]:
+        """What ``score`` says of all rows' response tokens, in float64 and without a gradient, row by row.
 
-    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float) -> UpdateStats:
+        ``score(micro-batch)`` returns some tensors (tokens,). The work is shared by all processes.
+        """
+        mine: dict[int, list[list[float]]] = {}
+        for batch, numbers, counts in self._my_batches(rows):
+            lengths = [len(rows[number].response) for number in numbers]
+            parts = zip(*[torch.split(each, lengths) for each in score(batch)], strict=True)
+            if counts:
+                mine.update((n, [each.tolist() for each in part]) for n, part in zip(numbers, parts, strict=True))
+        scored = {number: part for theirs in self.processes.gather(mine) for number, part in theirs.items()}
+        return [
+            tuple(torch.tensor(each, dtype=torch.float64) for each in scored[number]) for number in range(len(rows))
+        ]
+
+    def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
+        """Log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
+        tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
+        return [logprobs for (logprobs,) in self.scores(rows, lambda batch: (tell(batch),))]
+
+    def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
+        """Log-probability and entropy in nats of every response token, under the model as it is."""
+        return self.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch)[1:])
+
+    def update(
+        self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
+    ) -> UpdateStats:
         """All optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
+
+        ``batch`` is what the credit was assigned to, for surrogates that look at it.
 
         Raises:
             DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.
@@ -136,10 +143,24 @@ class Learner:
         ref = self.logprobs(tokens, self.reference) if self.reference is not None else None
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
+        batch = Batch([]) if batch is None else batch
+        looks_again = "current" in self.surrogate.needs
+        data = {} if looks_again else dict(self.surrogate.row_data(rows, batch, None))
         for _ in range(self.config.update_passes):
             for part in minibatches(rows, self.config.minibatches, rng):
-                self._step(rows, part, old, ref, stats)
+                if looks_again:
+                    data = self._data_of_part(rows, part, batch)
+                self._step(rows, part, _Known(old, ref, data), stats)
         return stats
+
+    def _data_of_part(self, rows: Sequence[TrainingRow], part: Sequence[int], batch: Batch) -> dict[str, Floats]:
+        """The surrogate's numbers per row, from a pass without a gradient; those of other rows stay 0."""
+        current = self.logprobs([rows[i].tokens for i in part])
+        data: dict[str, Floats] = {}
+        for name, values in self.surrogate.row_data([rows[i] for i in part], batch, current).items():
+            data[name] = np.zeros(len(rows))
+            data[name][list(part)] = values
+        return data
 
     def _old_logprobs(
         self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats
@@ -162,11 +183,11 @@ class Learner:
         self,
         rows: Sequence[TrainingRow],
         part: Sequence[int],
-        old: Sequence[Tensor],
-        ref: Sequence[Tensor] | None,
+        known: "_Known",
         stats: UpdateStats,
     ) -> None:
-        z = denominator(rows, part, self.config.loss_normalizer)
+        z, row_weights = self.normalizer.weigh(rows, part)
+        weight_of = None if row_weights is None else dict(zip(part, row_weights, strict=True))
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum, sums = 0.0, dict[str, float]()
         first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
@@ -177,15 +198,24 @@ class Learner:
                 numbers = [part[place] for place in places]
                 _, logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
                 device, lengths = logprobs.device, [len(rows[i].tokens.response) for i in numbers]
-                advantages = torch.tensor([rows[i].advantage for i in numbers], device=device, dtype=logprobs.dtype)
-                old_here = torch.cat([old[i] for i in numbers]).to(device)
+                counted = torch.tensor(lengths, device=device)
+                old_here = torch.cat([known.old[i] for i in numbers]).to(device)
                 result = policy_loss(
                     logprobs,
                     old_here,
-                    advantages.repeat_interleave(torch.tensor(lengths, device=device)),
-                    clip_low=self.config.clip_low,
-                    clip_high=self.config.clip_high,
-                    ref_logprobs=torch.cat([ref[i] for i in numbers]).to(device) if ref is not None else None,
+                    _advantages([rows[i] for i in numbers], counted, logprobs),
+                    surrogate=self.surrogate,
+                    lengths=counted,
+                    row_data={
+                        name: torch.tensor(values[numbers], device=device, dtype=logprobs.dtype)
+                        for name, values in known.data.items()
+                    },
+                    token_weights=None
+                    if weight_of is None
+                    else torch.tensor(
+                        [weight_of[i] for i in numbers], device=device, dtype=logprobs.dtype
+                    ).repeat_interleave(counted),
+                    ref_logprobs=torch.cat([known.ref[i] for i in numbers]).to(device) if known.ref else None,
                     kl_coefficient=self.config.kl_coefficient,
                     kl_estimator=self.config.kl_estimator,
                     entropy=entropies,
@@ -223,6 +253,23 @@ class Learner:
             )
         self.optimizer.step()
         stats.grad_norms.append(norm)
+
+
+class _Known(NamedTuple):
+    """What stays the same in all optimiser steps of an iteration, by the number of the row."""
+
+    old: Sequence[Tensor]
+    ref: Sequence[Tensor] | None
+    data: Mapping[str, Floats]
+
+
+def _advantages(rows: Sequence[TrainingRow], lengths: Tensor, like: Tensor) -> Tensor:
+    """(n,) the advantages of the rows' tokens."""
+    if any(isinstance(row.advantage, tuple) for row in rows):
+        flat = [advantage for row in rows for advantage in row.token_advantages()]
+        return torch.tensor(flat, device=like.device, dtype=like.dtype)
+    each = torch.tensor([row.advantage for row in rows], device=like.device, dtype=like.dtype)
+    return each.repeat_interleave(lengths)
 
 
 def mismatch(learner: Tensor, sampler: Tensor) -> dict[str, float]:

@@ -1,0 +1,220 @@
+"""What a method of credit is given and what it returns: :class:`Batch` of :class:`Trajectory` -> :class:`Credit`.
+
+They are plain data, so that a method can be tried on a few numbers written down by hand.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.episode import EpisodeTask
+from agents.turn import Policy
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+NEEDS = ("old_logprobs", "entropies", "values", "rollouts", "segments")
+"""What a method may ask for in ``needs``, besides what a trajectory always has."""
+
+StepCredit = Floats | Sequence[Floats]
+"""Advantages of one trajectory: (T,) one per step, or T arrays (K_t,) with one per response token."""
+
+
+class Segment(NamedTuple):
+    """A named part of a response, such as ``think``, by its tokens ``start`` to ``stop`` (exclusive)."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectory:
+    """One player's part of one episode: what the papers call an episode. It has T steps, the player's decisions.
+
+    Attributes:
+        group: trajectories with the same label started from the same state, as the same player.
+        rewards: (T,) what each step was paid, the format penalty included; they sum to the return.
+        states: T states of the game, each as it was before the step.
+        actions: T names of the actions that were executed.
+        valid: (T,) whether the response named a legal action.
+        steps_left: T numbers of rounds until the episode would be cut off, this one included; ``None`` without a limit.
+        terminated: whether the episode ended by the rules of the game, and not by the step limit.
+        success: whether the game counts the end as a success.
+        player: whose part this is.
+        cut_off: (T,) whether the response ended at the token limit.
+        prompt_ids: T tuples of token ids.
+        response_ids: T tuples of K_t token ids, the end-of-sequence token included where it was sampled.
+        old_logprobs: T arrays (K_t,) in nats of the policy that sampled, temperature applied: the sampler's where it
+            tells them; recomputed by the learner where a method needs ``old_logprobs`` and the sampler doesn't.
+        entropies: (T,) mean entropy in nats of the tokens of each response; for methods that need ``entropies``.
+        values: (T,) the critic's value of each step's prompt; for methods that need ``values``.
+        head_values: what the critic's heads say, by name; "step" heads (T,), "token" heads T arrays (K_t,).
+        segments: T tuples of :class:`Segment`; for methods that need ``segments``.
+        task: the episode that was played: environment, settings and seeds, from which the game can be made again.
+        rounds: (T,) the round of the episode in which each step was taken, from 0.
+    """
+
+    group: Hashable
+    rewards: Floats
+    states: tuple[Any, ...] = ()
+    actions: tuple[str, ...] = ()
+    valid: Bools = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    steps_left: tuple[int | None, ...] = ()
+    terminated: bool = True
+    success: bool = False
+    player: str = "player_0"
+    cut_off: Bools = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    prompt_ids: tuple[tuple[int, ...], ...] = ()
+    response_ids: tuple[tuple[int, ...], ...] = ()
+    old_logprobs: tuple[Floats, ...] | None = None
+    entropies: Floats | None = None
+    values: Floats | None = None
+    head_values: Mapping[str, StepCredit] = field(default_factory=dict)
+    segments: tuple[tuple[Segment, ...], ...] | None = None
+    task: EpisodeTask | None = None
+    rounds: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def returned(self, discount: float = 1.0) -> float:
+        """``R_i = sum_t discount^t r_it``."""
+        rewards = self.rewards.tolist()
+        if discount == 1.0:
+            return float(sum(rewards))
+        return float(sum(reward * discount**t for t, reward in enumerate(rewards)))
+
+    def returns_to_go(self, discount: float = 1.0) -> Floats:
+        """(T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
+        result = np.empty(len(self.rewards))
+        total = 0.0
+        for t in range(len(self.rewards) - 1, -1, -1):
+            total = float(self.rewards[t]) + discount * total
+            result[t] = total
+        return result
+
+    @property
+    def tokens(self) -> int:
+        """Response tokens of all steps."""
+        return sum(map(len, self.response_ids))
+
+
+class Start(NamedTuple):
+    """A place in an episode from which fresh rollouts begin: a state, and the rounds played before it."""
+
+    task: EpisodeTask
+    state: Any
+    elapsed_steps: int
+    player: str
+
+
+class FreshRollouts(Protocol):
+    """Plays on from visited states with the current policy; what methods that need ``rollouts`` ask."""
+
+    @property
+    def policy(self) -> Policy:
+        """Who plays."""
+
+    @property
+    def tokens(self) -> int:
+        """Response tokens that fresh rollouts have spent so far in this iteration."""
+
+    def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
+        """(S, count) undiscounted returns of each start's player from there on, in independent episodes."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The trajectories of one iteration.
+
+    Attributes:
+        trajectories: N of them.
+        rollouts: plays on from visited states; for methods that need ``rollouts``.
+        iteration: the number of the iteration, from 0.
+    """
+
+    trajectories: Sequence[Trajectory]
+    rollouts: FreshRollouts | None = None
+    iteration: int = 0
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    @cached_property
+    def groups(self) -> dict[Hashable, list[int]]:
+        """``{label: indices of its trajectories}``, in the order in which the labels first appear."""
+        members: dict[Hashable, list[int]] = {}
+        for index, trajectory in enumerate(self.trajectories):
+            members.setdefault(trajectory.group, []).append(index)
+        return members
+
+    def returns(self, discount: float = 1.0) -> Floats:
+        """(N,) the return of every trajectory."""
+        return np.array([trajectory.returned(discount) for trajectory in self.trajectories], dtype=np.float64)
+
+    def returns_to_go(self, discount: float = 1.0) -> list[Floats]:
+        """N arrays (T_i,) of returns-to-go."""
+        return [trajectory.returns_to_go(discount) for trajectory in self.trajectories]
+
+    def visits(self) -> dict[tuple[Hashable, Any], list[tuple[int, int]]]:
+        """``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited."""
+        found: dict[tuple[Hashable, Any], list[tuple[int, int]]] = {}
+        for i, trajectory in enumerate(self.trajectories):
+            for t, state in enumerate(trajectory.states):
+                found.setdefault((trajectory.group, state), []).append((i, t))
+        return found
+
+    def only(self, indices: Sequence[int]) -> "Batch":
+        """The batch of some of the trajectories, in the order given."""
+        return Batch([self.trajectories[index] for index in indices], self.rollouts, self.iteration)
+
+
+class Credit(NamedTuple):
+    """What a method says of a batch.
+
+    Attributes:
+        draw_weight: (N,) at least 0: what draw rules that weigh episodes (AAW) draw them by.
+        advantages: N entries, each (T_i,) with one advantage per step, which all of its response tokens get, or T_i
+            arrays (K_t,) with one per response token.
+        value_targets: what the critic's heads are to learn, ``{head: N entries as in advantages}``; for methods that
+            need ``values``.
+        metrics: numbers for the log.
+    """
+
+    draw_weight: Floats
+    advantages: Sequence[StepCredit]
+    value_targets: Mapping[str, Sequence[StepCredit]] | None = None
+    metrics: Mapping[str, float] = {}
+
+    @classmethod
+    def of(cls, advantages: Sequence[StepCredit], **others: Any) -> "Credit":
+        """Credit whose draw weight is the mean of ``|A|`` over an episode's steps (or over all of its tokens)."""
+        return cls(np.array([mean_size(each) for each in advantages]), advantages, **others)
+
+    @classmethod
+    def per_episode(cls, batch: Batch, advantages: Floats) -> "Credit":
+        """Credit that gives all steps of an episode the same advantage, from (N,) advantages."""
+        spread = [np.full(len(t), a) for t, a in zip(batch.trajectories, advantages.tolist(), strict=True)]
+        return cls(np.abs(advantages), spread)
+
+
+def mean_size(advantages: StepCredit) -> float:
+    """The mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
+    flat = advantages if isinstance(advantages, np.ndarray) else np.concatenate([np.asarray(a) for a in advantages])
+    return float(np.abs(flat).mean()) if len(flat) else 0.0
+
+
+def standardised(values: Floats, eps: float = 1e-6, ddof: int = 1) -> Floats:
+    """``z(x) = (x - mean) / (std + eps)`` over one set; exactly 0 where all values are equal, as rounding isn't signal.
+
+    ``ddof`` 1 takes the sample standard deviation, 0 that of the population.
+    """
+    if len(values) <= ddof or bool((values == values[0]).all()):
+        return np.zeros_like(values)
+    result: Floats = (values - values.mean()) / (values.std(ddof=ddof) + eps)
+    return result

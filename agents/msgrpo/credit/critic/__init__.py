@@ -1,0 +1,1 @@
+"""Methods that need a critic's values."""

@@ -1,0 +1,1 @@
+"""Methods that give all steps of an episode the same advantage."""

@@ -1,0 +1,1 @@
+"""Methods that tell the steps of an episode apart, without a critic."""

@@ -1,0 +1,36 @@
+"""One step of a drawn episode, as the update sees it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class TokenRow(NamedTuple):
+    """One step as tokens. The response's tokens are those that are scored; neither part is empty."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+
+
+class TrainingRow(NamedTuple):
+    """One step of a drawn episode.
+
+    Attributes:
+        tokens: its prompt and response.
+        logprobs: of the response's tokens, as sampled; ``None`` where the engine doesn't tell.
+        advantage: of all its tokens, or one for each response token.
+        draw: which draw of an episode the step belongs to; an episode drawn twice is in the batch twice.
+        step: the number of the step in its trajectory.
+        trajectory: the number of the trajectory in the batch that the credit was assigned to.
+    """
+
+    tokens: TokenRow
+    logprobs: tuple[float, ...] | None
+    advantage: float | tuple[float, ...]
+    draw: int
+    step: int
+    trajectory: int = 0
+
+    def token_advantages(self) -> Sequence[float]:
+        """The advantage of every response token."""
+        each = self.advantage
+        return each if isinstance(each, tuple) else (each,) * len(self.tokens.response)

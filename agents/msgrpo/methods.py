@@ -1,0 +1,72 @@
+"""The methods that a run's settings name, one of each plug-in point, made and checked together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.credit import METHODS, NEEDS, CreditMethod
+from agents.msgrpo.draws import DRAWS, DrawRule
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.filters import FILTERS, GroupFilter
+from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
+from agents.msgrpo.plugins import Registry
+from agents.msgrpo.surrogates import SURROGATES
+from agents.msgrpo.surrogates.tokens import Surrogate
+from agents.msgrpo.tasks import SAMPLERS, TaskSampler
+
+
+@dataclass(frozen=True)
+class Methods:
+    """What an iteration is made of, in the order in which it is used."""
+
+    sampler: TaskSampler
+    filter: GroupFilter
+    credit: CreditMethod
+    draw: DrawRule
+    surrogate: Surrogate
+    normalizer: Normalizer
+
+    @classmethod
+    def of(cls, config: MSGRPOConfig) -> "Methods":
+        """Make the methods that a config names, with their settings.
+
+        Raises:
+            ConfigError: a method or a setting that there isn't.
+        """
+
+        def make(registry: Registry[Any], name: str) -> Any:
+            own = config.method_settings.get(registry.point, {}).get(name, {})
+            return registry.make(name, own, vars(config))
+
+        methods = cls(
+            make(SAMPLERS, config.task_sampling),
+            make(FILTERS, config.group_filter),
+            make(METHODS, config.credit),
+            make(DRAWS, config.episode_sampling),
+            make(SURROGATES, config.surrogate),
+            make(NORMALIZERS, config.loss_normalizer),
+        )
+        if unknown := set(methods.credit.needs) - set(NEEDS):
+            words = ", ".join(map(repr, sorted(unknown)))
+            raise ConfigError(f"credit = {config.credit!r} needs {words}; accepted are {', '.join(NEEDS)}")
+        return methods
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the methods that look at trajectories need together."""
+        return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What methods have learnt from iteration to iteration, as plain data for checkpoints."""
+        found = {}
+        for point, method in vars(self).items():
+            tell = getattr(method, "state_dict", None)
+            if tell is not None:
+                found[point] = tell()
+        return found
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up what :meth:`state_dict` told."""
+        for point, own in state.items():
+            getattr(self, point).load_state_dict(own)

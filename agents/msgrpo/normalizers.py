@@ -1,0 +1,92 @@
+"""Normalisers: what the summed loss of an optimiser step is divided by.
+
+A normaliser is one class with ``weigh(rows, part) -> Weighing`` and a name; ``register_normalizer("name")`` adds one
+from outside and ``loss_normalizer = "name"`` uses it.
+
+A minibatch holds some steps of every episode rather than all steps of some; its share of the episodes is its share of
+the steps. So each minibatch's loss is an estimate of the whole batch's, for every normaliser.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+from agents.msgrpo.learner.rows import TrainingRow
+from agents.msgrpo.plugins import Registry, Shared, configured
+
+
+class Weighing(NamedTuple):
+    """How the tokens of a minibatch make its loss.
+
+    Attributes:
+        denominator: Z, which divides the sum.
+        row_weights: one factor for all tokens of each row of the minibatch; ``None`` where it is 1 for all.
+    """
+
+    denominator: float
+    row_weights: Sequence[float] | None = None
+
+
+class Normalizer(Protocol):
+    """A way of making one loss of many tokens'."""
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        """Of the rows of the whole update, those numbered ``part`` are in this minibatch."""
+
+
+class PerToken:
+    """The mean over the response tokens of the minibatch."""
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(sum(len(rows[i].tokens.response) for i in part)))
+
+
+class PerStep:
+    """The sum over each response, averaged over the responses."""
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(len(part)))
+
+
+class PerEpisode:
+    """The sum over each episode, averaged over the episodes drawn."""
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        return Weighing(len({row.draw for row in rows}) * len(part) / len(rows))
+
+
+class ResponseMean:
+    """The mean over each response's tokens, averaged over the responses, as GRPO and GSPO have it."""
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(len(part)), [1.0 / max(1, len(rows[i].tokens.response)) for i in part])
+
+
+@configured
+class Constant:
+    """The number of responses times the most tokens that a response may have, a constant (arXiv 2503.20783).
+
+    A response's length then doesn't change what its tokens weigh.
+    """
+
+    max_response_tokens: int = 256
+    """The most tokens of a response."""
+
+    shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens"}
+
+    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(len(part) * self.max_response_tokens))
+
+
+NORMALIZERS: Registry[Normalizer] = Registry(
+    "normalizer",
+    {
+        "token": "agents.msgrpo.normalizers:PerToken",
+        "step": "agents.msgrpo.normalizers:PerStep",
+        "episode": "agents.msgrpo.normalizers:PerEpisode",
+        "response": "agents.msgrpo.normalizers:ResponseMean",
+        "constant": "agents.msgrpo.normalizers:Constant",
+    },
+    setting="loss_normalizer",
+)
+
+register_normalizer = NORMALIZERS.register

@@ -1,0 +1,162 @@
+"""The plug-in points of the fine-tuner: a method is a class in one file, and a name in one registry.
+
+One iteration goes ``task sampling -> rollouts -> group filter -> credit -> draw -> surrogate loss -> normaliser``; each
+of these is a registry of methods, so that they combine freely. A method's settings are the fields of its class::
+
+    from agents.msgrpo.credit import Credit, register
+
+    @register("mine")
+    class Mine:
+        needs = frozenset()
+
+        def assign(self, batch, rng):
+            return Credit.of([trajectory.rewards for trajectory in batch.trajectories])
+
+and ``MSGRPOConfig(credit="mine")``, or ``credit = "mine"`` in a file, uses it. ``"my_module:Mine"`` names a class
+without registering it. Settings stand in ``[credit.mine]``, those of a draw rule in ``[draw.NAME]``, and so on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from inspect import signature
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from agents.msgrpo.errors import ConfigError
+from textgames.names import did_you_mean, nearest_or_all
+
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+KINDS = {"integer": "an integer", "number": "a number", "string": "a string", "boolean": "true, false"}
+BOUNDS = {"exclusiveMinimum": ">", "minimum": ">=", "exclusiveMaximum": "<", "maximum": "<="}
+
+
+@dataclass_transform(kw_only_default=True)
+def configured(cls: type[T]) -> type[T]:
+    """Make a method's fields its settings: checked when it is made, documented by the text below each field."""
+    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    return dataclass(kw_only=True, config=config)(cls)  # type: ignore[return-value]  # it is the same class
+
+
+class Registry(Generic[T]):
+    """The methods of one plug-in point.
+
+    Args:
+        point: what the tables of its methods' settings are called: ``"credit"`` for ``[credit.NAME]``.
+        built_in: ``{name: "module:Class"}`` of the methods that ship with the package; a module is imported when its
+            method is first used.
+        setting: the setting that names the method in use, where it isn't called like the point.
+    """
+
+    def __init__(self, point: str, built_in: Mapping[str, str], setting: str = "") -> None:
+        self.point, self.setting = point, setting or point
+        self._methods: dict[str, type[T] | str] = dict(built_in)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all registered methods."""
+        return tuple(self._methods)
+
+    def register(self, name: str) -> Callable[[C], C]:
+        """Register a class under a name; a decorator. The latest registration of a name counts."""
+
+        def decorate(cls: C) -> C:
+            self._methods[name] = cls
+            return cls
+
+        return decorate
+
+    def check(self, name: str) -> None:
+        """Raise a ConfigError where a name is neither registered nor of the form ``"module:Class"``."""
+        if name not in self._methods and ":" not in name:
+            near = nearest_or_all(name, self.names)
+            raise ConfigError(f"{self.setting} = {name!r} is not a method; {near}; or your own as 'my_module:MyClass'")
+
+    def find(self, name: str) -> type[T]:
+        """The class of a method, by its name or as ``"module:Class"``.
+
+        Raises:
+            ConfigError: there is none of that name, or its module can't be imported.
+        """
+        self.check(name)
+        found = self._methods.get(name)
+        if found is None or isinstance(found, str):
+            try:
+                cls: type[T] = resolve_name(found or name)
+            except (ImportError, AttributeError) as error:
+                raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error
+            return cls
+        return found
+
+    def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
+        """A method with its settings.
+
+        Args:
+            name: of the method.
+            settings: its own, as they stand in ``[point.name]``.
+            shared: values of the run's settings; the method takes those that it names in its class variable
+                ``shared``, ``{own field: the run's setting}``, where its own settings don't say otherwise.
+
+        Raises:
+            ConfigError: no such method, or a setting that it doesn't have or can't take.
+        """
+        cls = self.find(name)
+        taken = getattr(cls, "shared", {}) if shared is not None else {}
+        given = {own: shared[theirs] for own, theirs in taken.items()} if shared is not None else {}
+        given |= dict(settings or {})
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            raise ConfigError("\n".join(self._sentences(name, cls, error, given))) from None
+        except TypeError as error:
+            known = ", ".join(self.settings_of(name)) or "none"
+            raise ConfigError(f"[{self.point}.{name}] can't be used: {error}; its settings: {known}") from None
+
+    def settings_of(self, name: str) -> dict[str, dict[str, Any]]:
+        """``{setting: its JSON Schema}`` of a method, with a default and a description where there are any."""
+        cls = self.find(name)
+        if is_dataclass(cls):
+            properties: dict[str, dict[str, Any]] = TypeAdapter(cls).json_schema().get("properties", {})
+            return properties
+        parameters = signature(cls).parameters
+        return {} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else {one: {} for one in parameters}
+
+    def _sentences(self, name: str, cls: type[T], error: ValidationError, given: Mapping[str, Any]) -> list[str]:
+        about, place = self.settings_of(name), f"[{self.point}.{name}]"
+        sentences = []
+        for one in error.errors():
+            setting = str(one["loc"][0]) if one["loc"] else ""
+            if not setting:
+                sentences.append(f"{place} {one['ctx']['error'] if 'ctx' in one else one['msg']}")
+            elif setting not in about:
+                known = ", ".join(about) or "none"
+                sentences.append(
+                    f"{place} {setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
+                )
+            else:
+                sentences.append(
+                    f"{place} {setting} = {given[setting]!r} can't be used; accepted: {accepted(about[setting])}"
+                )
+        return list(dict.fromkeys(sentences))
+
+
+def accepted(about: Mapping[str, Any]) -> str:
+    """What a setting accepts, in words, from its JSON Schema."""
+    if "enum" in about:
+        return ", ".join(map(str, about["enum"]))
+    if "anyOf" in about:
+        return ", or ".join(accepted(one) for one in about["anyOf"])
+    if about.get("type") == "array":
+        return "a list of strings"
+    if about.get("type") == "null":
+        return "nothing"
+    bounds = [f"{sign} {about[bound]:g}" for bound, sign in BOUNDS.items() if bound in about]
+    return " ".join([KINDS.get(about.get("type", ""), "another value"), " and ".join(bounds)]).strip()
+
+
+Shared = Mapping[str, str]
+"""The type of a method's class variable ``shared``; see :meth:`Registry.make`."""

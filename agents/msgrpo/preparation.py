@@ -1,0 +1,30 @@
+"""What methods need of trajectories beyond what every rollout tells; nothing is computed that no method needs."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from agents.msgrpo.credit.batch import Trajectory
+from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.learner.update import Learner
+
+
+def completed(trajectories: Sequence[Trajectory], needs: Collection[str], learner: Learner) -> list[Trajectory]:
+    """The trajectories with the old log-probabilities and entropies that ``needs`` names.
+
+    One pass of the learner without a gradient tells both. Log-probabilities that the sampler told are kept.
+    """
+    missing = "old_logprobs" in needs and any(each.old_logprobs is None for each in trajectories)
+    if not missing and "entropies" not in needs:
+        return list(trajectories)
+    rows = [TokenRow(*pair) for each in trajectories for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
+    scores = iter(learner.logprobs_and_entropies(rows))
+    result = []
+    for each in trajectories:
+        told = list(islice(scores, len(each)))
+        old = each.old_logprobs or tuple(logprobs.numpy() for logprobs, _ in told)
+        entropies = np.array([float(entropies.mean()) for _, entropies in told])
+        result.append(replace(each, old_logprobs=old, entropies=entropies))
+    return result

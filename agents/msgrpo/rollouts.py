@@ -1,0 +1,83 @@
+"""Playing for the update: an iteration's tasks, more of them where a sampler asks, and fresh rollouts from states."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from agents.episode import Episode, EpisodeStart, EpisodeTask
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Floats, Start, Trajectory
+from agents.msgrpo.errors import RolloutError
+from agents.msgrpo.tasks import Hint
+from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import HintedPromptMap
+
+Play = Callable[[LanguageAgentPolicy, Sequence[EpisodeTask]], list[Episode]]
+"""``policy, tasks -> complete episodes in the tasks' order``, shared by all processes."""
+
+_FRESH = 0x5EED  # keeps the noise of fresh rollouts apart from that of the episodes themselves
+
+
+class Rollouts:
+    """Everything that one iteration plays; see :class:`agents.msgrpo.tasks.Iteration`.
+
+    Attributes:
+        policy: the current policy.
+        tokens: response tokens of fresh rollouts so far.
+    """
+
+    def __init__(
+        self,
+        config: MSGRPOConfig,
+        games: Sequence[Game],
+        number: int,
+        policy: LanguageAgentPolicy,
+        play: Play,
+        prompt_values: Callable[[Sequence[EpisodeTask]], Floats] | None = None,
+    ) -> None:
+        self.config, self.number, self.policy = config, number, policy
+        self.tokens = 0
+        self._games, self._play, self._prompt_values = games, play, prompt_values
+        # every fresh episode of an iteration has a seed of its own, whatever method asks for it
+        self._next_seed = int(np.random.SeedSequence((config.seed, number, _FRESH)).generate_state(1)[0])
+
+    @property
+    def rollouts(self) -> "Rollouts":
+        return self
+
+    def tasks(self, part: int = 0) -> list[EpisodeTask]:
+        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` is other ones."""
+        return training_tasks(self.config, self._games, self.number, part)
+
+    def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
+        """Play tasks with the current policy; ``hint`` adds to prompts what a player wouldn't see otherwise."""
+        policy = self.policy
+        if hint is not None:
+            prompts = policy.prompt_map
+            hinted = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)
+            policy = LanguageAgentPolicy(policy.model, hinted, policy.decoding, policy.name)
+        return trajectories_of(self._play(policy, tasks), tasks)
+
+    def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
+        """(n,) the critic's value of the first prompt of each task."""
+        if self._prompt_values is None:
+            raise RuntimeError('there is no critic: a method that asks for values says so with needs = {"values"}')
+        return self._prompt_values(tasks)
+
+    def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
+        """(S, count) undiscounted returns of each start's player from there on, in independent episodes."""
+        tasks = []
+        for start in starts:
+            begin = EpisodeStart(start.state, start.elapsed_steps)
+            for _ in range(count):
+                task, seed = start.task, self._next_seed
+                self._next_seed += 1
+                tasks.append(EpisodeTask(task.scenario, task.env_id, seed, None, task.kwargs, (_FRESH,), begin))
+        episodes = self._play(self.policy, tasks)
+        if failed := next((episode.error for episode in episodes if episode.error is not None), None):
+            raise RolloutError(f"a fresh rollout failed: {failed}")
+        self.tokens += sum(len(step.turn.response_ids or ()) for episode in episodes for step in episode.steps)
+        players = [start.player for start in starts for _ in range(count)]
+        returns = [episode.returns[player] for episode, player in zip(episodes, players, strict=True)]
+        return np.array(returns, dtype=np.float64).reshape(len(starts), count)

@@ -1,0 +1,22 @@
+"""Surrogate losses: what an advantage becomes in the loss of each response token.
+
+A surrogate is one class with ``terms(tokens) -> (n,)`` and a name; ``register_surrogate("name")`` adds one from outside
+and ``surrogate = "name"`` uses it. Its settings stand in ``[surrogate.name]``. See
+:class:`agents.msgrpo.surrogates.tokens.Surrogate`.
+"""
+
+from typing import TYPE_CHECKING
+
+from agents.msgrpo.plugins import Registry
+
+if TYPE_CHECKING:
+    from agents.msgrpo.surrogates.tokens import Surrogate
+
+SURROGATES: "Registry[Surrogate]" = Registry(
+    "surrogate",
+    {
+        "ppo": "agents.msgrpo.surrogates.ppo:PPO",
+    },
+)
+
+register_surrogate = SURROGATES.register

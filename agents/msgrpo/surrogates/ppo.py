@@ -1,0 +1,27 @@
+"""The clipped surrogate of PPO, token by token (arXiv 1707.06347; arXiv 2508.10839, section 4)."""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.surrogates.tokens import PlainSurrogate, Tokens
+
+
+@configured
+class PPO(PlainSurrogate):
+    """``-min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)`` with ``rho = pi_theta / pi_old`` of the token."""
+
+    clip_low: float = Field(0.2, ge=0, le=1)
+    """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    clip_high: float = Field(0.2, ge=0)
+    """And above at 1 + clip_high."""
+
+    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        ratio = tokens.log_ratio().exp()
+        clipped = ratio.clamp(1 - self.clip_low, 1 + self.clip_high)
+        return -torch.minimum(ratio * tokens.advantages, clipped * tokens.advantages)
