@@ -26,7 +26,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from agents.msgrpo.errors import ConfigError
-from textgames.names import did_you_mean, nearest_or_all
+from textgames.names import did_you_mean
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -73,8 +73,11 @@ class Registry(Generic[T]):
     def check(self, name: str) -> None:
         """Raise a ConfigError where a name is neither registered nor of the form ``"module:Class"``."""
         if name not in self._methods and ":" not in name:
-            near = nearest_or_all(name, self.names)
-            raise ConfigError(f"{self.setting} = {name!r} is not a method; {near}; or your own as 'my_module:MyClass'")
+            known = ", ".join(self.names)
+            raise ConfigError(
+                f"{self.setting} = {name!r} can't be used{did_you_mean(name, self.names)}; accepted: {known}, "
+                "or my_module:MyClass"
+            )
 
     def find(self, name: str) -> type[T]:
         """The class of a method, by its name or as ``"module:Class"``.

@@ -5,7 +5,7 @@ from outside and ``task_sampling = "name"`` uses it. Its settings stand in ``[ta
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from agents.msgrpo.credit.batch import Floats, FreshRollouts, Trajectory
 from agents.msgrpo.plugins import Registry
 
 if TYPE_CHECKING:
-    from agents.msgrpo.config import MSGRPOConfig
     from agents.turn import TurnRequest
 
 Hint = Callable[["TurnRequest"], str]
@@ -25,8 +24,8 @@ class Iteration(Protocol):
     """What a sampler may use of the iteration that is being played."""
 
     @property
-    def config(self) -> "MSGRPOConfig":
-        """The run's settings."""
+    def config(self) -> Any:
+        """The run's :class:`agents.msgrpo.config.MSGRPOConfig`, which knows the names of samplers and so comes later."""
 
     @property
     def number(self) -> int:

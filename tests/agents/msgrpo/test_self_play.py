@@ -17,8 +17,10 @@ from agents.exploitability import measure
 from agents.inspection import expected_regret
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
+from agents.msgrpo.credit import Batch
+from agents.msgrpo.draws import Drawn
 from agents.msgrpo.run.evaluation import evaluate, evaluation_tasks
-from agents.msgrpo.trajectories import first_prompts, returns_of, training_rows, training_tasks, trajectories_of
+from agents.msgrpo.trajectories import first_prompts, training_rows, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
 from agents.regret import exact_regret, random_positions
 from agents.turn import TurnRequest
@@ -159,14 +161,14 @@ def played(game: str, policy: Any, config: MSGRPOConfig = SHORT) -> Any:
 def test_every_seat_has_a_baseline_of_its_own() -> None:
     """Against plain loops; opposite returns of the two seats never meet in one mean."""
     trajectories = played("nim", load_agent("random"), replace(SHORT, groups=3, group_size=8))
-    returns = returns_of(trajectories, 1.0)
+    returns = Batch(trajectories).returns()
     advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
     assert len(trajectories) == 3 * 8 * 2
     for trajectory, value, advantage in zip(trajectories, returns, advantages, strict=True):
         group = [
-            sum(step.reward for step in other.episode.steps if step.player == trajectory.player)
+            sum(other.rewards.tolist())
             for other in trajectories
-            if other.player == trajectory.player and other.episode.layout_seed == trajectory.episode.layout_seed
+            if other.player == trajectory.player and other.task.layout_seed == trajectory.task.layout_seed
         ]
         assert len(group) == 8
         spread = np.std(group, ddof=1)
@@ -176,7 +178,7 @@ def test_every_seat_has_a_baseline_of_its_own() -> None:
 def test_the_seats_of_a_zero_sum_game_do_not_cancel() -> None:
     """What one wins the other loses, and both are learnt from: opposite advantages on the tokens of different steps."""
     trajectories = played("nim", load_agent("random"), replace(SHORT, group_size=8))
-    returns = returns_of(trajectories, 1.0)
+    returns = Batch(trajectories).returns()
     advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
     first, second = advantages[::2], advantages[1::2]
     assert [t.player for t in trajectories[:2]] == ["player_0", "player_1"]
@@ -189,7 +191,7 @@ def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
     trajectories = played("TestBidding-v0", Scripted({"player_0": "left"}))
     assert {t.player for t in trajectories} == {"player_0"}
     trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "left"}))
-    returns = returns_of(trajectories, 1.0)
+    returns = Batch(trajectories).returns()
     assert set(returns) == {-0.25, 0.25}
     assert not group_advantages(returns, [trajectory.group for trajectory in trajectories]).any()
     assert group_advantages(returns, [trajectory.group[:2] for trajectory in trajectories]).any()
@@ -198,10 +200,10 @@ def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
 def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_to() -> None:
     trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "right"}))
     for trajectory in trajectories:
-        stake = float(trajectory.episode.steps[0].observation.removeprefix("stake "))
+        stake = trajectory.states[0].stake
         (reward,) = trajectory.rewards
         assert reward == (0.25 + stake if trajectory.player == "player_0" else -0.25 - stake)
-        assert reward == trajectory.episode.returns[trajectory.player]
+        assert reward == trajectory.returned()
 
 
 def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baseline() -> None:
@@ -209,9 +211,9 @@ def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baselin
     policy = Scripted(lambda r: "right" if r.player == "player_0" and r.seed[0] % 2 else "left")
     config = replace(SHORT, groups=1, group_size=64)
     trajectories = played("TestBidding-v0", policy, config)
-    returns = returns_of(trajectories, 1.0)
+    returns = Batch(trajectories).returns()
     by_seat = {seat: [t for t in trajectories if t.player == seat] for seat in ("player_0", "player_1")}
-    asked = sum(t.episode.seed % 2 for t in by_seat["player_0"])
+    asked = sum(t.task.seed % 2 for t in by_seat["player_0"])
     assert len(by_seat["player_0"]) == 64
     assert len(by_seat["player_1"]) == asked
     assert 0 < asked < 64
@@ -234,11 +236,11 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
 
 def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None:
     trainer = make_trainer(SHORT, "nim")
-    trajectories = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    trajectories = trainer.rollout().trajectories
     second = next(i for i, trajectory in enumerate(trajectories) if trajectory.player == "player_1")
-    rows = training_rows(trajectories, np.array([second]), np.array([0.5]), 1500)
-    steps = trajectories[second].episode.steps_of("player_1")
-    assert [row.tokens.response for row in rows] == [step.turn.response_ids for step in steps]
+    halves = [np.full(len(trajectory), 0.5) for trajectory in trajectories]
+    rows = training_rows(trajectories, Drawn.plain(np.array([second])), halves, 1500)
+    assert [row.tokens.response for row in rows] == list(trajectories[second].response_ids)
     assert {row.advantage for row in rows} == {0.5}
 
 

@@ -8,6 +8,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from agents import load_agent
+from agents.loop.rollout import rollout
 from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
@@ -50,8 +51,8 @@ def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
 
     own = PromptMap("short", texts=TEXTS)
     trainer = make(own)
-    played = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
-    asked = {step.turn.prompt[-1].content for trajectory in played for step in trajectory.episode.steps}
+    played = rollout(trainer.policy, training_tasks(trainer.config, trainer.games, 0))
+    asked = {step.turn.prompt[-1].content for episode in played for step in episode.steps}
     assert asked
     assert asked <= {f"Go right.\n\ncell {cell}\n\nAnswer:" for cell in range(3)}
     trainer.train()

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
 from agents.msgrpo.trajectories import training_tasks
 
@@ -63,15 +64,15 @@ def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_tr
     config = replace(SHORT, groups=3, group_size=5, rollout_batch=4)
     trainer = make_trainer(config, "frozen-lake-slippery")
     tasks = training_tasks(trainer.config, trainer.games, 0)
-    rollouts = trainer.rollout(tasks)
-    assert [t.episode.seed for t in rollouts] == [task.seed for task in tasks]
-    starts: dict[Any, set[str]] = {}
+    rollouts = trainer.rollout().trajectories
+    assert [t.task for t in rollouts] == tasks
+    starts: dict[Any, set[Any]] = {}
     for trajectory in rollouts:
-        starts.setdefault(trajectory.group, set()).add(trajectory.episode.steps[0].observation)
+        starts.setdefault(trajectory.group, set()).add(trajectory.states[0])
     assert len(starts) == 3
     assert all(len(same) == 1 for same in starts.values())
     assert len(set.union(*starts.values())) == 3
-    responses = {t.episode.steps[0].turn.response_ids for t in rollouts if t.group == rollouts[0].group}
+    responses = {t.response_ids[0] for t in rollouts if t.group == rollouts[0].group}
     assert len(responses) > 1  # sampling noise differs
 
 
@@ -107,13 +108,12 @@ def test_a_step_whose_prompt_equals_the_one_before_is_kept(make_trainer: Any) ->
     from agents.msgrpo.trajectories import training_rows
 
     trainer = make_trainer(replace(SHORT, groups=4))
-    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
-    everything = np.arange(len(rollouts))
-    rows = training_rows(rollouts, everything, np.ones(len(rollouts)), 1500)
-    assert len(rows) == sum(len(t.episode.steps) for t in rollouts)
+    rollouts = trainer.rollout().trajectories
+    everything = Drawn.plain(np.arange(len(rollouts)))
+    rows = training_rows(rollouts, everything, [np.ones(len(t)) for t in rollouts], 1500)
+    assert len(rows) == sum(map(len, rollouts))
     bumps = [
-        (a, b) for t in rollouts for a, b in zip(t.episode.steps, t.episode.steps[1:], strict=False)
-        if a.observation == b.observation
+        (a, b) for t in rollouts for a, b in zip(t.prompt_ids, t.prompt_ids[1:], strict=False) if a == b
     ]  # fmt: skip
     assert bumps
 
@@ -121,13 +121,13 @@ def test_a_step_whose_prompt_equals_the_one_before_is_kept(make_trainer: Any) ->
 def test_finished_episodes_are_not_kept_in_the_batch(make_trainer: Any) -> None:
     """Mistake seen in the wild: an episode that is over repeated with its last reward."""
     trainer = make_trainer(replace(SHORT, groups=4, rollout_batch=3))
-    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    rollouts = trainer.rollout().trajectories
     for trajectory in rollouts:
         rewards = trajectory.rewards
         assert sum(r > 0.4 for r in rewards) <= 1
         assert len(rewards) <= 4
-        if trajectory.episode.terminated:
-            assert trajectory.episode.steps[-1].reward == 1.0
+        if trajectory.terminated:
+            assert rewards[-1] == 1.0
         else:
             assert len(rewards) == 4
 
@@ -141,10 +141,9 @@ def test_token_ids_are_the_sampled_ones_and_truncated_responses_count(make_train
 
 def test_horizon_and_penalty_reach_the_environment(make_trainer: Any) -> None:
     trainer = make_trainer(replace(SHORT, horizon=2, format_penalty=0.25))
-    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
-    steps = [step for t in rollouts for step in t.episode.steps]
-    assert max(len(t.episode.steps) for t in rollouts) == 2
-    assert {step.reward for step in steps if not step.valid} <= {-0.25, 0.75}
+    rollouts = trainer.rollout().trajectories
+    assert max(map(len, rollouts)) == 2
+    assert {reward for t in rollouts for reward in t.rewards[~t.valid]} <= {-0.25, 0.75}
 
 
 def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None:
@@ -159,13 +158,12 @@ def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None
 
 
 def test_the_draw_comes_before_any_learner_forward(make_trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents.msgrpo import trainer as module
-
     trainer, order = make_trainer(SHORT), []
     forward = trainer.learner.scorer.forward
     monkeypatch.setattr(trainer.learner.scorer, "forward", lambda *a: (order.append("learner"), forward(*a))[1])
-    draw = module.sample_episodes
-    monkeypatch.setattr(module, "sample_episodes", lambda *a: (order.append("draw"), draw(*a))[1])
+    rule = trainer.methods.draw
+    draw = rule.draw
+    monkeypatch.setattr(rule, "draw", lambda *a: (order.append("draw"), draw(*a))[1])
     trainer.iterate()
     assert order[0] == "draw"
     assert "learner" in order
@@ -230,10 +228,10 @@ def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
     """Press Ctrl-C during the rollout of the next iteration."""
     rollout = trainer.rollout
 
-    def interrupted(tasks: Any) -> Any:
+    def interrupted() -> Any:
         if trainer.iteration == iterations:
             signal.raise_signal(signal.SIGINT)
-        return rollout(tasks)
+        return rollout()
 
     trainer.rollout = interrupted  # type: ignore[method-assign]
 
@@ -380,7 +378,7 @@ def test_a_folder_with_a_run_is_not_overwritten(make_trainer: Any, tmp_path: Pat
 
 def test_two_player_games_are_trained_on_both_sides(make_trainer: Any) -> None:
     trainer = make_trainer(replace(SHORT, group_size=2, horizon=2), "snake-duel")
-    rollouts = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
+    rollouts = trainer.rollout().trajectories
     assert len(rollouts) == 2 * 2 * 2
     assert len({t.group for t in rollouts}) == 2 * 2
     assert trainer.iterate()["episodes"] == 8
@@ -447,8 +445,8 @@ def test_chat_templates_and_pad_tokens_are_used_where_there_are_any(
     trainer = MSGRPOTrainer(
         make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file=prompt_file), quiet=True
     )
-    (trajectory, *_) = trainer.rollout(training_tasks(trainer.config, trainer.games, 0))
-    prompt = tokenizer.decode(trajectory.episode.steps[0].turn.prompt_ids)
-    marked = "?" * len("[user]Go ") + "right?\n\n" + trajectory.episode.steps[0].observation + "\n\n"
+    (trajectory, *_) = trainer.rollout().trajectories
+    prompt = tokenizer.decode(trajectory.prompt_ids[0])
+    marked = "?" * len("[user]Go ") + "right?\n\n" + f"cell {trajectory.states[0]}" + "\n\n"
     assert prompt == marked + "?" * len("Answer:[reply]")
     assert trainer.iterate()["grad_norm"] > 0

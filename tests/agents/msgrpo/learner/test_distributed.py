@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo.learner.packing import TokenRow, deal
+from agents.msgrpo.learner.packing import deal
+from agents.msgrpo.learner.rows import TokenRow
 
 ROOT = Path(__file__).parents[4]
 WORKER = Path(__file__).with_name("worker.py")

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.msgrpo.learner.packing import TokenRow, pack
+from agents.msgrpo.learner.packing import pack
+from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
 
 tokens = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)

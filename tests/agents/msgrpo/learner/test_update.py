@@ -10,13 +10,12 @@ import torch
 
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.packing import TokenRow
 from agents.msgrpo.learner.prepare import checkpoint_layers, make_reference
+from agents.msgrpo.learner.rows import TokenRow, TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import (
     DivergenceError,
     Learner,
-    TrainingRow,
     learning_rate,
     make_optimizer,
     minibatches,
@@ -59,7 +58,7 @@ def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, 
     scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
     packing = choose_ways(scorer, config.packing)
     processes = Processes()
-    reference = make_reference(scorer, config, processes)
+    reference = make_reference(scorer, processes) if config.kl_coefficient else None
     if reference is not None:  # else the KL term is zero, and so is its gradient
         with torch.no_grad():
             for parameter in model.parameters():
