@@ -10,8 +10,8 @@ the steps. So each minibatch's loss is an estimate of the whole batch's, for eve
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
-from agents.msgrpo.learner.rows import TrainingRow
 from agents.msgrpo.plugins import Registry, Shared, configured
+from agents.msgrpo.rows import TrainingRow
 
 
 class Weighing(NamedTuple):

@@ -7,8 +7,8 @@ from itertools import islice
 import numpy as np
 
 from agents.msgrpo.credit.batch import Trajectory
-from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.learner.update import Learner
+from agents.msgrpo.rows import TokenRow
 
 
 def completed(trajectories: Sequence[Trajectory], needs: Collection[str], learner: Learner) -> list[Trajectory]:

@@ -42,12 +42,12 @@ from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, me
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
-from agents.msgrpo.learner.rows import TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.methods import Methods
 from agents.msgrpo.preparation import completed
 from agents.msgrpo.rollouts import Rollouts
+from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.evaluation import (
     EvaluationResult,

@@ -14,7 +14,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.msgrpo.learner.rows import TokenRow, TrainingRow
+from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
 from agents.turn import Prompt, TurnRequest
 from textgames import TRAINING_SEEDS, Scenario

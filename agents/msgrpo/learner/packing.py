@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 
 Ints = npt.NDArray[np.int64]
 

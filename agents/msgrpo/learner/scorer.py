@@ -16,7 +16,7 @@ from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.logprobs import head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, pack
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 
 LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
 """Settings of models that change their head's output: Cohere multiplies, Granite divides, Gemma caps."""

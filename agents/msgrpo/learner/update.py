@@ -18,9 +18,9 @@ from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import policy_loss
 from agents.msgrpo.learner.packing import MicroBatch, deal, pack
-from agents.msgrpo.learner.rows import TokenRow, TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
+from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.msgrpo.surrogates.ppo import PPO
 from agents.msgrpo.surrogates.tokens import Surrogate
 

@@ -16,7 +16,7 @@ import torch
 from agents.files import replacing_folder, sync
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.learner.rows import TrainingRow
+from agents.msgrpo.rows import TrainingRow
 
 STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
 _NAME = re.compile(r"iteration-(\d{6,})")

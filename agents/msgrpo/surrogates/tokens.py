@@ -10,7 +10,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from agents.msgrpo.credit.batch import Batch
-    from agents.msgrpo.learner.rows import TrainingRow
+    from agents.msgrpo.rows import TrainingRow
 
 Floats = npt.NDArray[np.float64]
 

@@ -25,7 +25,7 @@ class Iteration(Protocol):
 
     @property
     def config(self) -> Any:
-        """The run's :class:`agents.msgrpo.config.MSGRPOConfig`, which knows the names of samplers and so comes later."""
+        """The run's :class:`agents.msgrpo.config.MSGRPOConfig`; it imports this package, for the names of samplers."""
 
     @property
     def number(self) -> int:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from agents.msgrpo.learner.packing import deal
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 
 ROOT = Path(__file__).parents[4]
 WORKER = Path(__file__).with_name("worker.py")

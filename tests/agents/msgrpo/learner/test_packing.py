@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.msgrpo.learner.packing import pack
-from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
+from agents.msgrpo.rows import TokenRow
 
 tokens = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)
 some_rows = st.lists(st.builds(TokenRow, tokens, tokens), min_size=1, max_size=12)

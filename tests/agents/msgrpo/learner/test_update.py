@@ -11,7 +11,6 @@ import torch
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import checkpoint_layers, make_reference
-from agents.msgrpo.learner.rows import TokenRow, TrainingRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import (
     DivergenceError,
@@ -20,6 +19,7 @@ from agents.msgrpo.learner.update import (
     make_optimizer,
     minibatches,
 )
+from agents.msgrpo.rows import TokenRow, TrainingRow
 
 V = 23
 BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0)
