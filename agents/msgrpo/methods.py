@@ -11,6 +11,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.filters import FILTERS, GroupFilter
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.plugins import Registry
+from agents.msgrpo.settings import POINTS
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Surrogate
 from agents.msgrpo.tasks import SAMPLERS, TaskSampler
@@ -39,6 +40,9 @@ class Methods:
             own = config.method_settings.get(registry.point, {}).get(name, {})
             return registry.make(name, own, vars(config))
 
+        for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
+            for name in tables:
+                make(POINTS[point], name)
         methods = cls(
             make(SAMPLERS, config.task_sampling),
             make(FILTERS, config.group_filter),

@@ -1,0 +1,167 @@
+"""Plug-in points: methods by name, their settings and errors, in a config, in a file, on the command line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.config import training_config_schema
+from agents.msgrpo.credit import METHODS, Batch, Credit, register
+from agents.msgrpo.credit.episode.msgrpo import MSGRPO
+from agents.msgrpo.methods import Methods
+from agents.msgrpo.plugins import configured
+from agents.msgrpo.settings import POINTS
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+
+@configured
+class Remembering:
+    """A method with a setting and a memory."""
+
+    factor: float = 1.0
+    """Multiplies the rewards."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.seen = 0
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        self.seen += len(batch)
+        return Credit.of([self.factor * each.rewards for each in batch.trajectories])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seen": self.seen}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.seen = state["seen"]
+
+
+class Greedy:
+    """A method that asks for something that there isn't."""
+
+    needs = frozenset({"gold"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        return Credit.of([each.rewards for each in batch.trajectories])
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    before = dict(METHODS._methods)
+    yield
+    METHODS._methods = before
+
+
+def test_every_built_in_method_can_be_made_with_its_defaults_and_documents_its_settings() -> None:
+    for registry in POINTS.values():
+        for name in registry.names:
+            registry.make(name, {}, vars(MSGRPOConfig()))
+            assert registry.find(name).__doc__
+            for setting, about in registry.settings_of(name).items():
+                assert about.get("description"), f"[{registry.point}.{name}] {setting} has no documentation"
+
+
+def test_a_registered_method_is_used_with_its_own_settings() -> None:
+    register("remembering")(Remembering)
+    config = MSGRPOConfig(credit="remembering", method_settings={"credit": {"remembering": {"factor": 3.0}}})
+    methods = Methods.of(config)
+    credit = methods.credit.assign(batch(trajectory([1.0, -2.0])), np.random.default_rng(0))
+    assert credit.advantages[0].tolist() == [3.0, -6.0]
+    assert credit.draw_weight.tolist() == [4.5]
+
+
+def test_a_method_may_be_named_by_its_place_without_being_registered() -> None:
+    path = f"{__name__}:Remembering"
+    assert isinstance(Methods.of(MSGRPOConfig(credit=path)).credit, Remembering)
+    with pytest.raises(ConfigError, match="can't be imported"):
+        Methods.of(MSGRPOConfig(credit="no_such_module:Mine"))
+    with pytest.raises(ConfigError, match="can't be imported"):
+        Methods.of(MSGRPOConfig(credit=f"{__name__}:Missing"))
+
+
+def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own() -> None:
+    config = MSGRPOConfig(advantage_scale="none", discount=0.5, clip_low=0.1)
+    methods = Methods.of(config)
+    assert methods.credit == MSGRPO(scale="none", discount=0.5)
+    assert methods.surrogate.bounds == (0.9, 1.2)
+    own = MSGRPOConfig(discount=0.5, method_settings={"credit": {"msgrpo": {"discount": 0.25}}})
+    assert Methods.of(own).credit == MSGRPO(discount=0.25)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"credit": {"msgrpo": {"epss": 1.0}}}, ["[credit.msgrpo] epss is not a setting", "did you mean 'eps'?"]),
+        ({"credit": {"msgrpo": {"eps": "much"}}}, ["[credit.msgrpo] eps = 'much'", "accepted: a number"]),
+        ({"credit": {"msgrpo": {"scale": "std"}}}, ["scale = 'std'", "group_std, batch_std, none"]),
+        ({"surrogate": {"ppo": {"clip_low": 2.0}}}, ["[surrogate.ppo] clip_low = 2.0", ">= 0 and <= 1"]),
+        ({"draw": {"uniform": {"size": 3}}}, ["[draw.uniform] can't be used", "its settings: none"]),
+    ],
+)
+def test_wrong_settings_of_methods_are_told_with_their_place(tables: Any, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        Methods.of(MSGRPOConfig(method_settings=tables))
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"credit": "msgrp"}, ["credit = 'msgrp'", "did you mean 'msgrpo'?", "my_module:MyClass"]),
+        ({"episode_sampling": "awa"}, ["episode_sampling = 'awa'", "did you mean 'aaw'?", "unbiased"]),
+        ({"loss_normalizer": 3}, ["loss_normalizer = 3", "token, step, episode"]),
+        ({"method_settings": {"credits": {}}}, ["[credits] holds no methods", "credit, draw"]),
+        ({"method_settings": {"credit": {"msgrp": {}}}}, ["credit = 'msgrp'"]),
+    ],
+)
+def test_names_are_checked_when_a_config_is_made(settings: Any, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        MSGRPOConfig(**settings)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_what_a_method_needs_is_one_of_the_words() -> None:
+    with pytest.raises(ConfigError, match="needs 'gold'; accepted are old_logprobs, entropies"):
+        Methods.of(MSGRPOConfig(credit=f"{__name__}:Greedy"))
+
+
+def test_methods_settings_go_through_files_and_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('[advantages]\ncredit = "msgrpo"\n\n[credit.msgrpo]\neps = 1e-3\n')
+    config = MSGRPOConfig.from_toml(file, ["credit.msgrpo.scale=none", "surrogate.ppo.clip_high=0.28"])
+    assert config.method_settings == {
+        "credit": {"msgrpo": {"eps": 1e-3, "scale": "none"}},
+        "surrogate": {"ppo": {"clip_high": 0.28}},
+    }
+    again = tmp_path / "again.toml"
+    again.write_text(config.to_toml(documented=True))
+    assert MSGRPOConfig.from_toml(again) == config
+    with pytest.raises(ConfigError, match=r"--set credits\.msgrpo\.eps=1: credits\.msgrpo\.eps is not a setting"):
+        config.with_overrides(["credits.msgrpo.eps=1"])
+
+
+def test_methods_by_their_place_can_be_written_to_a_file(tmp_path: Path) -> None:
+    path = f"{__name__}:Remembering"
+    config = MSGRPOConfig(credit=path, method_settings={"credit": {path: {"factor": 2.0}}})
+    (tmp_path / "run.toml").write_text(config.to_toml())
+    assert MSGRPOConfig.from_toml(tmp_path / "run.toml") == config
+
+
+def test_the_schema_says_which_point_a_setting_names() -> None:
+    properties = training_config_schema()["properties"]
+    points = {name: about["point"] for name, about in properties.items() if "point" in about}
+    assert points == {registry.setting: registry.point for registry in POINTS.values()}
+
+
+def test_what_methods_remember_is_plain_data_that_can_be_taken_up_again() -> None:
+    path = f"{__name__}:Remembering"
+    methods, again = Methods.of(MSGRPOConfig(credit=path)), Methods.of(MSGRPOConfig(credit=path))
+    methods.credit.assign(batch(trajectory([1.0]), trajectory([2.0])), np.random.default_rng(0))
+    again.load_state_dict(methods.state_dict())
+    assert again.state_dict() == {"credit": {"seen": 2}}
