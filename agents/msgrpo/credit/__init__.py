@@ -33,6 +33,19 @@ METHODS: Registry[CreditMethod] = Registry(
     "credit",
     {
         "msgrpo": "agents.msgrpo.credit.episode.msgrpo:MSGRPO",
+        "rloo": "agents.msgrpo.credit.episode.rloo:RLOO",
+        "dr_grpo": "agents.msgrpo.credit.episode.dr_grpo:DrGRPO",
+        "lite_ppo": "agents.msgrpo.credit.episode.lite_ppo:LitePPO",
+        "riskpo": "agents.msgrpo.credit.episode.riskpo:RiskPO",
+        "adora": "agents.msgrpo.credit.episode.adora:ADORA",
+        "rae": "agents.msgrpo.credit.episode.rae:RAE",
+        "rtg": "agents.msgrpo.credit.step.rtg:ReturnsToGo",
+        "gigpo": "agents.msgrpo.credit.step.gigpo:GiGPO",
+        "hgpo": "agents.msgrpo.credit.step.hgpo:HGPO",
+        "g2po": "agents.msgrpo.credit.step.g2po:G2PO",
+        "salt": "agents.msgrpo.credit.step.salt:SALT",
+        "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
+        "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
     },
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agents.msgrpo.credit.arithmetic import other_means
 from agents.msgrpo.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
@@ -76,7 +77,6 @@ def group_advantages(
 
 def _within_group(returns: Floats, baseline: str, divide: bool, eps: float) -> Floats:
     """The advantages of one group, (n,) from (n,)."""
-    n = len(returns)
     equal = bool((returns == returns[0]).all())
     if equal and baseline != "none":
         return np.zeros_like(returns)
@@ -84,7 +84,7 @@ def _within_group(returns: Floats, baseline: str, divide: bool, eps: float) -> F
     if baseline == "mean":
         differences -= returns.mean()
     elif baseline == "leave_one_out":
-        differences -= (returns.sum() - returns) / (n - 1)
+        differences -= other_means(returns)
     if divide:
         differences /= (0.0 if equal else np.std(returns, ddof=1)) + eps
     return differences

@@ -3,7 +3,7 @@
 They are plain data, so that a method can be tried on a few numbers written down by hand.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +19,9 @@ Bools = npt.NDArray[np.bool_]
 
 NEEDS = ("old_logprobs", "entropies", "values", "rollouts", "segments")
 """What a method may ask for in ``needs``, besides what a trajectory always has."""
+
+Step = tuple[int, int]
+"""Step t of trajectory i of a batch, as ``(i, t)``."""
 
 StepCredit = Floats | Sequence[Floats]
 """Advantages of one trajectory: (T,) one per step, or T arrays (K_t,) with one per response token."""
@@ -91,17 +94,21 @@ class Trajectory:
 
     def returns_to_go(self, discount: float = 1.0) -> Floats:
         """(T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
-        result = np.empty(len(self.rewards))
-        total = 0.0
-        for t in range(len(self.rewards) - 1, -1, -1):
-            total = float(self.rewards[t]) + discount * total
-            result[t] = total
-        return result
+        return returns_to_go(self.rewards, discount)
 
     @property
     def tokens(self) -> int:
         """Response tokens of all steps."""
         return sum(map(len, self.response_ids))
+
+    @property
+    def seat(self) -> tuple[str, str]:
+        """Which game was played, as which player: the scenario's name, empty where it is unknown, and the player."""
+        return ("" if self.task is None else self.task.scenario, self.player)
+
+
+What = Callable[[Trajectory, int], Hashable]
+"""``trajectory, t -> a label of the step``; see :meth:`Batch.visits`."""
 
 
 class Start(NamedTuple):
@@ -161,12 +168,16 @@ class Batch:
         """N arrays (T_i,) of returns-to-go."""
         return [trajectory.returns_to_go(discount) for trajectory in self.trajectories]
 
-    def visits(self) -> dict[tuple[Hashable, Any], list[tuple[int, int]]]:
-        """``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited."""
-        found: dict[tuple[Hashable, Any], list[tuple[int, int]]] = {}
+    def visits(self, what: What | None = None) -> dict[tuple[Hashable, Any], list[Step]]:
+        """``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited.
+
+        ``what(trajectory, t)`` tells steps apart by something else than ``trajectory.states[t]``.
+        """
+        found: dict[tuple[Hashable, Any], list[Step]] = {}
         for i, trajectory in enumerate(self.trajectories):
-            for t, state in enumerate(trajectory.states):
-                found.setdefault((trajectory.group, state), []).append((i, t))
+            for t in range(len(trajectory)):
+                seen = trajectory.states[t] if what is None else what(trajectory, t)
+                found.setdefault((trajectory.group, seen), []).append((i, t))
         return found
 
     def only(self, indices: Sequence[int]) -> "Batch":
@@ -201,6 +212,16 @@ class Credit(NamedTuple):
         """Credit that gives all steps of an episode the same advantage, from (N,) advantages."""
         spread = [np.full(len(t), a) for t, a in zip(batch.trajectories, advantages.tolist(), strict=True)]
         return cls(np.abs(advantages), spread)
+
+
+def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
+    """(T,) ``G_t = sum_{u >= t} discount^(u - t) r_u`` from (T,) rewards."""
+    result = np.empty(len(rewards))
+    total = 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        total = float(rewards[t]) + discount * total
+        result[t] = total
+    return result
 
 
 def mean_size(advantages: StepCredit) -> float:

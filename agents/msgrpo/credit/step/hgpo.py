@@ -1,0 +1,63 @@
+"""HGPO: steps are compared with those that share their recent history, the longer the more (OliverLeeXZ/SERL).
+
+For ``k = 1 .. K + 1`` the steps of a group that were reached through the same last k states (the present one included)
+form a cluster. In a cluster of at least two, ``a_k = (G_it - mean) / (std + 1e-6)`` with the population's standard
+deviation. ``A_it = sum_k w_k a_k`` over those k with ``a_k != 0``, with ``w_k`` proportional to ``(k + 1)^alpha`` and
+adding up to 1; 0 where there is none. A step with fewer than k states up to it is in no cluster of that k. ``K = 2``,
+``alpha = 1`` and the discount of 0.95 are the defaults of ``recipe/hgpo/core_hgpo.py``.
+
+With ``base``, the episode's own ``z_g(R_i)`` takes part as k = 0; each episode counts once in it (our reading, the code
+counts steps). Where prompts hold no history and the game is Markov, longer contexts only cost samples.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from agents.msgrpo.credit.arithmetic import within, within_groups
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, standardised
+from agents.msgrpo.plugins import configured
+
+
+@configured
+class HGPO:
+    """The return-to-go among steps with the same recent states, averaged over how many states are compared."""
+
+    history: int = Field(2, ge=0)
+    """K, the states before the present one that are compared at most."""
+    alpha: float = Field(1.0, ge=0)
+    """How much more a longer history counts: its weight is (k + 1)^alpha."""
+    base: bool = False
+    """Whether the episode's own normalised return takes part as well."""
+    discount: float = Field(0.95, gt=0, le=1)
+    """Discount per step of returns-to-go."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        levels: list[tuple[int, list[Floats]]] = []
+        if self.base:
+            whole = within_groups(batch, batch.returns(), standardised)
+            levels.append((0, [np.full(len(t), a) for t, a in zip(batch.trajectories, whole, strict=True)]))
+        to_go = batch.returns_to_go(self.discount)
+        for k in range(1, self.history + 2):
+            clusters = batch.visits(partial(_last_states, k))
+            full = [steps for (_, states), steps in clusters.items() if len(states) == k]
+            levels.append((k, within(full, to_go, partial(standardised, ddof=0))))
+        return Credit.of([self._mixed([(k, level[i]) for k, level in levels]) for i in range(len(batch))])
+
+    def _mixed(self, levels: list[tuple[int, Floats]]) -> Floats:
+        """(T,) the weighted mean of the levels that have something to say, from (T,) of each level."""
+        total, weights = np.zeros_like(levels[0][1]), np.zeros_like(levels[0][1])
+        for k, values in levels:
+            weight = float(k + 1) ** self.alpha
+            total += weight * values
+            weights += weight * (values != 0)
+        return total / np.where(weights > 0, weights, 1.0)
+
+
+def _last_states(k: int, trajectory: Trajectory, t: int) -> tuple[object, ...]:
+    """The last k states up to step t, or as many as there are."""
+    return trajectory.states[max(0, t - k + 1) : t + 1]

@@ -1,0 +1,51 @@
+"""SALT: steps that many episodes of a group share are neutral, those that tell them apart decide (arXiv 2510.20022).
+
+Only a description of the method was to be had, and its exact formula wasn't found. Our reading of it: the steps of a
+group are the edges ``(s, a, s')`` of a graph, and
+
+``A_it`` = the mean of ``z_g(R_j)`` over the episodes j of the group that go through the edge of step t of episode i,
+each of them once, its own included.
+
+So an edge that all episodes share gets the mean of all, which is 0, and one that only this episode goes through gets
+this episode's ``z_g(R_i)``, which is MS-GRPO's. A response that names no legal action is an edge of its own, apart from
+the action that was taken for it. A trajectory doesn't have the state after its last step; the ends of episodes are told
+apart by what the last step was paid and by whether the rules ended the episode.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from agents.msgrpo.credit.arithmetic import within_groups
+from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, standardised
+from agents.msgrpo.plugins import Shared, configured
+
+
+@configured
+class SALT:
+    """The mean normalised return of all episodes of the group that took the same step."""
+
+    discount: float = Field(1.0, gt=0, le=1)
+    """Discount per step in an episode's return."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        whole = within_groups(batch, batch.returns(self.discount), standardised)
+        advantages = [np.empty(len(trajectory)) for trajectory in batch.trajectories]
+        for steps in batch.visits(_edge).values():
+            episodes = sorted({i for i, _ in steps})
+            shared = whole[episodes].mean()
+            for i, t in steps:
+                advantages[i][t] = shared
+        return Credit.of(advantages)
+
+
+def _edge(trajectory: Trajectory, t: int) -> Hashable:
+    action = trajectory.actions[t] if trajectory.valid[t] else None
+    if t + 1 < len(trajectory):
+        return trajectory.states[t], action, trajectory.states[t + 1]
+    return trajectory.states[t], action, trajectory.terminated, float(trajectory.rewards[t])
