@@ -82,26 +82,6 @@ class AllSeats:
         layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
         self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
 
-    def start_at(self, state: Any, elapsed_steps: int = 0, *, seed: int | None = None) -> dict[str, dict[str, Any]]:
-        """Begin an episode in any state of the game, in place of :meth:`reset`; returns the agents' first infos.
-
-        Args:
-            state: a state in which somebody is to move, such as one that was visited before.
-            elapsed_steps: rounds that count as played, towards ``max_steps``.
-            seed: of everything that is drawn from here on, as in :meth:`reset`.
-
-        Raises:
-            ValueError: no round is left.
-        """
-        limit = self.rules.max_steps
-        if elapsed_steps < 0 or (limit is not None and elapsed_steps >= limit):
-            raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed_steps}")
-        if seed is not None or self._rng is None:
-            self._rng = seeding.np_random(seed)[0]
-        self._table.start(state, elapsed_steps)
-        self.agents = self._table.agents
-        return {agent: self._table.first_info(agent) for agent in self.agents}
-
     def _require_agents(self) -> None:
         if not self.agents:
             raise ResetNeeded(

@@ -60,6 +60,28 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         infos = {agent: self._table.first_info(agent) for agent in self.agents}
         return self._observations(self.agents), infos
 
+    def start_at(self, state: Any, elapsed_steps: int = 0, *, seed: int | None = None) -> dict[str, dict[str, Any]]:
+        """Begin an episode in any state of the game, in place of :meth:`reset`; returns the agents' first infos.
+
+        Args:
+            state: a state in which somebody is to move, such as one that was visited before.
+            elapsed_steps: rounds that count as played, towards ``max_steps``.
+            seed: of everything that is drawn from here on, as in :meth:`reset`.
+
+        Raises:
+            ValueError: no round is left, or nobody is to move.
+        """
+        limit = self.rules.max_steps
+        if elapsed_steps < 0 or (limit is not None and elapsed_steps >= limit):
+            raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed_steps}")
+        if seed is not None or self._rng is None:
+            self._rng = seeding.np_random(seed)[0]
+        self._table.resume(state, elapsed_steps)
+        self.agents = self._table.agents
+        if not self._table.asked:
+            raise ValueError("an episode can't begin in this state: the game is over there, nobody is to move")
+        return {agent: self._table.first_info(agent) for agent in self.agents}
+
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:

@@ -60,12 +60,18 @@ class Table:
         self.asked: tuple[Player, ...] = ()
         self._sent_away: frozenset[Player] = frozenset()  # by an invalid response; they are paid nothing any more
 
-    def start(self, state: Any, elapsed: int = 0) -> None:
-        """Begin in a state, initial or not; who has dropped out of it already isn't at the table."""
-        self.state, self.elapsed, self.agents, self._sent_away = state, elapsed, list(self.game.players), frozenset()
-        if elapsed and self._may_drop_out:
-            self.agents = [player for player in self.agents if self.game.is_playing(state, player)]
+    def start(self, state: Any) -> None:
+        """Begin in an initial state, in which everybody plays."""
+        self.state, self.elapsed, self.agents, self._sent_away = state, 0, list(self.game.players), frozenset()
         self.asked = self._to_move()
+
+    def resume(self, state: Any, elapsed: int) -> None:
+        """Begin in any state, as if so many rounds had been played; who is out of the game already isn't here."""
+        self.start(state)
+        self.elapsed = elapsed
+        if self._may_drop_out:
+            self.agents = [player for player in self.agents if self.game.is_playing(state, player)]
+            self.asked = self._to_move()
 
     def _to_move(self) -> tuple[Player, ...]:
         if not self.takes_turns and not self.waits_out:  # everybody who is here acts at once

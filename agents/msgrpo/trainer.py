@@ -231,8 +231,8 @@ class MSGRPOTrainer:
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         episodes = self._play(policy, tasks)
-        if all(task.start is None for task in tasks):
-            self._seen_layouts.update(layout_of(episode) for episode in episodes)
+        pairs = zip(tasks, episodes, strict=True)
+        self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
         if self._show_samples:
             self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
             self._show_samples = False

@@ -205,18 +205,25 @@ def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
-    """Means over trajectories and responses, for the log."""
+    """Means over trajectories and responses, for the log.
+
+    Returns and successes are those of the episodes from initial states, where there are any: what a sampler begins in
+    the middle of a game says little of how well it is played.
+    """
+    whole = [index for index, each in enumerate(trajectories) if each.task is None or each.task.start is None]
+    whole = whole or list(range(len(trajectories)))
     lengths = [len(response) for trajectory in trajectories for response in trajectory.response_ids]
     groups: dict[object, set[float]] = {}
     seats: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
         groups.setdefault(trajectory.group, set()).add(value)
-        seats.setdefault(trajectory.player, []).append(value)
+    for index in whole:
+        seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
     return {
         "episodes": float(len(trajectories)),
-        "return": float(returns.mean()),
-        "return_std": float(returns.std()),
-        "success": float(np.mean([trajectory.success for trajectory in trajectories])),
+        "return": float(returns[whole].mean()),
+        "return_std": float(returns[whole].std()),
+        "success": float(np.mean([trajectories[index].success for index in whole])),
         "invalid_rate": float(np.mean(~np.concatenate([trajectory.valid for trajectory in trajectories]))),
         "truncated_response_rate": float(np.mean(np.concatenate([each.cut_off for each in trajectories]))),
         "episode_length": len(lengths) / len(trajectories),

@@ -66,6 +66,13 @@ class Plain:
         return iteration.play(iteration.tasks())
 
 
-SAMPLERS: Registry[TaskSampler] = Registry("tasks", {"plain": "agents.msgrpo.tasks:Plain"}, setting="task_sampling")
+SAMPLERS: Registry[TaskSampler] = Registry(
+    "tasks",
+    {
+        "plain": "agents.msgrpo.tasks:Plain",
+        "starts": "agents.msgrpo.tasks.starts:ExploringStarts",
+    },
+    setting="task_sampling",
+)
 
 register_tasks = SAMPLERS.register

@@ -1,0 +1,92 @@
+"""Exploring starts: some groups begin in the middle of a game, where the policy itself may never come.
+
+A group's initial state is replaced by a state that random legal play reaches from it (exploring starts: Sutton and
+Barto, "Reinforcement Learning", section 5.3). All episodes of the group begin there, so its returns are compared like
+any other group's, and its label is its start. Rules are pure, so beginning in a state is exact.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+import textgames
+from agents.episode import EpisodeStart, EpisodeTask
+from agents.msgrpo.credit.batch import Trajectory
+from agents.msgrpo.plugins import configured
+from agents.msgrpo.tasks import Iteration
+from textgames.episode_rules import layout_generator
+
+
+@configured
+class ExploringStarts:
+    """A share of the groups begins in a random state that can be reached, and not at the start."""
+
+    share: float = Field(0.5, ge=0, le=1)
+    """The share of an iteration's groups that begin in such a state."""
+    walks: int = Field(1, ge=1)
+    """Random walks that look for states. The start is drawn evenly from the different states that they visit before
+    the game is over: with one walk it is a random place of it, with many walks states that are rarely reached by
+    chance are drawn as often as others."""
+    walk_length: int = Field(0, ge=0)
+    """Most rounds of a walk; 0: as many as an episode may have."""
+    count_steps: bool = False
+    """Whether the rounds that were walked count as played, towards the limit of steps."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
+        return iteration.play(self.tasks(iteration, rng))
+
+    def tasks(self, iteration: Iteration, rng: np.random.Generator) -> list[EpisodeTask]:
+        """The iteration's ordinary tasks, some groups of which begin elsewhere; seeds and their order stay."""
+        tasks, size = iteration.tasks(), iteration.config.group_size
+        groups = len(tasks) // size
+        chosen = rng.choice(groups, size=round(self.share * groups), replace=False)
+        for group in sorted(chosen.tolist()):
+            members = range(group * size, (group + 1) * size)
+            start = self.start(tasks[members[0]], rng)
+            for index in members:
+                tasks[index] = replace(tasks[index], start=start)
+        return tasks
+
+    def start(self, task: EpisodeTask, rng: np.random.Generator) -> EpisodeStart | None:
+        """A random start for the group of a task; ``None`` where no walk leads anywhere but to the game's end."""
+        env = textgames.parallel_env(task.env_id, **task.kwargs)
+        limit = env.rules.max_steps
+        longest = self.walk_length or limit or DEFAULT_LENGTH
+        if limit is not None:
+            longest = min(longest, limit - 1)
+        initial = env.game.initial_state(layout_generator(task.layout_seed, np.random.default_rng(task.seed)))
+        found: dict[Any, int] = {}  # {state: the round in which it was first met}
+        for walk in range(self.walks + FURTHER_WALKS):
+            if walk >= self.walks and found:  # further ones are for walks that were over, or back, at once
+                break
+            for rounds, state in random_walk(env.game, initial, longest, rng):
+                if state != initial:
+                    found.setdefault(state, rounds)
+        if not found:
+            return None
+        state, rounds = list(found.items())[int(rng.integers(len(found)))]
+        return EpisodeStart(state, rounds if self.count_steps else 0)
+
+
+DEFAULT_LENGTH = 100
+"""Most rounds of a walk in a game without a limit of steps."""
+
+FURTHER_WALKS = 50
+"""Walks that are tried when those asked for lead nowhere."""
+
+
+def random_walk(
+    game: textgames.TSMG[Any], state: Any, longest: int, rng: np.random.Generator
+) -> Iterator[tuple[int, Any]]:
+    """``(rounds played, state)`` of every state in which the game goes on, in random legal play of all players."""
+    for rounds in range(1, longest + 1):
+        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
+        state, _, over = game.transition(state, joint, rng)
+        if over:
+            return
+        yield rounds, state

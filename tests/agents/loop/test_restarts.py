@@ -1,0 +1,197 @@
+"""An episode begun in a visited state is the rest of the episode that visited it, but for the noise."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import textgames
+from agents.baselines.random import RandomPlayer
+from agents.episode import Episode, EpisodeStart, EpisodeTask
+from agents.loop.rollout import rollout
+from agents.msgrpo.trajectories import group_of, trajectories_of
+from agents.turn import Turn, TurnRequest
+from textgames.yardsticks import find_yardstick
+
+GAMES = [
+    "frozen-lake-slippery",
+    "snake",
+    "snake-duel",  # players who leave
+    "kuhn-poker",  # turns
+    "liars-dice",
+    "werewolf-5",  # turns, players who are out and stay to be paid late
+    "gathering-duel",  # moves at once
+    "prisoners-dilemma",
+    "blackjack",
+    "taxi",
+]
+
+
+def played(tasks: Sequence[EpisodeTask], policy: Any = None) -> list[Episode]:
+    by_seed = {episode.seed: episode for episode in rollout(policy or RandomPlayer(), tasks)}
+    return [by_seed[task.seed] for task in tasks]
+
+
+def names_of(info: Any) -> Any:
+    return {player: (told["valid"], told["action"], told["legal_actions"], told["success"]) for player, told in info}
+
+
+@pytest.mark.parametrize("invalid_action", ["default", "random"])
+@pytest.mark.parametrize("scenario", GAMES)
+def test_with_the_same_noise_the_rest_is_the_same(scenario: str, invalid_action: str) -> None:
+    """Round for round: rewards, who acts, who leaves, what is told, and the truncation."""
+    for seed in range(6):
+        task = EpisodeTask.of(scenario, seed, invalid_action=invalid_action, format_penalty=0.5)
+        (episode,) = played([task])
+        rounds = episode.steps[-1].index
+        cut = (seed * rounds) // 6  # from the first round to one near the end
+        first = next(step for step in episode.steps if step.index == cut)
+        limit = task.kwargs["max_steps"]
+        assert first.steps_left == limit - cut
+        original, restarted = (textgames.parallel_env(task.env_id, **task.kwargs) for _ in range(2))
+        original.reset(seed=seed)
+        for index in range(cut):
+            original.play({s.player: s.turn.response for s in episode.steps if s.index == index})
+        assert original.state() == first.state
+        infos = restarted.start_at(first.state, cut, seed=99)
+        restarted._rng.bit_generator.state = original.save_state().rng_state
+        assert restarted.agents == original.agents
+        assert {player: told["legal_actions"] for player, told in infos.items()} == {
+            player: restarted._table.legal_actions(player) for player in original.agents
+        }
+        while original.agents:
+            assert restarted.to_move == original.to_move
+            assert restarted.elapsed_steps == original.elapsed_steps
+            answers = dict.fromkeys(original.to_move, "<action>?</action>")
+            if original.elapsed_steps <= rounds:
+                told = [s for s in episode.steps if s.index == original.elapsed_steps]
+                # now and then something unreadable, so that its penalty and what replaces it are compared as well
+                answers |= {s.player: s.turn.response for s in told if (s.index + seed) % 4}
+            ours, theirs = restarted.play(answers), original.play(answers)
+            assert ours[:3] == theirs[:3]
+            assert names_of(ours.infos.items()) == names_of(theirs.infos.items())
+            assert restarted.state() == original.state()
+            assert restarted.agents == original.agents
+        assert restarted.elapsed_steps == original.elapsed_steps
+
+
+def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played() -> None:
+    episode = next(
+        episode
+        for episode in played([EpisodeTask.of("snake-duel", seed) for seed in range(12)])
+        if len(episode.steps_of("player_0")) != len(episode.steps_of("player_1"))
+    )
+    last = episode.steps[-1]
+    for elapsed in (0, last.index):
+        start = EpisodeStart(last.state, elapsed)
+        (again,) = played(
+            [EpisodeTask("duel", "TextSnake-v0", 5, None, {"num_players": 2, "max_steps": 50}, (), start)]
+        )
+        assert {step.player for step in again.steps} == {last.player}
+
+
+def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_are_left() -> None:
+    """Against value iteration of the uniform player: its returns are 0 or 1, so their spread is known too."""
+    task = EpisodeTask.of("frozen-lake-slippery", 4, desc=["SFF", "FFF", "FHG"], max_steps=12)
+    game = textgames.parallel_env(task.env_id, **task.kwargs).game
+    yardstick = find_yardstick(game)
+    assert yardstick is not None
+    (episode,) = played([task])
+    state = episode.steps[1].state
+    values = []
+    for elapsed in (1, 5, 8):
+        exact = yardstick.uniform_value(state, 12 - elapsed, "player_0")
+        assert exact is not None
+        start = EpisodeStart(state, elapsed)
+        tasks = [EpisodeTask(task.scenario, task.env_id, s, None, task.kwargs, (7,), start) for s in range(500)]
+        episodes = played(tasks)
+        returns = np.array([one.returns["player_0"] for one in episodes])
+        assert abs(returns.mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / len(returns))
+        assert {one.steps[0].steps_left for one in episodes} == {12 - elapsed}
+        assert {len(one.steps) for one in episodes if one.truncated} == {12 - elapsed}
+        assert all(one.steps[0].state == state for one in episodes)
+        values.append(exact)
+    assert values[0] > values[1] > values[2] > 0  # fewer rounds are worth less: the limit reaches the values
+
+
+def test_seeds_decide_a_restarted_episode() -> None:
+    (episode,) = played([EpisodeTask.of("frozen-lake-slippery", 0)])
+    start = EpisodeStart(episode.steps[0].state, 0)
+    made = [EpisodeTask("lake", "TextFrozenLake-v0", seed, None, {"is_slippery": True}, (), start) for seed in (1, 2)]
+    first, other = played(made)
+    assert [step.state for step in played(made)[0].steps] == [step.state for step in first.steps]
+    assert [step.state for step in first.steps] != [step.state for step in other.steps]
+
+
+def test_what_a_restarted_player_is_told_is_what_it_was_told_then() -> None:
+    """Observation, legal actions and rounds left; in a game of turns with hidden cards too."""
+
+    class Asked(RandomPlayer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.requests: list[TurnRequest] = []
+
+        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+            self.requests += [one for one in requests if isinstance(one, TurnRequest)]
+            return super().act(requests)
+
+    for scenario in ("kuhn-poker", "liars-dice", "frozen-lake"):
+        task = EpisodeTask.of(scenario, 3)
+        before = Asked()
+        (episode,) = played([task], before)
+        for step in episode.steps:
+            then = next(r for r in before.requests if r.seed[1] == step.index and r.player == step.player)
+            after = Asked()
+            start = EpisodeStart(step.state, step.index)
+            played([EpisodeTask(task.scenario, task.env_id, 3, None, task.kwargs, (), start)], after)
+            now = next(request for request in after.requests if request.player == step.player)
+            for name in ("observation", "instructions", "legal_actions", "steps_left", "player", "action_help"):
+                assert getattr(now, name) == getattr(then, name)
+
+
+def test_rewards_before_a_restart_are_not_paid_again() -> None:
+    """In kuhn poker only the end pays, so the rest of an episode pays what all of it did."""
+    task = EpisodeTask.of("kuhn-poker", 8)
+    (episode,) = played([task])
+    last = episode.steps[-1]
+    start = EpisodeStart(last.state, last.index)
+
+    class Same(RandomPlayer):
+        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+            return [last.turn for _ in requests]
+
+    (again,) = played([EpisodeTask(task.scenario, task.env_id, 1, None, task.kwargs, (), start)], Same())
+    assert len(again.steps) == 1
+    assert again.returns == episode.returns
+
+
+def test_groups_are_labelled_by_their_start() -> None:
+    (episode,) = played([EpisodeTask.of("snake-duel", 0)])
+    starts = [EpisodeStart(episode.steps[t].state, elapsed) for t, elapsed in ((0, 0), (0, 0), (0, 3), (2, 1))]
+    tasks = [EpisodeTask("duel", "TextSnake-v0", seed, 7, {"num_players": 2}, (), s) for seed, s in enumerate(starts)]
+    labels = dict.fromkeys((group_of(task, player) for task in tasks for player in ("player_0", "player_1")), 0)
+    assert len(labels) == 6  # three starts, two seats
+    for trajectory in trajectories_of(played(tasks), tasks):
+        labels[trajectory.group] += 1  # type: ignore[index]
+        assert trajectory.task is not None
+        assert trajectory.task.start is not None
+        assert trajectory.group == group_of(trajectory.task, trajectory.player)
+        assert trajectory.rounds[0] == 0
+    assert sorted(labels.values()) == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("elapsed", [-1, 100, 101])
+def test_no_round_left(elapsed: int) -> None:
+    env = textgames.parallel_env("TextFrozenLake-v0", max_steps=100)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="below max_steps = 100"):
+        env.start_at(env.state(), elapsed)
+
+
+def test_a_state_in_which_the_game_is_over() -> None:
+    env = textgames.parallel_env("TextFrozenLake-v0", desc=["SG", "FF"])
+    env.reset(seed=0)
+    env.play({"player_0": "right"})
+    with pytest.raises(ValueError, match="nobody is to move"):
+        env.start_at(env.state(), 1)
