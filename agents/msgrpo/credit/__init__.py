@@ -33,6 +33,9 @@ METHODS: Registry[CreditMethod] = Registry(
     "credit",
     {
         "msgrpo": "agents.msgrpo.credit.episode.msgrpo:MSGRPO",
+        "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
+        "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
+        "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
     },
 )
 
