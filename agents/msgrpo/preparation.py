@@ -7,15 +7,20 @@ from itertools import islice
 import numpy as np
 
 from agents.msgrpo.credit.batch import Trajectory
+from agents.msgrpo.critic.critic import Critic
 from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.rows import TokenRow
 
 
-def completed(trajectories: Sequence[Trajectory], needs: Collection[str], learner: Learner) -> list[Trajectory]:
-    """The trajectories with the old log-probabilities and entropies that ``needs`` names.
+def completed(
+    trajectories: Sequence[Trajectory], needs: Collection[str], learner: Learner, critic: Critic | None = None
+) -> list[Trajectory]:
+    """The trajectories with the old log-probabilities and entropies that ``needs`` names, and the critic's values.
 
     One pass of the learner without a gradient tells both. Log-probabilities that the sampler told are kept.
     """
+    if critic is not None:
+        trajectories = critic.complete(trajectories)
     missing = "old_logprobs" in needs and any(each.old_logprobs is None for each in trajectories)
     if not missing and "entropies" not in needs:
         return list(trajectories)

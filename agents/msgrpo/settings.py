@@ -191,6 +191,21 @@ class TrainingSettings:
     logprob_chunk_tokens: int = setting("update", 1024, ge=1)
     """Rows of the tokens x vocabulary matrix that exist at once."""
 
+    critic_learning_rate: float = setting("critic", 1e-5, gt=0)
+    """Learning rate of the critic, which exists only where a method needs values. It is constant; the rest of its AdamW
+    is the policy's."""
+    critic_passes: int = setting("critic", 1, ge=1)
+    """Passes of the critic over each iteration's steps: all that credit was assigned to, drawn or not."""
+    critic_minibatches: int = setting("critic", 2, ge=1)
+    """Optimiser steps of the critic per pass."""
+    critic_clip: float = setting("critic", 0.5, ge=0)
+    """A value that moved further than this from what it was before the iteration's steps is learnt no more; in units of
+    return. 0: never."""
+    critic_warmup: int = setting("critic", 0, ge=0)
+    """Iterations at the start in which the critic learns and the policy doesn't."""
+    critic_max_grad_norm: float = setting("critic", 1.0, ge=0)
+    """The critic's gradients are scaled down to this norm; 0: never."""
+
     eval_every: int = setting("evaluation", 50, ge=0)
     """Iterations between evaluations, which also take place before the first and after the last; 0: none."""
     eval_scenarios: Names = setting("evaluation", ())

@@ -37,6 +37,7 @@ from agents.models.local.card import write_card, write_chat_template
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
+from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
@@ -145,6 +146,7 @@ class MSGRPOTrainer:
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
         packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
+        self.critic = make_critic(self.methods, self.model, config, self.processes, packing, autocast)
         wanted = config.kl_coefficient or "reference" in self.methods.surrogate.needs
         reference = make_reference(scorer, self.processes) if wanted else None
         engine = self._external
@@ -173,6 +175,7 @@ class MSGRPOTrainer:
         self.eval_policy = LanguageAgentPolicy(
             self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
         )
+        self._prompt_values = first_prompt_values(self.critic, self.methods, self.policy, self.model, self.tokenizer)
 
     def iterate(self) -> dict[str, Any]:
         """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
@@ -189,25 +192,33 @@ class MSGRPOTrainer:
         credit = methods.credit.assign(batch, self._stream(3)) if len(batch) else Credit(np.zeros(0), [])
         drawn = methods.draw.draw(batch, credit, config.draws_of(len(batch)), rng)
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
+        rows = [] if self.critic_alone else rows
         rolled_out = perf_counter()
         with uninterrupted():
             stats = self.update(rows, rng, batch) if rows else UpdateStats()
+            learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics = rollout_metrics(played.trajectories, played.returns(config.discount)) | stats.metrics()
-            metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics}
+            metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
             metrics |= self._bookkeeping(rows, len(drawn.indices), metrics, (started, rolled_out, perf_counter()))
             self.iteration += 1
             self.history.append({"iteration": self.iteration, **metrics})
         return self.history[-1]
+
+    @property
+    def critic_alone(self) -> bool:
+        """Whether this iteration is one in which only the critic learns."""
+        return self.critic is not None and self.critic.alone(self.iteration)
 
     def _bookkeeping(
         self, rows: Sequence[TrainingRow], drawn: int, metrics: dict[str, float], times: tuple[float, float, float]
     ) -> dict[str, Any]:
         started, rolled_out, updated = times
         trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
-        self.skipped += not rows
+        skipped = not rows and not self.critic_alone
+        self.skipped += skipped
         return {
             "episodes_drawn": drawn,
-            "skipped": not rows,
+            "skipped": skipped,
             "skipped_so_far": self.skipped,
             "learning_rate": learning_rate(self.config, self.iteration),
             "update_tokens": trained,
@@ -219,14 +230,18 @@ class MSGRPOTrainer:
         }
 
     def _stream(self, number: int) -> np.random.Generator:
-        """One of this iteration's streams of randomness: 1 draws and shuffles, 2 samples tasks, 3 assigns credit."""
+        """One of this iteration's streams of randomness.
+
+        1 draws and shuffles, 2 samples tasks, 3 assigns credit, 4 shuffles for the critic.
+        """
         return np.random.default_rng([self.config.seed, self.iteration, number])
 
     def rollout(self) -> Batch:
         """Play this iteration's episodes, shared by all processes; every process gets all trajectories."""
-        rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, self._play_to_learn)
+        play, values = self._play_to_learn, self._prompt_values
+        rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, values)
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
-        complete = completed(trajectories, self.methods.credit.needs, self.learner)
+        complete = completed(trajectories, self.methods.credit.needs, self.learner, self.critic)
         return Batch(complete, rollouts, self.iteration)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
@@ -348,6 +363,8 @@ class MSGRPOTrainer:
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
         self.methods.load_state_dict(state.get("methods", {}))
+        if self.critic is not None:
+            self.critic.load_state_dict(state.get("critic"))
         self._resumed = True
         self._send_weights()
 
@@ -404,6 +421,7 @@ class MSGRPOTrainer:
             "optimizer": self.processes.optimizer_state(self.learner.optimizer),
             "torch_rng": torch.get_rng_state(),
             "methods": self.methods.state_dict(),
+            "critic": None if self.critic is None else self.critic.state_dict(),
         }
 
     def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:

@@ -46,6 +46,9 @@ METHODS: Registry[CreditMethod] = Registry(
         "salt": "agents.msgrpo.credit.step.salt:SALT",
         "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
         "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
+        "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
+        "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
+        "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
     },
 )
 

@@ -39,6 +39,10 @@ class Processes:
         self._module = scorer
         return optimizer
 
+    def another(self) -> "Processes":
+        """The same processes, to prepare a further module with its own optimiser."""
+        return Processes()
+
     def forward(self, *inputs: Any) -> Any:
         return self._module(*inputs)
 
@@ -98,6 +102,7 @@ class AccelerateProcesses(Processes):
             ) from error
 
         super().__init__()
+        self._cpu = cpu
         try:
             self.accelerator = Accelerator(cpu=cpu)
             if self.accelerator.num_processes != launched_processes():
@@ -113,6 +118,9 @@ class AccelerateProcesses(Processes):
             from torch.distributed import fsdp
 
             self._fsdp: Any = fsdp
+
+    def another(self) -> "Processes":
+        return AccelerateProcesses(cpu=self._cpu)
 
     def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
         self._module, optimizer = self.accelerator.prepare(scorer, optimizer)

@@ -91,17 +91,23 @@ class TokenScorer(nn.Module):
 def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBatch) -> RowScores:
     """Like :meth:`TokenScorer.score`, through a wrapper of the module (DDP, FSDP)."""
     device = scorer.device
-    tree = batch.subtree_end is not None
-    additive = None
-    if tree and scorer.causal_lm.config._attn_implementation == "eager":
-        additive = scorer.autocast or next(scorer.model.parameters()).dtype
-    mask = batch.attention_mask(additive=additive).to(device)
-    positions = batch.position_ids.to(device) if tree else None
-    logprobs, entropies = forward(
-        batch.input_ids.to(device), mask, positions, batch.index.to(device), batch.targets.to(device)
-    )
+    logprobs, entropies = forward(*inputs_of(batch, scorer.causal_lm, scorer.autocast), batch.targets.to(device))
     places = batch.places.to(device)
     return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
+
+
+def inputs_of(
+    batch: MicroBatch, model: Any, autocast: torch.dtype | None
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """A micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to read."""
+    weight = next(model.parameters())
+    tree = batch.subtree_end is not None
+    additive = None
+    if tree and model.config._attn_implementation == "eager":
+        additive = autocast or weight.dtype
+    mask = batch.attention_mask(additive=additive).to(weight.device)
+    positions = batch.position_ids.to(weight.device) if tree else None
+    return batch.input_ids.to(weight.device), mask, positions, batch.index.to(weight.device)
 
 
 @torch.no_grad()

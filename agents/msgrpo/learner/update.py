@@ -17,8 +17,9 @@ from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import policy_loss
-from agents.msgrpo.learner.packing import MicroBatch, deal, pack
+from agents.msgrpo.learner.packing import MicroBatch
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
+from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.msgrpo.surrogates.ppo import PPO
@@ -74,57 +75,25 @@ class Learner:
         normalizer: Normalizer | None = None,
     ) -> None:
         self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
-        self.packing, self.reference = packing, reference
+        self.reference = reference
+        width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
+        self.work = SharedWork(config, processes, packing, width)
         self.surrogate = surrogate or PPO(clip_low=config.clip_low, clip_high=config.clip_high)
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        budget, tree_tokens = self.config.micro_batch_tokens, self.config.tree_tokens
-        if not tree_tokens:  # where attention within a tree costs about as much as the products around it
-            width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
-            tree_tokens = min(max(256, 4 * width), 4096)
-        return pack(rows, packing=self.packing, micro_batch_tokens=budget, tree_tokens=tree_tokens)
-
-    def _my_batches(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
-        """This process's micro-batches, the numbers of their rows, and whether they count.
-
-        Every process has equally many, so that collective calls meet: filling, which doesn't count, stands for what is
-        missing.
-        """
-        mine = deal(rows, self.processes.count)[self.processes.rank]
-        batches = self.pack([rows[number] for number in mine]) if mine else []
-        work = [(batch, [mine[row] for row in batch.rows.tolist()], True) for batch in batches]
-        missing = max(self.processes.gather(len(batches))) - len(batches)
-        return work + [(self.pack(rows[:1])[0], [0], False)] * missing
-
-    @torch.no_grad()
-    def scores(
-        self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Sequence[Tensor]]
-    ) -> list[tuple[Tensor, ...]]:
-        """What ``score`` says of all rows' response tokens, in float64 and without a gradient, row by row.
-
-        ``score(micro-batch)`` returns some tensors (tokens,). The work is shared by all processes.
-        """
-        mine: dict[int, list[list[float]]] = {}
-        for batch, numbers, counts in self._my_batches(rows):
-            lengths = [len(rows[number].response) for number in numbers]
-            parts = zip(*[torch.split(each, lengths) for each in score(batch)], strict=True)
-            if counts:
-                mine.update((n, [each.tolist() for each in part]) for n, part in zip(numbers, parts, strict=True))
-        scored = {number: part for theirs in self.processes.gather(mine) for number, part in theirs.items()}
-        return [
-            tuple(torch.tensor(each, dtype=torch.float64) for each in scored[number]) for number in range(len(rows))
-        ]
+        """Rows in micro-batches."""
+        return self.work.pack(rows)
 
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
         """Log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
         tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
-        return [logprobs for (logprobs,) in self.scores(rows, lambda batch: (tell(batch),))]
+        return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
         """Log-probability and entropy in nats of every response token, under the model as it is."""
-        return self.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch)[1:])
+        return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch)[1:])
 
     def update(
         self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
@@ -192,7 +161,7 @@ class Learner:
         loss_sum, sums = 0.0, dict[str, float]()
         first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
         differences: list[float] = []
-        work = self._my_batches([rows[i].tokens for i in part])
+        work = self.work.mine([rows[i].tokens for i in part])
         for done, (batch, places, counts) in enumerate(work, 1):
             with self.processes.synchronise(last=done == len(work)):
                 numbers = [part[place] for place in places]

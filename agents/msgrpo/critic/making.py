@@ -1,0 +1,97 @@
+"""The critic that a run's methods need, if any."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from agents.episode import EpisodeTask
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Batch, Credit, Floats
+from agents.msgrpo.critic import DEFAULT_HEADS, Heads
+from agents.msgrpo.critic.critic import Critic, Lesson
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.methods import Methods
+from agents.policy import LanguageAgentPolicy
+
+PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
+"""``tasks -> (n,)`` values of their first prompts."""
+
+
+def heads_of(method: Any) -> Heads:
+    """The heads that a method of credit or a task sampler wants; none where it needs no values.
+
+    Raises:
+        ConfigError: it wants none although it needs values, or one that is neither "step" nor "token".
+    """
+    if "values" not in method.needs:
+        return {}
+    heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
+    if not heads or not set(heads.values()) <= {"step", "token"}:
+        raise ConfigError(
+            f"{type(method).__name__}.heads = {dict(heads)!r} can't be used; accepted: a name for each value, with "
+            "'step' (read at the prompt's last token) or 'token' (read before each response token)"
+        )
+    return heads
+
+
+def make_critic(
+    methods: Methods,
+    model: nn.Module,
+    config: MSGRPOConfig,
+    processes: Processes,
+    packing: str,
+    autocast: torch.dtype | None,
+) -> Critic | None:
+    """The critic for the heads of the method of credit and of the task sampler; ``None`` if neither needs values.
+
+    Raises:
+        ConfigError: both have a head of the same name, which would be taught two things; or see :class:`Critic`.
+    """
+    credit, sampler = heads_of(methods.credit), heads_of(methods.sampler)
+    if same := credit.keys() & sampler.keys():
+        raise ConfigError(
+            f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "
+            f"{', '.join(map(repr, sorted(same)))}: rename one of them in its class's heads"
+        )
+    if not credit and not sampler:
+        return None
+    return Critic(model, {**credit, **sampler}, config, processes, packing=packing, autocast=autocast)
+
+
+def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
+    """What the critic is to learn from an iteration.
+
+    The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
+    or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.
+    """
+    taught: list[Lesson] = [(batch.trajectories, credit.value_targets)]
+    if "values" in methods.sampler.needs:
+        taught.append((played.trajectories, methods.sampler.value_targets(played)))  # type: ignore[attr-defined]
+    return taught
+
+
+def first_prompt_values(
+    critic: Critic | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
+) -> PromptValues | None:
+    """Values of the first prompts of episodes that weren't played yet, by the sampler's first head.
+
+    ``None`` for a sampler that needs no values. Of several players that begin together, the first one's prompt is read.
+    """
+    heads = heads_of(methods.sampler)
+    if critic is None or not heads:
+        return None
+    pool, reader = EnvironmentPool(), TransformersModel(model, tokenizer)
+
+    def values(tasks: Sequence[EpisodeTask]) -> Floats:
+        prompts = []
+        for task in tasks:
+            requests = LiveEpisode(task, policy, pool).requests()
+            prompts.append(policy.prompt_map(next(iter(requests.values()))))
+        return critic.prompt_values(reader.encode(prompts), next(iter(heads)))
+
+    return values
