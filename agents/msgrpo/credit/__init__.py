@@ -46,6 +46,8 @@ METHODS: Registry[CreditMethod] = Registry(
         "salt": "agents.msgrpo.credit.step.salt:SALT",
         "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
         "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
+        "vine": "agents.msgrpo.credit.step.vine:Vine",
+        "empg": "agents.msgrpo.credit.step.empg:EMPG",
     },
 )
 
