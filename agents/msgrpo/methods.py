@@ -51,6 +51,8 @@ class Methods:
             make(SURROGATES, config.surrogate),
             make(NORMALIZERS, config.loss_normalizer),
         )
+        if hasattr(methods.credit, "compose"):  # it is made of other methods of credit, with their own settings
+            methods.credit.compose(lambda name: make(METHODS, name))
         if unknown := set(methods.credit.needs) - set(NEEDS):
             words = ", ".join(map(repr, sorted(unknown)))
             raise ConfigError(f"credit = {config.credit!r} needs {words}; accepted are {', '.join(NEEDS)}")

@@ -7,7 +7,7 @@ import numpy as np
 from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Start, Trajectory
-from agents.msgrpo.errors import RolloutError
+from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.tasks import Hint
 from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of
 from agents.policy import LanguageAgentPolicy
@@ -66,7 +66,17 @@ class Rollouts:
         return self._prompt_values(tasks)
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        """(S, count) undiscounted returns of each start's player from there on, in independent episodes."""
+        """(S, count) undiscounted returns of each start's player from there on, in independent episodes.
+
+        Raises:
+            ConfigError: prompts that show earlier turns, which an episode that begins in a state doesn't have.
+            RolloutError: a provider's error.
+        """
+        if (turns := getattr(self.policy, "history_turns", 0)) != 0:
+            raise ConfigError(
+                f"fresh rollouts begin in a state and know no earlier turns, but prompts show them (history_turns = "
+                f"{turns}): use a prompt map with history_turns = 0"
+            )
         tasks = []
         for start in starts:
             begin = EpisodeStart(start.state, start.elapsed_steps)

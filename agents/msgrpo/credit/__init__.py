@@ -49,6 +49,8 @@ METHODS: Registry[CreditMethod] = Registry(
         "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
         "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
+        "vine": "agents.msgrpo.credit.step.vine:Vine",
+        "empg": "agents.msgrpo.credit.step.empg:EMPG",
     },
 )
 

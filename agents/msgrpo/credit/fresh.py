@@ -1,0 +1,154 @@
+"""What fresh rollouts tell methods of credit: values of states; and what may follow a step.
+
+Rules are pure, so an episode is begun again exactly: in the same state, with as many rounds left. A value is the mean
+return of some fresh episodes of the policy that played, with noise of their own.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import textgames
+from agents.episode import EpisodeTask
+from agents.msgrpo.credit.batch import Batch, FreshRollouts, Start, Trajectory
+from agents.msgrpo.errors import ConfigError
+from textgames.parallel import TextParallelEnv
+
+
+class Place(NamedTuple):
+    """What a value depends on: the game, whose returns are meant, the state, and how many rounds were played.
+
+    Without a limit of steps the rounds don't matter, and are 0.
+    """
+
+    scenario: str
+    player: str
+    state: Any
+    elapsed: int
+
+
+Ahead = tuple[float, float, Place | None]
+"""What follows a step: its probability, what is paid, and where the player's rest of the episode begins, if any."""
+
+
+class Rounds:
+    """What may follow each step of a batch.
+
+    Raises:
+        ConfigError: a batch whose states don't tell who is still in the game.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._environments: dict[str, TextParallelEnv] = {}
+        for trajectory in batch.trajectories:
+            env = self.environment(trajectory)
+            if env.rules.invalid_action == "terminate" and len(env.possible_agents) > 1:
+                raise ConfigError(
+                    "fresh rollouts can't be used with invalid_action = 'terminate' in games of several players: a "
+                    "state doesn't tell who was sent away; accepted: default, random, noop"
+                )
+
+    def environment(self, trajectory: Trajectory) -> TextParallelEnv:
+        """An environment of the trajectory's game, to ask of its rules."""
+        task = task_of(trajectory)
+        if task.scenario not in self._environments:
+            self._environments[task.scenario] = textgames.parallel_env(task.env_id, **task.kwargs)
+        return self._environments[task.scenario]
+
+    def place(self, i: int, t: int) -> Place:
+        """Where step t of trajectory i was taken."""
+        trajectory = self._batch.trajectories[i]
+        task = task_of(trajectory)
+        before = 0 if task.start is None else task.start.elapsed_steps
+        elapsed = 0 if trajectory.steps_left[t] is None else before + trajectory.rounds[t]
+        return Place(task.scenario, trajectory.player, trajectory.states[t], elapsed)
+
+    def realised(self, i: int, t: int) -> Ahead:
+        """What came of the step: up to the player's next decision, or its end."""
+        trajectory = self._batch.trajectories[i]
+        last = t + 1 == len(trajectory)
+        return 1.0, float(trajectory.rewards[t]), None if last else self.place(i, t + 1)
+
+    def expected(self, i: int, t: int) -> list[Ahead]:
+        """What may have come of the step, up to the round after it.
+
+        Raises:
+            ConfigError: the game doesn't tell, or others move in the same round.
+        """
+        trajectory = self._batch.trajectories[i]
+        env, here = self.environment(trajectory), self.place(i, t)
+        game, player, action = env.game, trajectory.player, trajectory.actions[t]
+        if not game.has_outcomes:
+            raise ConfigError(
+                f"expected = true needs a game that tells its outcomes, which {here.scenario} doesn't: set expected = "
+                "false in [credit.vine]"
+            )
+        if game.to_move(here.state) != (player,):
+            raise ConfigError(
+                f"expected = true is for games in which one player moves at a time; in {here.scenario} several do: set "
+                "expected = false in [credit.vine]"
+            )
+        penalty = 0.0 if trajectory.valid[t] else env.rules.format_penalty
+        if not action:  # an invalid response that ended the episode
+            return [(1.0, 0.0 - penalty, None)]
+        elapsed = 0 if env.rules.max_steps is None else here.elapsed + 1
+        cut_off = elapsed == env.rules.max_steps
+        return [
+            (
+                chance,
+                rewards.get(player, 0.0) - penalty,
+                None if over or cut_off else here._replace(state=state, elapsed=elapsed),
+            )
+            for chance, state, rewards, over in game.outcomes(here.state, {player: action})
+        ]
+
+
+class StateValues:
+    """Values of states by fresh rollouts; each is asked once.
+
+    Args:
+        batch: whose games and rollouts are used.
+        count: episodes for each value.
+
+    Raises:
+        ValueError: a batch without rollouts.
+    """
+
+    def __init__(self, batch: Batch, count: int) -> None:
+        if batch.rollouts is None:
+            raise ValueError(
+                "values by fresh rollouts need rollouts, and this batch has none: Batch(..., rollouts=...)"
+            )
+        self._rollouts: FreshRollouts = batch.rollouts
+        self._count, self._before = count, batch.rollouts.tokens
+        self._values: dict[Place, float] = {}
+        self._tasks: dict[str, EpisodeTask] = {}
+        for task in map(task_of, batch.trajectories):
+            self._tasks.setdefault(task.scenario, task)
+
+    def ask(self, places: Iterable[Place]) -> None:
+        """Play from all places whose values aren't known yet, at once."""
+        new = [place for place in dict.fromkeys(places) if place not in self._values]
+        if not new:
+            return
+        starts = [Start(self._tasks[each.scenario], each.state, each.elapsed, each.player) for each in new]
+        returns = self._rollouts.returns_from(starts, self._count)
+        self._values |= dict(zip(new, returns.mean(axis=1).tolist(), strict=True))
+
+    def __getitem__(self, place: Place) -> float:
+        return self._values[place]
+
+    def metrics(self) -> dict[str, float]:
+        """What the values cost."""
+        return {
+            "fresh_states": float(len(self._values)),
+            "fresh_episodes": float(len(self._values) * self._count),
+            "fresh_tokens": float(self._rollouts.tokens - self._before),
+        }
+
+
+def task_of(trajectory: Trajectory) -> EpisodeTask:
+    """The task of a trajectory, from which its game can be made again."""
+    if trajectory.task is None:
+        raise ValueError("fresh rollouts need to know the game: this trajectory has no task")
+    return trajectory.task

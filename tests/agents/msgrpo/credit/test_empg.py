@@ -1,0 +1,145 @@
+"""EMPG against plain loops of its formula and by hand, over base methods of every kind, and within the trainer."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit import METHODS, Batch, Credit, Floats
+from agents.msgrpo.methods import Methods
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+RNG = np.random.default_rng(0)
+
+
+def ragged() -> Batch:
+    rng = np.random.default_rng(3)
+    made = []
+    for i in range(8):
+        steps = 1 + i % 3
+        entropies = rng.uniform(0, 2, size=steps)
+        rewards = rng.normal(size=steps).round(2).tolist()
+        made.append(trajectory(rewards, rng.integers(2, size=steps).tolist(), group=i % 2, entropies=entropies))
+    return batch(*made)
+
+
+def plain(given: Batch, base: Credit, zeta: float) -> list[list[float]]:
+    """The formula, step by step."""
+    flat = [h for each in given.trajectories for h in each.entropies.tolist()]  # type: ignore[union-attr]
+    least, most = min(flat), max(flat)
+
+    def sure(entropy: float) -> float:
+        return math.exp(-(entropy - least) / (most - least + 1e-8))
+
+    mean = sum(map(sure, flat)) / len(flat)
+    rows: list[list[float]] = []
+    for i, each in enumerate(given.trajectories):
+        entropies = each.entropies.tolist()  # type: ignore[union-attr]
+        rows.append([])
+        for t in range(len(each)):
+            bonus = zeta * sure(entropies[t + 1]) if t + 1 < len(each) else 0.0
+            rows[-1].append(float(base.advantages[i][t]) * sure(entropies[t]) / mean + bonus)  # type: ignore[arg-type]
+    level = sum(map(sum, rows)) / len(flat)
+    return [[value - level for value in row] for row in rows]
+
+
+@pytest.mark.parametrize("base", ["msgrpo", "rtg", "gigpo", "dr_grpo"])
+@pytest.mark.parametrize("zeta", [0.0, 0.05, 0.7])
+def test_equals_the_formula_over_any_method(base: str, zeta: float) -> None:
+    given = ragged()
+    credit = METHODS.make("empg", {"base": base, "zeta": zeta}).assign(given, RNG)
+    wanted = plain(given, METHODS.make(base).assign(given, RNG), zeta)
+    for row, expected in zip(credit.advantages, wanted, strict=True):
+        np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(credit.draw_weight, [np.abs(row).mean() for row in wanted])
+
+
+def test_by_hand() -> None:
+    """Entropies 0 and 1 are h 0 and 1 (nearly), so g is 1 / mean and 1/e / mean, with mean (2 + 1/e) / 3."""
+    given = batch(trajectory([0.0, 1.0], entropies=np.array([1.0, 0.0])), trajectory([0.0], entropies=np.array([0.0])))
+    settings = {"base": "msgrpo", "zeta": 0.5}
+    credit = METHODS.make("empg", settings).assign(given, RNG)
+    a = math.sqrt(0.5)  # z of returns 1 and 0
+    mean = (2 + 1 / math.e) / 3
+    rows = [[a / math.e / mean + 0.5, a / mean], [-a / mean]]
+    level = (sum(rows[0]) + rows[1][0]) / 3
+    np.testing.assert_allclose(credit.advantages[0], [each - level for each in rows[0]], rtol=1e-5)
+    np.testing.assert_allclose(credit.advantages[1], [rows[1][0] - level], rtol=1e-5)
+
+
+def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are() -> None:
+    made = [trajectory([value, 0.0], entropies=np.full(2, 0.3)) for value in (0.0, 1.0, 5.0)]
+    base = METHODS.make("msgrpo").assign(batch(*made), RNG)
+    credit = METHODS.make("empg", {"zeta": 0.0}).assign(batch(*made), RNG)
+    np.testing.assert_allclose(np.concatenate(list(credit.advantages)), np.concatenate(list(base.advantages)))
+
+
+class Tokens:
+    """Advantages of tokens."""
+
+    needs = frozenset({"values"})
+    heads = {"own": "token"}  # noqa: RUF012
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        targets: dict[str, list[Floats]] = {"own": [np.zeros(2)]}
+        return Credit.of([[np.array([1.0, 3.0]), np.array([4.0])]], value_targets=targets, metrics={"seen": 1.0})
+
+
+def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step() -> None:
+    method: Any = METHODS.make("empg", {"base": f"{__name__}:Tokens", "zeta": 0.5})
+    assert method.needs == {"values", "entropies"}
+    assert method.heads == {"own": "token"}
+    credit = method.assign(batch(trajectory([0.0, 0.0], entropies=np.array([1.0, 0.0]))), RNG)
+    mean = (1 + 1 / math.e) / 2
+    g = (1 / math.e / mean, 1 / mean)
+    rows = [[g[0] + 0.5, 3 * g[0] + 0.5], [4 * g[1]]]
+    level = (sum(rows[0]) / 2 + rows[1][0]) / 2
+    for got, row in zip(credit.advantages[0], rows, strict=True):
+        np.testing.assert_allclose(got, [each - level for each in row], rtol=1e-6)
+    assert credit.value_targets is not None
+    assert credit.metrics == {"seen": 1.0}
+
+
+def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings() -> None:
+    settings = {"credit": {"empg": {"base": "rae"}, "rae": {"decay": 0.5}}}
+    methods = Methods.of(MSGRPOConfig(credit="empg", method_settings=settings))
+    assert methods.needs == {"entropies"}
+    given = ragged()
+    methods.credit.assign(given, RNG)
+    learnt = methods.state_dict()
+    assert learnt["credit"]
+    alone: Any = METHODS.make("rae", {"decay": 0.5})
+    alone.assign(given, RNG)
+    assert learnt["credit"] == alone.state_dict()
+    other = Methods.of(MSGRPOConfig(credit="empg", method_settings=settings))
+    other.load_state_dict(learnt)
+    assert other.state_dict() == learnt
+    assert "credit" not in Methods.of(MSGRPOConfig()).state_dict()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"base": "empg"}, r"\[credit.empg\] base = 'empg' can't be used: accepted is another method"),
+        ({"base": "msgrop"}, "'msgrop' can't be used .did you mean 'msgrpo'"),
+        ({"zeta": -1.0}, r"\[credit.empg\] zeta = -1.0"),
+    ],
+)
+def test_wrong_settings(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        METHODS.make("empg", settings)
+
+
+def test_the_trainer_gives_it_entropies(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+    config = MSGRPOConfig(
+        groups=2, group_size=4, iterations=2, response_mode="direct", max_response_tokens=2, learning_rate=1e-3,
+        temperature=1.0, eval_every=0, samples_every=0, prompt_file=prompt_file, credit="empg",
+    )  # fmt: skip
+    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    batch = trainer.rollout()
+    assert all(each.entropies is not None and (each.entropies > 0).all() for each in batch.trajectories)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    trainer.train()
+    assert any((old != new).any() for old, new in zip(before, trainer.model.parameters(), strict=True))

@@ -1,0 +1,162 @@
+"""Vine: with exact values its mean is the true advantage; what is asked, once each; several players; what it costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.episode import EpisodeStart, EpisodeTask
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit import METHODS, Batch, Credit, Trajectory
+from agents.msgrpo.credit.step.vine import Vine
+from agents.msgrpo.trajectories import trajectories_of
+from tests.agents.msgrpo.exact import INVALID, Exact, ExactRollouts, Known
+from tests.agents.msgrpo.hand_made import trajectory
+from tests.agents.msgrpo.played import iteration_of, play
+
+LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 5, "format_penalty": 0.25}
+RNG = np.random.default_rng(0)
+
+
+def tasks_of(scenario: str, count: int, **settings: Any) -> list[EpisodeTask]:
+    return [EpisodeTask.of(scenario, seed, layout_seed=seed % 7, **settings) for seed in range(count)]
+
+
+def played(tasks: Sequence[EpisodeTask], policy: Known) -> list[Trajectory]:
+    return trajectories_of(play(policy, tasks), tasks)
+
+
+def assigned(trajectories: Sequence[Trajectory], fresh: Any, **settings: Any) -> Credit:
+    return Vine(**settings).assign(Batch(trajectories, fresh), RNG)
+
+
+def true_advantage(exact: Exact, each: Trajectory, t: int) -> float:
+    state, left = each.states[t], each.steps_left[t]
+    assert left is not None
+    said = each.actions[t] if each.valid[t] else INVALID
+    return exact.action_value(state, left, each.player, said) - exact.value(state, left, each.player)
+
+
+def errors_by_action(
+    trajectories: Sequence[Trajectory], credit: Credit, exact: Exact
+) -> list[tuple[float, float, int]]:
+    """(mean of assigned minus true advantage, its standard error, count) of every (state, steps left, action)."""
+    found: dict[Any, list[float]] = {}
+    for each, advantages in zip(trajectories, credit.advantages, strict=True):
+        for t in range(len(each)):
+            key = (each.player, each.states[t], each.steps_left[t], each.actions[t], bool(each.valid[t]))
+            found.setdefault(key, []).append(float(advantages[t]) - true_advantage(exact, each, t))
+    return [
+        (float(np.mean(many)), float(np.std(many, ddof=1) / np.sqrt(len(many))))
+        for many in found.values()
+        if len(many) >= 60
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings"),
+    [("frozen-lake", LAKE), ("kuhn-poker", {"format_penalty": 0.25}), ("prisoners-dilemma", {"max_steps": 2})],
+)
+def test_with_exact_values_its_mean_is_the_true_advantage(scenario: str, settings: dict[str, Any]) -> None:
+    """E[A | s, a] = A^pi(s, a): one player; players in turns; players at once, who know no more than the state."""
+    policy = Known(share=0.3, invalid=0.1)
+    tasks = tasks_of(scenario, 500, **settings)
+    trajectories = played(tasks, policy)
+    exact = Exact(tasks[0], share=0.3, invalid=0.1)
+    errors = errors_by_action(trajectories, assigned(trajectories, ExactRollouts(exact)), exact)
+    assert len(errors) >= 4
+    assert any(error > 0.002 for _, error in errors)  # luck is there
+    assert all(abs(mean) < 4.5 * error + 1e-12 for mean, error in errors)
+
+
+@pytest.mark.parametrize(("scenario", "settings"), [("frozen-lake", LAKE), ("kuhn-poker", {"format_penalty": 0.25})])
+def test_expected_outcomes_leave_no_luck_of_the_transition(scenario: str, settings: dict[str, Any]) -> None:
+    """With exact values, every single step is given exactly its true advantage, an invalid response's penalty too."""
+    tasks = tasks_of(scenario, 60, **settings)
+    trajectories = played(tasks, Known(share=0.3, invalid=0.2))
+    exact = Exact(tasks[0], share=0.3, invalid=0.2)
+    credit = assigned(trajectories, ExactRollouts(exact), expected=True)
+    assert any(not each.valid.all() for each in trajectories)
+    for each, advantages in zip(trajectories, credit.advantages, strict=True):
+        np.testing.assert_allclose(advantages, [true_advantage(exact, each, t) for t in range(len(each))], atol=1e-12)
+
+
+def test_by_hand() -> None:
+    """Values 5, 3 and 4 of the states A, B and C: A = r + V(next) - V(here), and nothing after the last step."""
+
+    class Told:
+        tokens = 0
+        policy: Any = None
+
+        def returns_from(self, starts: Any, count: int) -> Any:
+            self.asked = [(start.state, start.elapsed_steps) for start in starts]
+            value = {"A": 5.0, "B": 3.0, "C": 4.0}
+            self.tokens += 7 * len(starts) * count
+            spread = np.linspace(-1, 1, count)  # only the mean counts
+            return np.array([value[start.state] + spread for start in starts])
+
+    task = EpisodeTask.of("frozen-lake", 0)
+    one = trajectory([0.0, 1.0, 2.0], "ABA", horizon=9, task=task)
+    other = trajectory([-1.0, 0.5], "AC", horizon=9, task=task, rounds=(0, 1))
+    rollouts = Told()
+    credit = assigned([one, other], rollouts, rollouts=4)
+    assert credit.advantages[0].tolist() == [0 + 3 - 5, 1 + 5 - 3, 2 - 5]  # type: ignore[union-attr]
+    assert credit.advantages[1].tolist() == [-1 + 4 - 5, 0.5 - 4]  # type: ignore[union-attr]
+    assert rollouts.asked == [("A", 0), ("B", 1), ("A", 2), ("C", 1)]  # each state once for each number of rounds
+    assert credit.metrics == {"fresh_states": 4.0, "fresh_episodes": 16.0, "fresh_tokens": 7 * 16.0}
+    np.testing.assert_allclose(credit.draw_weight, [(2 + 3 + 3) / 3, (2 + 3.5) / 2])
+
+
+def test_rounds_that_were_played_before_an_exploring_start_count() -> None:
+    tasks = tasks_of("frozen-lake", 1, **LAKE)
+    (first,) = played(tasks, Known())
+    begun = [EpisodeTask("lake", tasks[0].env_id, 5, None, tasks[0].kwargs, (), EpisodeStart(first.states[0], 2))]
+    trajectories = played(begun, Known())
+    rollouts = ExactRollouts(Exact(tasks[0]))
+    assigned(trajectories, rollouts)
+    assert rollouts.asked[0].elapsed_steps == 2
+    assert [start.elapsed_steps for start in rollouts.asked] == [5 - left for left in trajectories[0].steps_left]  # type: ignore[operator]
+
+
+def test_it_plays_with_the_current_policy_and_tells_the_tokens() -> None:
+    """Real fresh rollouts: the estimates differ from the truth by their noise alone."""
+    policy = Known(share=0.3, tokens=3)
+    iteration = iteration_of("frozen-lake", policy)
+    tasks = tasks_of("frozen-lake", 20, **LAKE)
+    trajectories = played(tasks, policy)
+    credit = assigned(trajectories, iteration, rollouts=60)
+    exact = assigned(trajectories, ExactRollouts(Exact(tasks[0], share=0.3)))
+    difference = np.concatenate(list(credit.advantages)) - np.concatenate(list(exact.advantages))  # type: ignore[arg-type]
+    assert 0 < np.abs(difference).mean() < 0.08  # two means of 60 returns of 0 or 1, rarely 1
+    assert credit.metrics["fresh_tokens"] == iteration.tokens > 0
+    assert credit.metrics["fresh_tokens"] % 3 == 0
+    assert credit.metrics["fresh_episodes"] == 60 * credit.metrics["fresh_states"]
+
+
+def test_what_can_not_be_is_refused_with_a_sentence() -> None:
+    rollouts = ExactRollouts(Exact(tasks_of("frozen-lake", 1)[0]))
+    many = played(tasks_of("kuhn-poker", 2, invalid_action="terminate"), Known())
+    with pytest.raises(ConfigError, match="a state doesn't tell who was sent away; accepted: default, random, noop"):
+        assigned(many, rollouts)
+    at_once = played(tasks_of("prisoners-dilemma", 2, max_steps=2), Known())
+    with pytest.raises(ConfigError, match="in prisoners-dilemma several do: set expected = false"):
+        assigned(at_once, rollouts, expected=True)
+    silent = played(tasks_of("TestButtons-v0", 2), Known())
+    with pytest.raises(ConfigError, match="tells its outcomes, which TestButtons-v0 doesn't: set expected = false"):
+        assigned(silent, rollouts, expected=True)
+    with pytest.raises(ConfigError, match=r"\[credit.vine\] rollouts = 0"):
+        METHODS.make("vine", {"rollouts": 0})
+
+
+def test_an_invalid_response_that_ends_the_episode() -> None:
+    tasks = tasks_of("frozen-lake", 40, **{**LAKE, "invalid_action": "terminate"})
+    trajectories = played(tasks, Known(invalid=0.5))
+    ended = [each for each in trajectories if not each.valid[-1]]
+    assert ended
+    rollouts = ExactRollouts(Exact(tasks_of("frozen-lake", 1, **LAKE)[0]))
+    for expected in (False, True):
+        credit = assigned(ended, rollouts, expected=expected)
+        for each, advantages in zip(ended, credit.advantages, strict=True):
+            value = rollouts.exact.value(each.states[-1], each.steps_left[-1], "player_0")  # type: ignore[arg-type]
+            assert advantages[-1] == pytest.approx(-0.25 - value)

@@ -1,0 +1,111 @@
+"""Fresh rollouts: unbiased, with noise of their own, and counted; and hints that reach the prompts that are learnt."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.episode import EpisodeTask
+from agents.models.scripted import ScriptedModel
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit import Start
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
+from tests.agents.msgrpo.exact import Exact, Known
+from tests.agents.msgrpo.played import iteration_of
+
+LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "format_penalty": 0.25}
+
+
+def test_their_mean_is_the_exact_value() -> None:
+    """From three states of a slippery lake with four to six rounds left, against plain recursion; 4.5 errors."""
+    policy = Known(share=0.3, invalid=0.1, tokens=2)
+    iteration, task = iteration_of("frozen-lake", policy), EpisodeTask.of("frozen-lake", 0, **LAKE)
+    visited = iteration.play([EpisodeTask.of("frozen-lake", seed, layout_seed=0, **LAKE) for seed in range(20)])
+    states = list(dict.fromkeys(state for each in visited for state in each.states))[:3]
+    starts = [Start(task, state, elapsed, "player_0") for elapsed, state in enumerate(states)]
+    returns = iteration.returns_from(starts, 400)
+    assert returns.shape == (3, 400)
+    exact = Exact(task, share=0.3, invalid=0.1)
+    for start, row in zip(starts, returns, strict=True):
+        value = exact.value(start.state, 6 - start.elapsed_steps, "player_0")
+        assert abs(row.mean() - value) < 4.5 * row.std(ddof=1) / np.sqrt(400)
+
+
+@pytest.mark.parametrize("player", ["player_0", "player_1"])
+def test_every_player_has_returns_of_its_own_from_any_state(player: str) -> None:
+    """Also one who isn't to move; in kuhn poker, from the first state and from the one after it."""
+    iteration, task = iteration_of("kuhn-poker", Known(share=0.4)), EpisodeTask.of("kuhn-poker", 0)
+    (first, second) = iteration.play([task])[:2]
+    exact = Exact(task, share=0.4)
+    starts = [Start(task, each.states[0], elapsed, player) for elapsed, each in enumerate((first, second))]
+    limit = task.kwargs["max_steps"]
+    for start, row in zip(starts, iteration.returns_from(starts, 500), strict=True):
+        value = exact.value(start.state, limit - start.elapsed_steps, player)
+        assert abs(row.mean() - value) < 4.5 * row.std(ddof=1) / np.sqrt(500)
+
+
+def test_noise_is_never_used_twice() -> None:
+    """Not within a call, not in the next one, not in another iteration, and not that of the episodes themselves."""
+    used: Counter[tuple[int, ...]] = Counter()
+    for number in range(2):
+        policy = Known()
+        iteration = iteration_of("frozen-lake", policy, number=number, groups=2, group_size=4)
+        trajectories = iteration.play(iteration.tasks())
+        task = trajectories[0].task
+        assert task is not None
+        start = Start(task, trajectories[0].states[0], 0, "player_0")
+        for _ in range(2):
+            iteration.returns_from([start, start], 5)
+        used.update(policy.seeds)
+    assert max(used.values()) == 1
+    again = Known()
+    iteration = iteration_of("frozen-lake", again, number=1, groups=2, group_size=4)
+    iteration.play(iteration.tasks())
+    for _ in range(2):
+        iteration.returns_from([start, start], 5)
+    assert set(again.seeds) == {seed for seed in policy.seeds}  # noqa: C416 - and yet the run's seed decides all of it
+
+
+def test_tokens_are_counted() -> None:
+    policy = Known(tokens=7)
+    iteration = iteration_of("frozen-lake", policy)
+    trajectories = iteration.play([EpisodeTask.of("frozen-lake", 0, **LAKE)])
+    assert iteration.tokens == 0  # those of the episodes themselves are in the log already
+    decisions = len(policy.seeds)
+    task = trajectories[0].task
+    assert task is not None
+    iteration.returns_from([Start(task, trajectories[0].states[0], 0, "player_0")], 6)
+    assert iteration.tokens == 7 * (len(policy.seeds) - decisions) > 0
+
+
+def test_prompts_that_show_earlier_turns_can_not_be_made() -> None:
+    policy = LanguageAgentPolicy(ScriptedModel(["<action>left</action>"]), PromptMap("direct", history_turns=2))
+    iteration = iteration_of("frozen-lake", policy)
+    with pytest.raises(ConfigError, match=r"history_turns = 2\): use a prompt map with history_turns = 0"):
+        iteration.returns_from([], 3)
+
+
+def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+    """The trajectories' prompts are those that were sampled from; without a hint nothing is told."""
+    config = MSGRPOConfig(
+        groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, eval_every=0,
+        samples_every=0, prompt_file=prompt_file,
+    )  # fmt: skip
+    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    iteration = trainer.rollout().rollouts
+    hinted = iteration.play(iteration.tasks(), lambda r: "green" if r.observation == "cell 0" else "")  # type: ignore[union-attr]
+    told = {tokenizer.decode(prompt) for each in hinted for prompt in each.prompt_ids}
+    assert {text.count("green") for text in told if "cell 0" in text} <= {1}
+    assert not any("green" in text for text in told if "cell 1" in text)
+    assert any("green\n\ncell 0" in text for text in told)
+    rows = [(each.prompt_ids[0], each.response_ids[0], each.old_logprobs) for each in hinted]
+    from agents.msgrpo.rows import TokenRow
+
+    for prompt, response, logprobs in rows:
+        assert logprobs is not None
+        (said,) = trainer.learner.logprobs([TokenRow(prompt, response)])
+        np.testing.assert_allclose(said.numpy(), logprobs[0], atol=1e-4)
+    plain = iteration.play(iteration.tasks())  # type: ignore[union-attr]
+    assert not any("green" in tokenizer.decode(prompt) for each in plain for prompt in each.prompt_ids)
