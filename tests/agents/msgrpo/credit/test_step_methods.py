@@ -292,7 +292,7 @@ def test_g2po_by_hand() -> None:
 
 
 def test_salt_by_hand() -> None:
-    """Returns 1, 2, 3 are z = -1, 0, 1. The first two share the edge A to B, and the first, passing it twice, counts once."""
+    """Returns 1, 2, 3 are z = -1, 0, 1. The first two share the edge A-B, and the first counts once for two passes."""
     given = batch(
         trajectory([0, 0, 0, 1], "ABAB"),  # A-B, B-A, A-B, end
         trajectory([0, 2], "AB"),  # A-B, end with another pay
