@@ -28,7 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
     parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="override a setting; preset=NAME sets those of a method",
+    )
     parser.add_argument("--resume", metavar="DIR", help="go on with a run's folder or a checkpoint")
     parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
     parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")

@@ -1,6 +1,8 @@
 """The configuration of a training run: :class:`MSGRPOConfig`, its TOML files, its ``--set`` overrides, its errors.
 
-A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_toml` does, or hold them flat.
+A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_toml` does, or hold them flat. With
+``preset = "dr_grpo"`` above them it begins with a published method's settings, and its own keys change them;
+``--set preset=dr_grpo`` changes a file's settings to those of the method, and other overrides count more.
 """
 
 import json
@@ -16,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import accepted
+from agents.msgrpo.presets import layered, preset
 from agents.msgrpo.settings import POINTS, TrainingSettings
 from textgames.names import did_you_mean, nearest_or_all
 
@@ -37,8 +40,20 @@ class MSGRPOConfig(TrainingSettings):
                 raise ConfigError("\n".join(_sentences(error, settings))) from None
 
     @classmethod
+    def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":
+        """The settings of a published method, such as ``"dr_grpo"``; those given here count more than the method's.
+
+        Raises:
+            ConfigError: no such preset, and everything that the constructor refuses.
+        """
+        return cls(**layered(preset(name), settings))
+
+    @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> "MSGRPOConfig":
-        """Make a config from ``{key: value}``, where a value may be a ``{key: value}`` section of the same keys."""
+        """Make a config from ``{key: value}``, where a value may be a ``{key: value}`` section of the same keys.
+
+        ``preset`` among them names a published method, whose settings hold where the others say nothing.
+        """
         flat: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         for key, value in settings.items():
@@ -53,7 +68,8 @@ class MSGRPOConfig(TrainingSettings):
                 flat[name] = setting
         if tables:
             flat["method_settings"] = {**flat.get("method_settings", {}), **tables}
-        return cls(**flat)
+        named = flat.pop("preset", None)
+        return cls(**flat) if named is None else cls.preset(named, **flat)
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
@@ -73,7 +89,8 @@ class MSGRPOConfig(TrainingSettings):
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
         """The same settings with ``key=value`` strings applied; values are TOML, quotes around strings optional."""
         changes: dict[str, Any] = {}
-        tables = deepcopy(self.method_settings)
+        tables: dict[str, Any] = {}
+        method: dict[str, Any] = {}
         for override in overrides:
             name, equals, text = (part.strip() for part in override.partition("="))
             if not equals:
@@ -87,10 +104,13 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
             elif name in _properties():
                 changes[name] = value
+            elif name == "preset":
+                method = preset(value)
             else:
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
-        if tables != self.method_settings:
-            changes["method_settings"] = tables
+        changes = layered(method, changes | ({"method_settings": tables} if tables else {}))
+        if "method_settings" in changes:
+            changes["method_settings"] = layered(deepcopy(self.method_settings), changes["method_settings"])
         return replace(self, **changes)
 
     def to_toml(self, *, documented: bool = False) -> str:

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import Scale, relative, steps_of_groups, within, within_groups
+from agents.msgrpo.credit.arithmetic import Scale, centred, relative, steps_of_groups, within, within_groups
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.plugins import configured
 
@@ -55,4 +55,4 @@ class G2PO:
 
 
 def _mean(values: Floats) -> Floats:
-    return np.full_like(values, values.mean())
+    return values - centred(values)  # equal values stay as they are, to the last bit

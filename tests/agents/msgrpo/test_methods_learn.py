@@ -1,0 +1,74 @@
+"""Every registered method of every plug-in point learns a small game; a method that is added is tried as well.
+
+A random Llama plays the corridor of ``conftest.py``: in four steps at most, walking right twice pays 1, and a word that
+is no action costs 0.5. It begins at about -1.5 and the optimum is 1. The other points keep their plain method.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit import Batch, Credit
+from agents.msgrpo.settings import POINTS
+
+GAME = "TestCorridor-v0"
+PLAIN = MSGRPOConfig(
+    groups=4,
+    group_size=8,
+    episode_sampling="off",
+    iterations=12,
+    response_mode="direct",
+    max_response_tokens=1,
+    temperature=1.0,
+    format_penalty=0.5,
+    learning_rate=5e-3,
+    minibatches=2,
+    update_passes=2,
+    entropy_coefficient=0.01,
+    eval_every=0,
+    samples_every=0,
+)
+WANTS: dict[tuple[str, str], dict[str, Any]] = {}
+"""Settings of the run that a method is made for, ``{(point, name): {setting: value}}``."""
+RISE, END = 0.8, 0.2
+"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's, and
+where it lies at least. Observed of the methods of credit over two seeds: a rise of 1.3 or more, and an end above 0.8;
+RiskPO, which never praises, ends at 0.4."""
+
+
+def returns(config: MSGRPOConfig, make_llama: Any, tokenizer: Any, prompt_file: str) -> list[float]:
+    model = make_llama(len(tokenizer), initializer_range=0.15)
+    trainer = MSGRPOTrainer(model, tokenizer, GAME, replace(config, prompt_file=prompt_file), quiet=True)
+    return [metrics["return"] for metrics in trainer.train()]
+
+
+def has_learnt(history: list[float]) -> bool:
+    end = float(np.mean(history[-3:]))
+    return end > END and end - history[0] > RISE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("point", "name"), [(point, name) for point in POINTS for name in POINTS[point].names])
+def test_it_learns(point: str, name: str, make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
+    config = replace(PLAIN, **({POINTS[point].setting: name} | WANTS.get((point, name), {})))
+    history = returns(config, make_llama, tokenizer, prompt_file)
+    assert has_learnt(history), [round(value, 2) for value in history]
+
+
+class Noise:
+    """Credit that has nothing to do with what was played."""
+
+    needs: frozenset[str] = frozenset()
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        return Credit.of([rng.normal(size=len(trajectory)) for trajectory in batch.trajectories])
+
+
+@pytest.mark.slow
+def test_noise_does_not_pass_for_learning(make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
+    """So that the test above can fail."""
+    config = replace(PLAIN, credit=f"{__name__}:Noise")
+    assert not has_learnt(returns(config, make_llama, tokenizer, prompt_file))
