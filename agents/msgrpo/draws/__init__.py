@@ -50,6 +50,7 @@ DRAWS: Registry[DrawRule] = Registry(
         "aaw": "agents.msgrpo.draws.absolute:AAW",
         "aaw_replacement": "agents.msgrpo.draws.absolute:AAWWithReplacement",
         "unbiased": "agents.msgrpo.draws.absolute:UnbiasedAAW",
+        "pf_ppo": "agents.msgrpo.draws.pf_ppo:PFPPO",
         "uniform": "agents.msgrpo.draws.evenly:Uniform",
         "uniform_nonzero": "agents.msgrpo.draws.evenly:UniformNonzero",
         "off": "agents.msgrpo.draws.evenly:Everything",

@@ -45,6 +45,13 @@ class KeepAll:
         return Kept(range(len(batch)), np.ones(len(batch)))
 
 
-FILTERS: Registry[GroupFilter] = Registry("filter", {"off": "agents.msgrpo.filters:KeepAll"}, setting="group_filter")
+FILTERS: Registry[GroupFilter] = Registry(
+    "filter",
+    {
+        "off": "agents.msgrpo.filters:KeepAll",
+        "starpo_s": "agents.msgrpo.filters.starpo_s:StarPOS",
+    },
+    setting="group_filter",
+)
 
 register_filter = FILTERS.register

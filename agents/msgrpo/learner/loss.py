@@ -47,6 +47,7 @@ def policy_loss(
     lengths: Tensor | None = None,
     row_data: Mapping[str, Tensor] | None = None,
     token_weights: Tensor | None = None,
+    share: float = 1.0,
 ) -> PolicyLoss:
     """The loss of one batch, or of a part of one when ``denominator`` is that of the whole.
 
@@ -74,6 +75,7 @@ def policy_loss(
             those of the mask.
         row_data: ``{name: (r,)}`` what the surrogate says of the rows.
         token_weights: same shape as ``logprobs``: factors of the tokens' whole loss, for normalisers that weigh them.
+        share: which part of the update's rows this optimiser step has, for surrogates that add a term of their own.
 
     Raises:
         ValueError: shapes that don't fit, no response token, a term without what it needs, unknown options.
@@ -99,8 +101,8 @@ def policy_loss(
         lengths = tokens.sum(-1).reshape(-1)
     old = old_logprobs[tokens].detach().to(logp.dtype)
     reference = None if ref_logprobs is None else ref_logprobs[tokens].detach().to(logp.dtype)
-    policy = surrogate.terms(Tokens(logp, old, advantage, lengths, reference, row_data or {}))
-    total = policy
+    told = Tokens(logp, old, advantage, lengths, reference, row_data or {}, share)
+    total = policy = surrogate.terms(told)
     kl = _kl_term(logp, ref_logprobs, tokens, kl_estimator, kl_coefficient)
     if kl is not None and kl_coefficient:
         total = total + kl_coefficient * kl
@@ -111,8 +113,11 @@ def policy_loss(
     if token_weights is not None:
         total = total * token_weights[tokens]
 
-    lowest, highest = surrogate.bounds
+    loss = total.sum() / denominator
+    if (added := surrogate.added(told)) is not None:
+        loss = loss + added
     with torch.no_grad():
+        low, high = surrogate.clipped(told)
         log_ratio = logp - old
         ratio = log_ratio.exp()
         sums = {
@@ -120,12 +125,12 @@ def policy_loss(
             "policy_loss": policy.sum().item(),
             "kl": 0.0 if kl is None else kl.sum().item(),
             "entropy": 0.0 if entropy is None else entropy[tokens].sum().item(),
-            "clipped_low": ((ratio < lowest) & (advantage < 0)).sum().item(),
-            "clipped_high": ((ratio > highest) & (advantage > 0)).sum().item(),
+            "clipped_low": low.sum().item(),
+            "clipped_high": high.sum().item(),
             "ratio": ratio.sum().item(),
             "kl_old": (ratio - 1 - log_ratio).sum().item(),
         }
-    return PolicyLoss(total.sum() / denominator, sums)
+    return PolicyLoss(loss, sums)
 
 
 def count_normalizer(mask: Tensor, loss_normalizer: str, episode_ids: Sequence[Any] | None = None) -> float:

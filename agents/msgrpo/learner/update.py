@@ -190,6 +190,7 @@ class Learner:
                     entropy=entropies,
                     entropy_coefficient=self.config.entropy_coefficient,
                     denominator=z,
+                    share=len(part) / len(rows),
                 )
                 self.processes.backward(result.loss * float(counts))
             if counts:

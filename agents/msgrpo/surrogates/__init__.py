@@ -16,6 +16,9 @@ SURROGATES: "Registry[Surrogate]" = Registry(
     "surrogate",
     {
         "ppo": "agents.msgrpo.surrogates.ppo:PPO",
+        "gspo": "agents.msgrpo.surrogates.gspo:GSPO",
+        "cispo": "agents.msgrpo.surrogates.cispo:CISPO",
+        "sapo": "agents.msgrpo.surrogates.sapo:SAPO",
     },
 )
 

@@ -2,12 +2,11 @@
 
 from typing import ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from agents.msgrpo.plugins import Shared, configured
-from agents.msgrpo.surrogates.tokens import PlainSurrogate, Tokens
+from agents.msgrpo.surrogates.tokens import PlainSurrogate, Tokens, ppo_clipped, ppo_terms
 
 
 @configured
@@ -22,6 +21,7 @@ class PPO(PlainSurrogate):
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
     def terms(self, tokens: Tokens) -> Tensor:
-        ratio = tokens.log_ratio().exp()
-        clipped = ratio.clamp(1 - self.clip_low, 1 + self.clip_high)
-        return -torch.minimum(ratio * tokens.advantages, clipped * tokens.advantages)
+        return ppo_terms(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)

@@ -25,6 +25,7 @@ class Tokens(NamedTuple):
         lengths: (r,) how many of the tokens belong to each row.
         ref_logprobs: (n,) under the reference model, for surrogates that need ``"reference"``.
         data: ``{name: (r,)}`` what :meth:`Surrogate.row_data` says of these rows.
+        share: which part of the update's rows the optimiser step has that these tokens belong to.
     """
 
     logprobs: Tensor
@@ -33,6 +34,7 @@ class Tokens(NamedTuple):
     lengths: Tensor
     ref_logprobs: Tensor | None = None
     data: Mapping[str, Tensor] = {}
+    share: float = 1.0
 
     def log_ratio(self) -> Tensor:
         """(n,) ``log pi_theta - log pi_old``."""
@@ -52,41 +54,59 @@ class Tokens(NamedTuple):
 
 
 class Surrogate(Protocol):
-    """A surrogate loss.
-
-    Attributes:
-        needs: words for what it uses beyond the tokens: ``"reference"`` log-probabilities of the model as it was at the
-            start; ``"current"`` a pass without a gradient before every optimiser step, whose log-probabilities
-            :meth:`row_data` gets.
-        bounds: below and above which the log calls a ratio clipped.
-    """
-
-    needs: ClassVar[frozenset[str]]
+    """A surrogate loss. Those that need little derive from :class:`PlainSurrogate`."""
 
     @property
-    def bounds(self) -> tuple[float, float]: ...
+    def needs(self) -> frozenset[str]:
+        """Words for what it uses beyond the tokens.
+
+        ``"reference"``: log-probabilities of the model as it was at the start; ``"current"``: a pass without a gradient
+        before every optimiser step, whose log-probabilities :meth:`row_data` gets.
+        """
 
     def row_data(
         self, rows: "Sequence[TrainingRow]", batch: "Batch", current: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """Numbers per row, ``{name: (len(rows),)}``, that :meth:`terms` finds in ``tokens.data``.
+        """Numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
         Called once for each iteration with all rows of the update; with ``"current"`` in ``needs`` before every
-        optimiser step, with the rows of that step.
+        optimiser step, with the rows of that step. ``batch`` holds all trajectories that credit was assigned to.
         """
 
     def terms(self, tokens: Tokens) -> Tensor:
         """(n,) the loss of every token, before it is summed and divided by the normaliser's Z."""
 
+    def added(self, tokens: Tokens) -> Tensor | None:
+        """A term of the loss that no normaliser divides, a sum over the rows; ``None`` for none.
+
+        An optimiser step on a part of the update's rows divides by ``tokens.share``, to estimate the whole term.
+        """
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """(n,) and (n,) for the log: at which tokens a clip below, or above, takes something off the gradient."""
+
 
 class PlainSurrogate:
-    """What most surrogates have in common: they need nothing but the tokens."""
+    """What most surrogates have in common: they need nothing but the tokens, add nothing and clip nothing."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        return 1 - getattr(self, "clip_low", 1.0), 1 + getattr(self, "clip_high", float("inf"))
-
     def row_data(self, rows: Sequence[Any], batch: Any, current: Sequence[Tensor] | None) -> Mapping[str, Floats]:
         return {}
+
+    def added(self, tokens: Tokens) -> Tensor | None:
+        return None
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        nothing = torch.zeros_like(tokens.logprobs, dtype=torch.bool)
+        return nothing, nothing
+
+
+def ppo_terms(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:
+    """(n,) ``-min(rho A, clip(rho, 1 - low, 1 + high) A)``."""
+    return -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
+
+
+def ppo_clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+    """Where :func:`ppo_terms` has no gradient: the minimum keeps the one that brings a ratio back."""
+    return (ratio < 1 - low) & (advantages < 0), (ratio > 1 + high) & (advantages > 0)

@@ -9,62 +9,12 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.prepare import checkpoint_layers, make_reference
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import (
-    DivergenceError,
-    Learner,
-    learning_rate,
-    make_optimizer,
-    minibatches,
-)
+from agents.msgrpo.learner.prepare import checkpoint_layers
+from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
 from agents.msgrpo.rows import TokenRow, TrainingRow
+from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 
-V = 23
 BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0)
-
-
-def ragged_rows(seed: int, episodes: int = 4) -> list[TrainingRow]:
-    """Episodes of different numbers of steps, steps of different lengths, prompts that repeat."""
-    rng = np.random.default_rng(seed)
-    start = tuple(rng.integers(0, V, 6).tolist())
-    rows = []
-    for draw in range(episodes):
-        for step in range(int(rng.integers(1, 4))):
-            prompt = (*start[: int(rng.integers(3, 7))], *rng.integers(0, V, step).tolist())
-            response = tuple(rng.integers(0, V, int(rng.integers(1, 5))).tolist())
-            logprobs = tuple(rng.normal(-3, 0.2, len(response)).tolist())
-            rows.append(
-                TrainingRow(TokenRow(prompt, response), logprobs, float([1.5, -0.5, 0.7, -1.2][draw]), draw, step)
-            )
-    return rows
-
-
-def in_float64(model: Any) -> Any:
-    """The model in float64 throughout: Llama's own normalisation layer goes through float32 whatever its input."""
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if type(child).__name__ == "LlamaRMSNorm":
-                norm = torch.nn.RMSNorm(child.weight.shape, eps=child.variance_epsilon)
-                norm.weight = child.weight
-                setattr(module, name, norm)
-    return model.double()
-
-
-def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, seed: int = 0) -> Learner:
-    model = make_llama(V, seed=seed)
-    model = in_float64(model) if double else model
-    scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
-    packing = choose_ways(scorer, config.packing)
-    processes = Processes()
-    reference = make_reference(scorer, processes) if config.kl_coefficient else None
-    if reference is not None:  # else the KL term is zero, and so is its gradient
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(1.1)
-    optimizer = processes.prepare(scorer, make_optimizer(model, config))
-    return Learner(scorer, optimizer, config, processes, packing=packing, reference=reference)
 
 
 def plain_step(
@@ -96,19 +46,6 @@ def plain_step(
     loss = total / counts[config.loss_normalizer]
     loss.backward()
     return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}
-
-
-def gradients(learner: Learner, rows: list[TrainingRow], seed: int = 0) -> tuple[float, dict[str, Any]]:
-    """What one step of ``update`` leaves in ``.grad``, and its loss; the weights are put back."""
-    before = {name: p.detach().clone() for name, p in learner.scorer.model.named_parameters()}
-    stats = learner.update(rows, np.random.default_rng(seed), 1e-3)
-    result = {}
-    with torch.no_grad():
-        for name, parameter in learner.scorer.model.named_parameters():
-            assert parameter.grad is not None
-            result[name] = parameter.grad.clone()
-            parameter.copy_(before[name])
-    return stats.losses[0], result
 
 
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])

@@ -1,0 +1,145 @@
+"""Draw rules on hand-made credit: what is drawn how often, and which gradient the draws estimate."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from agents.msgrpo.credit import Batch, Credit
+from agents.msgrpo.draws import DRAWS, effective_sample_size
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+# advantages per step of five episodes of one to three steps; their draw weights are the means of |A|: 2, 2, 0.5, 0, 1
+ADVANTAGES = [np.array([2.0, -2.0]), np.array([0.0, -5.0, 1.0]), np.array([0.5]), np.zeros(2), np.array([-1.0, 1.0])]
+EPISODES = batch(*(trajectory([0.0] * len(each)) for each in ADVANTAGES))
+CREDIT = Credit.of(ADVANTAGES)
+SCORES = [
+    np.array([0.3, -1.1]),
+    np.array([0.7, 0.2, -0.4]),
+    np.array([2.0]),
+    np.array([1.0, 1.0]),
+    np.array([0.6, 0.1]),
+]
+"""The score gradient of every step, one number each: any function of the steps."""
+
+
+def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
+    """The mean over draws of ``sum_t A_it f_it``: what the loss leads to with loss_normalizer = "episode"."""
+    each = [c * float((ADVANTAGES[i] * SCORES[i]).sum()) for i, c in zip(indices.tolist(), scale.tolist(), strict=True)]
+    return sum(each) / len(each)
+
+
+WHOLE = sum(float((a * f).sum()) for a, f in zip(ADVANTAGES, SCORES, strict=True)) / 5
+
+
+def test_the_draw_weight_of_step_level_credit_is_the_mean_of_its_sizes() -> None:
+    assert CREDIT.draw_weight.tolist() == [2.0, 2.0, 0.5, 0.0, 1.0]
+
+
+def test_aaw_draws_step_level_credit_by_it() -> None:
+    """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
+    rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
+    for _ in range(n):
+        counts[DRAWS.make("aaw").draw(EPISODES, CREDIT, 1, rng).indices] += 1
+    exact = CREDIT.draw_weight / 5.5
+    assert (np.abs(counts / n - exact) < 4.5 * np.sqrt(exact * (1 - exact) / n) + 1e-9).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m: int) -> None:
+    """The expectation over all sequences of m independent draws, with the scale that the rule gives each."""
+    rule, probability = DRAWS.make("unbiased"), CREDIT.draw_weight / 5.5
+    scale_of: dict[int, float] = {}
+    rng = np.random.default_rng(1)
+    while len(scale_of) < 4:  # what the rule says itself; episode 3 is never drawn
+        drawn = rule.draw(EPISODES, CREDIT, m, rng)
+        assert len(drawn.indices) == m
+        scale_of.update(zip(drawn.indices.tolist(), drawn.scale.tolist(), strict=True))
+    assert 3 not in scale_of
+    expected = 0.0
+    for sequence in itertools.product(scale_of, repeat=m):
+        chance = float(np.prod(probability[list(sequence)]))
+        scale = np.array([scale_of[i] for i in sequence])
+        expected += chance * drawn_gradient(np.array(sequence), scale)
+    assert expected == pytest.approx(WHOLE, rel=1e-12)
+
+
+def test_without_the_scale_the_same_draws_are_biased() -> None:
+    probability = CREDIT.draw_weight / 5.5
+    plain = sum(probability[i] * drawn_gradient(np.array([i]), np.ones(1)) for i in (0, 1, 2, 4))
+    assert abs(plain - WHOLE) > 0.1
+
+
+def test_drawn_frequencies_of_the_unbiased_rule() -> None:
+    rng = np.random.default_rng(2)
+    estimates = [drawn_gradient(*DRAWS.make("unbiased").draw(EPISODES, CREDIT, 2, rng)) for _ in range(4_000)]
+    assert np.mean(estimates) == pytest.approx(WHOLE, abs=4.5 * float(np.std(estimates)) / np.sqrt(4_000))
+
+
+def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() -> None:
+    rng, counts, n = np.random.default_rng(3), np.zeros(5), 5_000
+    for _ in range(n):
+        counts[DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 2, rng).indices] += 1
+    assert counts[3] == 0
+    assert (np.abs(counts[[0, 1, 2, 4]] / n - 0.5) < 4.5 * np.sqrt(0.25 / n)).all()
+    assert DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize("name", DRAWS.names)
+def test_without_any_advantage_nothing_is_drawn(name: str) -> None:
+    nothing = Credit.of([np.zeros_like(each) for each in ADVANTAGES])
+    assert len(DRAWS.make(name).draw(EPISODES, nothing, 2, np.random.default_rng(0)).indices) == 0
+
+
+@pytest.mark.parametrize("name", DRAWS.names)
+def test_draws_are_in_order_and_repeatable(name: str) -> None:
+    one, two = (DRAWS.make(name).draw(EPISODES, CREDIT, 3, np.random.default_rng(7)) for _ in range(2))
+    assert one.indices.tolist() == two.indices.tolist() == sorted(one.indices.tolist())
+    assert one.scale.shape == one.indices.shape
+
+
+def test_effective_sample_size() -> None:
+    assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == pytest.approx(3)
+    assert effective_sample_size(np.array([5.0, 0.0])) == pytest.approx(1)
+    assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+    assert effective_sample_size(np.zeros(4)) == 0
+
+
+# ---------------------------------------------------------------- PF-PPO
+
+RETURNS = [2.0, -1.0, 0.0, 2.0, 0.5]
+PLAYED: Batch = batch(*(trajectory([value]) for value in RETURNS))
+SOME = Credit.of([np.ones(1)] * 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "weights"),
+    [
+        ({}, [4.0, 1.0, 0.0, 4.0, 0.25]),  # |R|^2
+        ({"power": 1.0}, [2.0, 1.0, 0.0, 2.0, 0.5]),
+        ({"method": "max_min"}, [1.0, 1.0, 0.0, 1.0, 0.0]),
+        ({"method": "max_random"}, [0.4, 0.1, 0.1, 0.4, 0.1]),
+    ],
+)
+def test_pf_ppo_weighs_by_returns(settings: dict[str, object], weights: list[float]) -> None:
+    rule, n = DRAWS.make("pf_ppo", settings), 1_500
+    counts, rng = np.zeros(5), np.random.default_rng(4)
+    for _ in range(n):
+        drawn = rule.draw(PLAYED, SOME, 2, rng)
+        assert len(drawn.indices) == 5  # N of N, whatever episodes_drawn says
+        assert (drawn.scale == 1).all()
+        counts += np.bincount(drawn.indices, minlength=5)
+    exact = (np.array(weights) + 1e-8) / (np.array(weights) + 1e-8).sum()
+    assert (np.abs(counts / (5 * n) - exact) < 4.5 * np.sqrt(exact * (1 - exact) / (5 * n)) + 1e-6).all()
+
+
+def test_pf_ppo_of_worthless_episodes_draws_them_evenly() -> None:
+    """All returns 0: only the 1e-8 is left; and resample_all = false draws episodes_drawn of them."""
+    zeros = batch(*(trajectory([0.0]) for _ in range(4)))
+    rule = DRAWS.make("pf_ppo", {"resample_all": False})
+    rng, counts = np.random.default_rng(5), np.zeros(4)
+    for _ in range(2_000):
+        drawn = rule.draw(zeros, Credit.of([np.ones(1)] * 4), 2, rng)
+        assert len(drawn.indices) == 2
+        counts += np.bincount(drawn.indices, minlength=4)
+    assert (np.abs(counts / 4_000 - 0.25) < 4.5 * np.sqrt(0.25 * 0.75 / 4_000)).all()
