@@ -139,7 +139,8 @@ def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int
     model.eval()
     try:
         with torch.no_grad():
-            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1].float()
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1]
+            logits = logits if logits.dtype == torch.float64 else logits.float()
     finally:
         model.train(training)
     logprobs = (logits / temperature).log_softmax(-1).gather(-1, ids[:, start:, None])[..., 0]
