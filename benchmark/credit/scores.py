@@ -14,14 +14,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agents.action_probabilities import has_local_model
 from agents.models.local.llama_forward import unwrap
-from agents.msgrpo.learner.packing import TokenRow, pack
+from agents.msgrpo.learner.packing import MicroBatch, pack
+from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.turn import Policy
 
 SKETCH = 2**16
 """Numbers that a gradient is shortened to, where the model has more than :data:`SKETCH_ABOVE` parameters."""
 
-SKETCH_ABOVE = 4_000_000
+SKETCH_ABOVE = 1_000_000
 
 _CHUNK_BYTES = 2**28  # of per-row gradients that are held at once
 _TREE_TOKENS, _MICRO_BATCH_TOKENS = 1024, 8192
@@ -68,7 +69,7 @@ class ScoreModel:
         ``weights`` has a number for all tokens of a row, or (K_r,) one for each.
         """
         total = torch.zeros(self.size, dtype=torch.float64)
-        batches = pack(rows, packing=self._packing, micro_batch_tokens=_MICRO_BATCH_TOKENS, tree_tokens=_TREE_TOKENS)
+        batches = self._packed(rows)
         with _evaluating(self.module, self.parameters):
             for batch in batches:
                 numbers, logprobs, _ = self._scorer.score(batch)
@@ -78,6 +79,20 @@ class ScoreModel:
                 objective = (logprobs * torch.cat(spread).to(self.device)).sum()
                 total += self._flat(torch.autograd.grad(objective, list(self.parameters.values()))).double().cpu()
         return total
+
+    def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
+        """Of every row, the log-probability and the entropy in nats of each response token, (K_r,) and (K_r,)."""
+        found: dict[int, tuple[Tensor, Tensor]] = {}
+        with torch.no_grad():
+            for batch in self._packed(rows):
+                numbers, logprobs, entropies = self._scorer.score(batch)
+                lengths = [len(rows[i].response) for i in numbers]
+                parts = [torch.split(each.double().cpu(), lengths) for each in (logprobs, entropies)]
+                found.update(zip(numbers, zip(*parts, strict=True), strict=True))
+        return [found[number] for number in range(len(rows))]
+
+    def _packed(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
+        return pack(rows, packing=self._packing, micro_batch_tokens=_MICRO_BATCH_TOKENS, tree_tokens=_TREE_TOKENS)
 
     def chunks(self, rows: Sequence[TokenRow]) -> Iterator[tuple[list[int], Tensor]]:
         """The gradient of every row's log-probability, some rows at a time: their numbers, and (c, size) of them.
