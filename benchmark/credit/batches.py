@@ -11,8 +11,8 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Trajectory
-from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.rollouts import Rollouts
+from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
 from benchmark.credit.scores import ScoreModel, why_no_gradient

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 from benchmark.credit.scores import ScoreModel
 
 

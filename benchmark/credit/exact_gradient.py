@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 from benchmark.credit.answers import Answers, Response
 from benchmark.credit.game_graph import Floats
 from benchmark.credit.scores import ScoreModel

@@ -15,8 +15,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from agents.action_probabilities import has_local_model
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.learner.packing import MicroBatch, pack
-from agents.msgrpo.learner.rows import TokenRow
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy
 
 SKETCH = 2**16

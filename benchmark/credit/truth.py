@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -114,7 +115,40 @@ class Truth:
         means = self._prompt_means
         return np.array([means[self.answers.question_of[step, number]] for step, number, _ in self.cells(trajectory)])
 
-    @property
+    def reliability(self, batches: Sequence[Batch]) -> float:
+        """How well the sampled responses fix the true advantages of the steps that were played; 1 where they are exact.
+
+        It is the correlation ``r`` of those from the two halves of the responses, brought to the full sample's by
+        Spearman's and Brown's ``2 r / (1 + r)``.
+        """
+        if self.is_exact:
+            return 1.0
+        trajectories = [each for batch in batches for each in batch.trajectories]
+        one, other = [
+            np.concatenate([self.advantages(each, solution) for each in trajectories]) for solution in self.halves
+        ]
+        spread = one.std() * other.std()
+        r = float(((one - one.mean()) * (other - other.mean())).mean() / spread) if spread > 0 else 0.0
+        return max(0.0, 2 * r / (1 + r))
+
+    def other_forms(self, batches: Sequence[Batch]) -> float:
+        """The share of the valid responses that exact probabilities leave out, as they say an action in another form.
+
+        0 where the probabilities don't come from scoring responses.
+        """
+        if self.answers.source != "scored":
+            return 0.0
+        known = {response.tokens for own in self.answers.responses for response in own}
+        valid = [
+            response in known
+            for batch in batches
+            for each in batch.trajectories
+            for response, valid in zip(each.response_ids, each.valid.tolist(), strict=True)
+            if valid
+        ]
+        return 1 - float(np.mean(valid)) if valid else 0.0
+
+    @cached_property
     def _prompt_means(self) -> Floats:
         asked = self.answers.question_of >= 0
         questions = self.answers.question_of[asked]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from agents import load_agent
-from agents.msgrpo.learner.rows import TokenRow
+from agents.msgrpo.rows import TokenRow
 from benchmark.credit.answers import ask, behaviour_of
 from benchmark.credit.exact_gradient import exact_gradient
 from benchmark.credit.game_graph import expand
