@@ -46,6 +46,18 @@ def action_probabilities(
     Raises:
         RuntimeError: a provider's error.
     """
+    exact = exact_probabilities(policy, requests)
+    if exact is not None:
+        return exact
+    return Distributions(sample_actions(policy, requests, samples), "sampled", samples)
+
+
+def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Distributions | None:
+    """The exact distributions of a policy; ``None`` where they have to be sampled.
+
+    Raises:
+        RuntimeError: a provider's error.
+    """
     known = [_known(policy, request) for request in requests]
     if None not in known:
         return Distributions([each for each in known if each is not None], "known", None)
@@ -55,7 +67,7 @@ def action_probabilities(
             return Distributions(sample_actions(policy, requests, 1), "known", None)
         if decoding.top_p == 1 and (scored := _scored(policy, requests)) is not None:
             return Distributions(scored, "scored", None)
-    return Distributions(sample_actions(policy, requests, samples), "sampled", samples)
+    return None
 
 
 def _known(policy: Policy, request: TurnRequest) -> dict[str, float] | None:
@@ -127,7 +139,8 @@ def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int
     model.eval()
     try:
         with torch.no_grad():
-            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1].float()
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1]
+            logits = logits if logits.dtype == torch.float64 else logits.float()
     finally:
         model.train(training)
     logprobs = (logits / temperature).log_softmax(-1).gather(-1, ids[:, start:, None])[..., 0]
@@ -140,11 +153,17 @@ def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int
 
     A provider's error is raised as a RuntimeError.
     """
-    asked = [replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)]
-    turns = answered(policy.act(asked))
+    sampled = sample_responses(policy, requests, samples)
     shares = []
-    for row, request in enumerate(requests):
+    for request, turns in zip(requests, sampled, strict=True):
         names = ActionNames(request.legal_actions)
-        read = [parse_action(turn.response, names) for turn in turns[row * samples : (row + 1) * samples]]
+        read = [parse_action(turn.response, names) for turn in turns]
         shares.append({action: read.count(action) / samples for action in request.legal_actions})
     return shares
+
+
+def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:
+    """``samples`` responses drawn anew for every request; a provider's error is raised as a RuntimeError."""
+    asked = [replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)]
+    turns = answered(policy.act(asked))
+    return [turns[row * samples : (row + 1) * samples] for row in range(len(requests))]

@@ -1,0 +1,1 @@
+"""How good credit is: methods of credit assignment measured against the advantage that is true."""

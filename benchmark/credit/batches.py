@@ -1,0 +1,154 @@
+"""Batches of episodes as an iteration of training plays them, from the same starts every time."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.episode import Episode, EpisodeTask
+from agents.loop.rollout import rollout
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Batch, Trajectory
+from agents.msgrpo.rollouts import Rollouts
+from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.trajectories import trajectories_of
+from agents.turn import Policy
+from benchmark.credit.scores import ScoreModel, why_no_gradient
+from benchmark.credit.truth import Truth
+from textgames.episode_rules import InvalidAction, layout_generator
+from textgames.scenarios import TRAINING_SEEDS, Scenario
+from textgames.tsmg import TSMG
+
+CONCURRENCY = 256  # episodes that a model sees together
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is played.
+
+    Attributes:
+        scenario: the game.
+        groups: starts; the layouts of training seeds.
+        group_size: episodes from each start in a batch.
+        horizon: rounds after which an episode is cut off; the scenario's own where it is ``None``.
+        format_penalty: what an invalid response costs.
+        invalid_action: what it does.
+        seed: of everything random.
+    """
+
+    scenario: Scenario
+    groups: int = 8
+    group_size: int = 16
+    horizon: int | None = None
+    format_penalty: float = 1.0
+    invalid_action: InvalidAction = "default"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.groups < 1 or self.group_size < 2:
+            raise ValueError(
+                f"credit is measured on at least 1 group of at least 2 episodes, got {self.groups} of {self.group_size}"
+            )
+        if self.groups > len(TRAINING_SEEDS):
+            raise ValueError(f"there are {len(TRAINING_SEEDS):,} training layouts, so no {self.groups:,} groups")
+
+    @property
+    def rounds(self) -> int:
+        """The horizon."""
+        return self.scenario.horizon if self.horizon is None else self.horizon
+
+    def game(self) -> TSMG[Any]:
+        return self.scenario.game()
+
+    def layouts(self, batch: int | None = None) -> list[int]:
+        """The seeds of the starts: the same for all batches, or those of one batch alone as training draws them."""
+        entropy = (self.seed,) if batch is None else (self.seed, batch)
+        drawn = np.random.default_rng(entropy).choice(len(TRAINING_SEEDS), self.groups, replace=False)
+        return [TRAINING_SEEDS[index] for index in drawn.tolist()]
+
+    def starts(self) -> list[Any]:
+        """The states that the episodes of all batches begin in."""
+        game, unused = self.game(), np.random.default_rng(0)
+        return [game.initial_state(layout_generator(layout, unused)) for layout in self.layouts()]
+
+    def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
+        """The episodes of a batch, group by group."""
+        kwargs = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
+        seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
+        return [
+            EpisodeTask.of(
+                self.scenario,
+                int(seed),
+                layout_seed=layouts[index // self.group_size],
+                noise=(self.seed, batch),
+                max_steps=self.rounds,
+                **kwargs,
+            )
+            for index, seed in enumerate(seeds)
+        ]
+
+    @property
+    def config(self) -> MSGRPOConfig:
+        """The settings of training that methods share, which are the defaults but for what is played."""
+        return MSGRPOConfig(groups=self.groups, group_size=self.group_size, seed=self.seed, horizon=self.rounds)
+
+
+def play(policy: Policy, setting: Setting, batch: int, *, fresh_starts: bool = False) -> Batch:
+    """Play one batch.
+
+    Args:
+        policy: plays every seat.
+        setting: what is played.
+        batch: the number of the batch; its randomness follows from it and the setting's seed.
+        fresh_starts: from layouts of its own, as every iteration of training has, in place of those of all batches.
+
+    Raises:
+        RolloutError: a provider's error.
+    """
+    layouts = setting.layouts(batch if fresh_starts else None)
+    rollouts = Rollouts(setting.config, [setting.scenario], batch, policy, _played)  # type: ignore[arg-type]
+    tasks = setting.tasks(batch, layouts)
+    return Batch(trajectories_of(_played(policy, tasks), tasks), rollouts, batch)
+
+
+def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+    by_seed = {episode.seed: episode for episode in rollout(policy, tasks, max_concurrency=CONCURRENCY)}
+    return [by_seed[task.seed] for task in tasks]
+
+
+def why_not_met(needs: AbstractSet[str], policy: Policy, truth: Truth | None) -> str | None:
+    """Why a method's needs can't be met here; ``None`` if they can."""
+    if needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
+        return reason
+    if "values" in needs and truth is None:
+        return "it needs a critic's values, and without true values there are none"
+    return None
+
+
+def with_needs(batch: Batch, needs: AbstractSet[str], model: ScoreModel | None, truth: Truth | None) -> Batch:
+    """The batch with what some methods need beyond what every rollout tells.
+
+    There is no critic: ``values`` are the best that one could say who reads the prompt alone, so a method that learns a
+    critic is measured as if that were learnt perfectly.
+    """
+    trajectories = list(batch.trajectories)
+    if model is not None and needs & {"old_logprobs", "entropies"}:
+        trajectories = _scored(trajectories, model)
+    if truth is not None and "values" in needs:
+        trajectories = [replace(each, values=truth.prompt_values(each)) for each in trajectories]
+    return Batch(trajectories, batch.rollouts, batch.iteration)
+
+
+def _scored(trajectories: Sequence[Trajectory], model: ScoreModel) -> list[Trajectory]:
+    rows = [TokenRow(*pair) for each in trajectories for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
+    different = list(dict.fromkeys(rows))
+    scores = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
+    result = []
+    for each in trajectories:
+        own = [scores[TokenRow(*pair)] for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
+        old = each.old_logprobs or tuple([logprobs.numpy() for logprobs, _ in own])
+        entropies = np.array([float(entropy.mean()) for _, entropy in own])
+        result.append(replace(each, old_logprobs=old, entropies=entropies))
+    return result

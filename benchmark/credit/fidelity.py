@@ -1,0 +1,123 @@
+"""How much the advantages that a method assigns are like the true ones."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
+from benchmark.credit.estimates import Array, Figure, figure, ratio, weights
+from benchmark.credit.truth import Truth
+from benchmark.score.statistics import LEVELS
+
+NOTHING = 1e-9
+"""Advantages of no larger size count as 0: they are what rounding leaves."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The likeness of assigned and true advantages.
+
+    Attributes:
+        correlation: Pearson's, over all steps that were played; states count as often as they are visited.
+        sign_agreement: the share of the steps whose true advantage isn't 0 that were assigned one of the same sign; an
+            assigned 0 counts half, as a tossed coin would.
+        mean_correlation: the same correlation once luck is averaged out: of the mean advantage that an action was
+            assigned in a state after so many steps, weighted by visits. What is missing to 1 is systematic, as far as
+            there were batches enough.
+        mean_sign_agreement: likewise.
+    """
+
+    correlation: Figure
+    sign_agreement: Figure
+    mean_correlation: Figure
+    mean_sign_agreement: Figure
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One method's advantages of some batches beside the true ones.
+
+    Attributes:
+        parts: (groups of all batches, 8) sums over the steps of each group: 1, x, y, xx, yy, xy, agreeing, counted.
+        cells: ``{(steps played, decision, place): (visits, sum assigned, true)}`` of every batch.
+    """
+
+    parts: Array
+    cells: list[dict[tuple[int, int, int], tuple[float, float, float]]]
+
+
+def per_step(credit: StepCredit) -> Floats:
+    """(T,) the advantage of every step; of tokens that have their own, the mean."""
+    if isinstance(credit, np.ndarray):
+        return credit.astype(np.float64)
+    return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
+
+
+def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -> Compared:
+    """Set the advantages that were assigned in some batches beside the true ones."""
+    parts, cells = [], []
+    for batch, credit in zip(batches, credits, strict=True):
+        groups: dict[Hashable, Array] = {}
+        met: dict[tuple[int, int, int], tuple[float, float, float]] = {}
+        for trajectory, advantages in zip(batch.trajectories, credit.advantages, strict=True):
+            assigned, true = per_step(advantages), truth.advantages(trajectory)
+            groups[trajectory.group] = groups.get(trajectory.group, np.zeros(8)) + _sums(assigned, true)
+            for cell, x, y in zip(truth.cells(trajectory), assigned.tolist(), true.tolist(), strict=True):
+                visits, total, _ = met.get(cell, (0.0, 0.0, y))
+                met[cell] = visits + 1, total + x, y
+        parts += list(groups.values())
+        cells.append(met)
+    return Compared(np.array(parts), cells)
+
+
+def _sums(x: Array, y: Array) -> Array:
+    counted = np.abs(y) > NOTHING
+    agreeing = np.where(np.abs(x) > NOTHING, x * y > 0, 0.5)[counted]
+    return np.array([len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y, agreeing.sum(), counted.sum()], dtype=np.float64)
+
+
+def fidelity(compared: Compared) -> Fidelity:
+    """The figures of what was compared; their intervals hold for other episodes from the same starts."""
+    return Fidelity(
+        correlation=figure(compared.parts, _correlation),
+        sign_agreement=figure(compared.parts, ratio(6, 7)),
+        mean_correlation=_of_means(compared, _correlation),
+        mean_sign_agreement=_of_means(compared, ratio(6, 7)),
+    )
+
+
+def _correlation(means: Array) -> Array:
+    n, x, y, xx, yy, xy = np.moveaxis(means[..., :6], -1, 0)
+    spread_x, spread_y = xx / n - (x / n) ** 2, yy / n - (y / n) ** 2
+    found: Array = (xy / n - x * y / n**2) / np.sqrt(spread_x * spread_y)
+    return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
+
+
+def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Figure:
+    """A figure of the mean advantage in each cell, weighted by visits; batches are the independent parts."""
+    names = sorted({cell for met in compared.cells for cell in met})
+    number = {cell: index for index, cell in enumerate(names)}
+    visits, sums = np.zeros((2, len(compared.cells), len(names)))
+    true = np.zeros(len(names))
+    for row, met in enumerate(compared.cells):
+        for cell, (count, total, advantage) in met.items():
+            visits[row, number[cell]], sums[row, number[cell]], true[number[cell]] = count, total, advantage
+
+    def columns(n: Array, total: Array) -> Array:
+        x = np.divide(total, n, out=np.zeros_like(total), where=n > 0)
+        counted = n * (np.abs(true) > NOTHING)
+        agreeing = counted * np.where(np.abs(x) > NOTHING, x * true > 0, 0.5)
+        each = [n, n * x, n * true, n * x * x, n * true**2, n * x * true, agreeing, counted]
+        return np.stack([column.sum(axis=-1) for column in each], axis=-1)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(of(columns(visits.sum(axis=0), sums.sum(axis=0))))
+        if not np.isfinite(value):
+            return Figure(None)
+        if len(visits) < 2:
+            return Figure(value)
+        drawn = weights(len(visits))
+        replicates = of(columns(drawn @ visits, drawn @ sums))
+    low, high = np.nanquantile(replicates, LEVELS)
+    return Figure(value, min(float(low), value), max(float(high), value))

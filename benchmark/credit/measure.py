@@ -1,0 +1,365 @@
+"""Measuring methods of credit: the one function that does it all, and the instrument to measure more with.
+
+``policy, game -> truth, batches, exact gradient -> credit of every method -> figures``.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from agents.msgrpo.credit import METHODS, CreditMethod
+from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
+from agents.msgrpo.draws import DRAWS
+from agents.turn import Policy
+from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
+from benchmark.credit.batches import Setting, play, why_not_met, with_needs
+from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
+from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts
+from benchmark.credit.estimates import Figure, figure, mean
+from benchmark.credit.exact_gradient import ExactGradient, exact_gradient
+from benchmark.credit.fidelity import compare, fidelity
+from benchmark.credit.game_graph import MAX_STATES
+from benchmark.credit.gradient_quality import BatchGradient, quality
+from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
+from benchmark.credit.scores import ScoreModel, why_no_gradient
+from benchmark.credit.truth import Noise, Oracle, Truth
+from textgames.episode_rules import InvalidAction
+from textgames.scenarios import Scenario
+
+ORACLE, NOISE = "oracle", "noise"
+
+DEFAULT_METHODS = ("msgrpo", "rloo", "rtg", "gigpo", "empg", "ppo_turn")
+"""What is measured unless said otherwise: a handful that differ, and that play nothing more. Those that are there."""
+
+DEFAULT_BATCHES = 8
+
+
+class Credited(NamedTuple):
+    """One method's credit of all batches."""
+
+    credits: list[Credit]
+    extra_tokens: float
+    seconds: float
+
+
+class Instrument:
+    """A policy on a game with everything that measuring credit takes, made once for any number of methods.
+
+    Args:
+        policy: plays every seat; its temperature is that of training, 1.25 for MS-GRPO.
+        setting: what is played.
+        batches: how many batches are played from the same starts.
+        samples: responses to each question, where probabilities have to be estimated.
+        max_states: the most different states of a game that is small enough.
+        gradient: whether to look at gradients, where the policy has a model in this process.
+        progress: told how far it is.
+
+    Raises:
+        ValueError: the game or the policy can't be measured; the message says why, and what can.
+        RuntimeError: a provider's error.
+
+    Attributes:
+        truth: the true values.
+        batches: what was played.
+        model: of the policy, for gradients; ``None`` without.
+        no_gradient: why there is none.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        setting: Setting,
+        *,
+        batches: int = DEFAULT_BATCHES,
+        samples: int = DEFAULT_SAMPLES,
+        max_states: int = MAX_STATES,
+        gradient: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
+        if batches < 1:
+            raise ValueError(f"batches must be at least 1, got {batches}")
+        self.policy, self.setting = policy, setting
+        self._progress = progress or (lambda what, done, total: None)
+        self.truth = Truth.of(
+            policy,
+            setting.game(),
+            setting.starts(),
+            setting.rounds,
+            format_penalty=setting.format_penalty,
+            invalid_action=setting.invalid_action,
+            samples=samples,
+            seed=setting.seed,
+            max_states=max_states,
+            progress=progress,
+        )
+        self.no_gradient = why_no_gradient(policy) if gradient else "it wasn't asked for"
+        self.model = None if self.no_gradient else ScoreModel(policy)
+        self.batches: list[Batch] = []
+        for number in range(batches):
+            self._progress("batches played", number, batches)
+            self.batches.append(play(policy, setting, number))
+        self._progress("batches played", batches, batches)
+
+    @cached_property
+    def exact(self) -> ExactGradient | None:
+        """The exact gradient of the policy's return from the starts; ``None`` without a model."""
+        if self.model is None:
+            return None
+        self._progress("exact gradient", 0, 1)
+        return exact_gradient(self.model, self.truth.answers, self.truth.solution, self.truth.halves)
+
+    def measure(
+        self,
+        methods: Mapping[str, CreditMethod],
+        *,
+        draws: Sequence[str] = (),
+        sizes: Sequence[int] = (),
+    ) -> CreditReport:
+        """Measure methods, and "oracle" and "noise" beside them.
+
+        Args:
+            methods: by the names that results are to have.
+            draws: draw rules to look at, of every method.
+            sizes: numbers of episodes to draw; half of a batch where none is given.
+        """
+        everyone: dict[str, CreditMethod] = {**methods, ORACLE: Oracle(self.truth), NOISE: Noise()}
+        skipped: dict[str, str] = {}
+        credited: dict[str, Credited] = {}
+        for number, (name, method) in enumerate(everyone.items()):
+            self._progress("credit assigned", number, len(everyone))
+            reason = why_not_met(method.needs, self.policy, self.truth)
+            if reason is None:
+                credited[name] = self.assign(name, method)
+            else:
+                skipped[name] = reason
+        if draws and not sizes:
+            sizes = (max(1, len(self.batches[0]) // 2),)
+        gradients = self._gradients(credited, draws, sizes)
+        results = []
+        for name, each in credited.items():
+            faithful = fidelity(compare(self.batches, each.credits, self.truth))
+            own = gradients.get(name)
+            results.append(
+                MethodResult(
+                    name=name,
+                    fidelity=faithful,
+                    gradient=None if own is None or self.exact is None else quality(own.means, _norm(self.exact)),
+                    normalisations={} if own is None else own.normalisations,
+                    draws=() if own is None else own.draws,
+                    extra_tokens=each.extra_tokens,
+                    seconds=each.seconds,
+                )
+            )
+        return self._report(results, skipped)
+
+    def assign(self, name: str, method: CreditMethod) -> Credited:
+        """A method's credit of all batches, one after the other, as in training."""
+        credits, extra, seconds = [], 0.0, 0.0
+        for number, batch in enumerate(self.batches):
+            ready = with_needs(batch, method.needs, self.model, self.truth)
+            before = 0 if batch.rollouts is None else batch.rollouts.tokens
+            started = perf_counter()
+            rng = np.random.default_rng((self.setting.seed, number, crc32(name.encode())))
+            credits.append(method.assign(ready, rng))
+            seconds += perf_counter() - started
+            extra += 0 if batch.rollouts is None else batch.rollouts.tokens - before
+        return Credited(credits, extra / len(self.batches), seconds / len(self.batches))
+
+    def _gradients(
+        self, credited: Mapping[str, Credited], draws: Sequence[str], sizes: Sequence[int]
+    ) -> dict[str, "_Gradients"]:
+        if self.model is None or self.exact is None:
+            return {}
+        norm, references = _norm(self.exact), self.exact.vector[:, None]
+        means: dict[str, list[BatchGradient]] = {name: [] for name in credited}
+        drawn: dict[str, list[DrawnBatch]] = {name: [] for name in credited}
+        variants: dict[str, dict[str, list[float]]] = {name: {} for name in credited}
+        for number, batch in enumerate(self.batches):
+            self._progress("batches' gradients", number, len(self.batches))
+            rows = BatchRows.of(batch)
+            products = RowProducts(self.model, rows, references)
+            everyone = np.full(len(batch), 1 / len(batch))
+            for name, each in credited.items():
+                credit = each.credits[number]
+                own = products.episodes(credit)
+                along = float(everyone @ own.along[:, 0])
+                means[name].append(BatchGradient(own.mean, along, len(batch), rows.tokens.sum()))
+                for variant, found in _variants(products, rows, credit).items():
+                    variants[name].setdefault(variant, []).append(found.cosine(everyone, 0, norm))
+                if draws:
+                    drawn[name].append(DrawnBatch(batch, credit, own, rows.tokens))
+        self._progress("batches' gradients", len(self.batches), len(self.batches))
+        norms = [norm] * len(self.batches)
+        return {
+            name: _Gradients(
+                means[name],
+                {variant: figure(np.array(values)[:, None], mean(0)) for variant, values in variants[name].items()},
+                tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
+            )
+            for name in credited
+        }
+
+    def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
+        episodes = _trajectories(self.batches)
+        return CreditReport(
+            agent=self.policy.name,
+            game=self.setting.scenario.name,
+            setting=_plain_setting(self.setting, self.policy, len(self.batches)),
+            truth=self._truth_summary(),
+            methods=tuple(results),
+            skipped=dict(skipped),
+            no_gradient=self.no_gradient,
+            episode_tokens=float(np.mean([each.tokens for each in episodes])),
+            episode_length=float(np.mean([len(each) for each in episodes])),
+        )
+
+    def _truth_summary(self) -> TruthSummary:
+        truth, exact = self.truth, self.exact
+        return TruthSummary(
+            source=truth.answers.source,
+            samples=truth.answers.samples,
+            states=len(truth.graph.states),
+            questions=len(truth.answers.questions),
+            expected_return=float(truth.solution.returns.mean()),
+            invalid=float(
+                np.mean([not valid for each in _trajectories(self.batches) for valid in each.valid.tolist()])
+            ),
+            reliability=truth.reliability(self.batches),
+            gradient_reliability=None if exact is None else exact.reliability,
+            other_forms=truth.other_forms(self.batches),
+        )
+
+
+class _Gradients(NamedTuple):
+    means: list[BatchGradient]
+    normalisations: dict[str, Figure]
+    draws: tuple[DrawResult, ...]
+
+
+def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
+    """The same credit, scaled in other ways that are in use."""
+    per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
+    if len(per_step) < len(credit.advantages):
+        return {}
+    spread = _group_spreads(rows.batch)
+    lengths = np.array([len(row.response) for row in rows.rows], dtype=np.float64)
+    divided = [each / s if s > 0 else each for each, s in zip(per_step, spread, strict=True)]
+    times = [each * s for each, s in zip(per_step, spread, strict=True)]
+    return {
+        "divided by group std": products.episodes(credit._replace(advantages=divided)),
+        "times group std": products.episodes(credit._replace(advantages=times)),
+        "mean per response": products.episodes(credit, row_weights=1 / lengths),
+    }
+
+
+def _group_spreads(batch: Batch) -> list[float]:
+    """Of every trajectory, the sample standard deviation of its group's returns."""
+    returns, spread = batch.returns(), [0.0] * len(batch)
+    for members in batch.groups.values():
+        for index in members:
+            spread[index] = float(returns[members].std(ddof=1)) if len(members) > 1 else 0.0
+    return spread
+
+
+def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
+    return [each for batch in batches for each in batch.trajectories]
+
+
+def _norm(exact: ExactGradient) -> float:
+    return math.sqrt(max(exact.squared_norm, 0.0))
+
+
+def _plain_setting(setting: Setting, policy: Policy, batches: int) -> dict[str, Any]:
+    decoding = getattr(policy, "decoding", None)
+    return {
+        "groups": setting.groups,
+        "group_size": setting.group_size,
+        "batches": batches,
+        "horizon": setting.rounds,
+        "temperature": None if decoding is None else decoding.temperature,
+        "format_penalty": setting.format_penalty,
+        "invalid_action": setting.invalid_action,
+        "seed": setting.seed,
+    }
+
+
+def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod]:
+    """Registered methods with the settings that training has by default.
+
+    Raises:
+        ConfigError: there is no such method.
+    """
+    shared = vars(setting.config)
+    return {name: METHODS.make(name, {}, shared) for name in dict.fromkeys(names) if name not in (ORACLE, NOISE)}
+
+
+def default_methods() -> tuple[str, ...]:
+    """Those of :data:`DEFAULT_METHODS` that are registered."""
+    return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
+
+
+def measure(
+    policy: Policy,
+    scenario: Scenario,
+    methods: Sequence[str] | Mapping[str, CreditMethod] | None = None,
+    *,
+    groups: int = 8,
+    group_size: int = 16,
+    batches: int = DEFAULT_BATCHES,
+    horizon: int | None = None,
+    format_penalty: float = 1.0,
+    invalid_action: InvalidAction = "default",
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = 0,
+    gradient: bool = True,
+    draws: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+    max_states: int = MAX_STATES,
+    progress: Progress | None = None,
+) -> CreditReport:
+    """Measure methods of credit on a policy and a game.
+
+    Args:
+        policy: plays every seat, without history; its temperature is that of training, 1.25 for MS-GRPO.
+        scenario: a small game with ``outcomes``.
+        methods: names of registered methods, or ``{name: method}``; :data:`DEFAULT_METHODS` when not given. "oracle"
+            (the true advantage) and "noise" are always measured too.
+        groups: starts, layouts of training seeds.
+        group_size: episodes from each start in a batch.
+        batches: from the same starts.
+        horizon: rounds; the scenario's when not given.
+        format_penalty: what an invalid response costs; 1 in training.
+        invalid_action: what it does.
+        samples: responses to each prompt, where the policy's probabilities have to be estimated.
+        seed: of everything random.
+        gradient: whether to look at gradients too, where there is a model.
+        draws: names of draw rules to look at.
+        sizes: numbers of episodes that they draw; half of a batch when not given.
+        max_states: the most different states.
+        progress: ``(what, done, total)`` as it goes on.
+
+    Raises:
+        ValueError: the game or the policy can't be measured.
+        ConfigError: no such method or rule.
+        RuntimeError: a provider's error.
+    """
+    setting = Setting(scenario, groups, group_size, horizon, format_penalty, invalid_action, seed)
+    if not isinstance(methods, Mapping):
+        methods = methods_of(default_methods() if methods is None else methods, setting)
+    for rule in draws:
+        DRAWS.check(rule)
+    instrument = Instrument(
+        policy,
+        setting,
+        batches=batches,
+        samples=samples,
+        max_states=max_states,
+        gradient=gradient,
+        progress=progress,
+    )
+    return instrument.measure(methods, draws=draws, sizes=sizes)

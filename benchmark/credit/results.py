@@ -1,0 +1,130 @@
+"""What a measurement of credit found, as typed data and as the JSON that ``textbench credit --json`` prints."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmark.credit.draws import DrawResult
+from benchmark.credit.estimates import Figure
+from benchmark.credit.fidelity import Fidelity
+from benchmark.credit.gradient_quality import GradientQuality
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method of credit.
+
+    Attributes:
+        name: of the method.
+        fidelity: how like the true advantages those are that it assigns; ``None`` where there are no true ones.
+        gradient: how good the gradient of a whole batch is, all episodes; ``None`` without a model to take it of.
+        normalisations: the cosine of a batch's gradient with the exact one where the advantages are treated otherwise:
+            "divided by group std" and "times group std" (of returns), "mean per response" (each response's tokens
+            weigh 1 together). Other normalisers only change the gradient's length.
+        draws: what draw rules do to it, where that was asked for.
+        extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
+        seconds: what it took to assign the credit of one batch.
+    """
+
+    name: str
+    fidelity: Fidelity | None
+    gradient: GradientQuality | None
+    normalisations: Mapping[str, Figure] = field(default_factory=dict)
+    draws: tuple[DrawResult, ...] = ()
+    extra_tokens: float = 0.0
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Flat: the figures by their names."""
+        found: dict[str, Any] = {"name": self.name}
+        for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
+            if part is not None:
+                found |= {prefix + name: figure.to_json() for name, figure in vars(part).items()}
+        found.setdefault("gradient_cosine", None)
+        return found | {
+            "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
+            "draws": [_plain(draw) for draw in self.draws],
+            "extra_tokens": self.extra_tokens,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class TruthSummary:
+    """How the true advantages were found.
+
+    Attributes:
+        source: of the policy's probabilities: "known", "scored" (computed exactly) or "sampled".
+        samples: responses to each question; ``None`` where the probabilities are exact.
+        states: different states within reach.
+        questions: different prompts that the policy was asked.
+        expected_return: what the policy expects from these starts, the mean over the seats.
+        invalid: the probability of an invalid response, by visits.
+        reliability: the correlation of the advantages from two halves of the sampled responses, over the steps played,
+            brought to the full sample's by Spearman's and Brown's formula; 1 where the probabilities are exact.
+        gradient_reliability: the cosine of the gradients from the two halves; 1 where it is exact, ``None`` without
+            one.
+        other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
+            gradient leaves out; 0 where responses were sampled, as then all forms are in it.
+    """
+
+    source: str
+    samples: int | None
+    states: int
+    questions: int
+    expected_return: float
+    invalid: float
+    reliability: float
+    gradient_reliability: float | None
+    other_forms: float
+
+
+@dataclass(frozen=True)
+class CreditReport:
+    """A measurement of several methods on one policy and one game.
+
+    Attributes:
+        agent, game: whose credit, and where.
+        setting: what was played.
+        truth: how the true advantages were found; ``None`` where there are none.
+        methods: the results, in the order asked for; "oracle" and "noise" are always among them.
+        skipped: ``{method: why it could not be measured}``.
+        no_gradient: why there are no gradients; ``None`` where there are.
+        episode_tokens: response tokens of an episode.
+        episode_length: steps of an episode.
+    """
+
+    agent: str
+    game: str
+    setting: Mapping[str, Any]
+    truth: TruthSummary | None
+    methods: tuple[MethodResult, ...]
+    skipped: Mapping[str, str]
+    no_gradient: str | None
+    episode_tokens: float
+    episode_length: float
+
+    def __getitem__(self, name: str) -> MethodResult:
+        """The result of a method by its name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        raise KeyError(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``textbench credit --json`` prints."""
+        return {
+            "agent": self.agent,
+            "game": self.game,
+            "setting": dict(self.setting),
+            "truth": None if self.truth is None else asdict(self.truth),
+            "episode_length": self.episode_length,
+            "episode_tokens": self.episode_tokens,
+            "methods": [method.to_json() for method in self.methods],
+            "skipped": dict(self.skipped),
+            "no_gradient": self.no_gradient,
+        }
+
+
+def _plain(draw: DrawResult) -> dict[str, Any]:
+    return {name: each.to_json() if isinstance(each, Figure) else each for name, each in vars(draw).items()}
