@@ -14,6 +14,7 @@ from agents.msgrpo.credit.episode.msgrpo import MSGRPO
 from agents.msgrpo.methods import Methods
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.settings import POINTS
+from agents.msgrpo.surrogates.ppo import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 
@@ -87,7 +88,7 @@ def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own()
     config = MSGRPOConfig(advantage_scale="none", discount=0.5, clip_low=0.1)
     methods = Methods.of(config)
     assert methods.credit == MSGRPO(scale="none", discount=0.5)
-    assert methods.surrogate.bounds == (0.9, 1.2)
+    assert methods.surrogate == PPO(clip_low=0.1, clip_high=0.2)
     own = MSGRPOConfig(discount=0.5, method_settings={"credit": {"msgrpo": {"discount": 0.25}}})
     assert Methods.of(own).credit == MSGRPO(discount=0.25)
 
