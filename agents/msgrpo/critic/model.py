@@ -48,7 +48,8 @@ class ValueModel(nn.Module):
         with torch.no_grad():
             start = torch.zeros((1, 1), dtype=torch.long, device=weight.device)
             width = self.backbone(input_ids=start, use_cache=False)[0].shape[-1]
-        self.heads = nn.Linear(width, len(self.names), device=weight.device, dtype=_at_least_float32(weight.dtype))
+        kinds: dict[str, Any] = {"device": weight.device, "dtype": _at_least_float32(weight.dtype)}
+        self.heads: Any = nn.utils.skip_init(nn.Linear, width, len(self.names), **kinds)  # type: ignore[no-untyped-call]
         nn.init.zeros_(self.heads.weight)
         nn.init.zeros_(self.heads.bias)
 

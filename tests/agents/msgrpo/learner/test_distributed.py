@@ -20,9 +20,9 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 def run(
-    folder: Path, model: str, prompts: str, processes: int, kind: str
+    folder: Path, model: str, prompts: str, processes: int, kind: str, settings: str = "{}"
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Train in ``processes`` processes; metrics and final weights as rank 0 has them."""
+    """Train in ``processes`` processes, with further settings as JSON; metrics and final weights as rank 0 has them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -41,7 +41,7 @@ def run(
             }  # fmt: skip
         started.append(
             subprocess.Popen(
-                [sys.executable, str(WORKER), model, prompts, str(folder)],
+                [sys.executable, str(WORKER), model, prompts, str(folder), settings],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -1,0 +1,82 @@
+"""Bi-level GAE against sums written out over turns and tokens, on ragged batches."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo.credit import METHODS, Batch
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+RNG = np.random.default_rng(0)
+
+
+def ragged(seed: int = 0) -> Batch:
+    """Four episodes of one to four turns of one to five tokens, with a random value for each token."""
+    rng = np.random.default_rng(seed)
+    episodes = []
+    for lengths in ((3, 1, 5), (2,), (1,), (1, 4, 2, 2)):
+        values = {"token": [rng.normal(size=length) for length in lengths]}
+        rewards = rng.normal(size=len(lengths)) * (rng.random(len(lengths)) < 0.5)  # turns without a reward are turns
+        episodes.append(trajectory(rewards.tolist(), tokens=lengths, head_values=values))
+    return batch(*episodes)
+
+
+def summed(deltas: list[float], decay: float) -> list[float]:
+    return [sum(decay ** (u - t) * deltas[u] for u in range(t, len(deltas))) for t in range(len(deltas))]
+
+
+def plain(rewards: Any, values: list[Any], gamma_turn: float, gamma: float, lam: float) -> list[list[float]]:
+    """First the turns, then the tokens of each turn, with every sum written out."""
+    ends = [own[-1] for own in values]
+    following = [*ends[1:], 0.0]
+    turns = summed([r + gamma_turn * n - v for r, n, v in zip(rewards, following, ends, strict=True)], gamma_turn * lam)
+    result = []
+    for own, turn, end in zip(values, turns, ends, strict=True):
+        deltas = [gamma * own[k + 1] - own[k] for k in range(len(own) - 1)] + [turn + end - own[-1]]
+        result.append(summed(deltas, gamma * lam))
+    return result
+
+
+@pytest.mark.parametrize(("gamma_turn", "gamma", "lam"), [(0.95, 1.0, 1.0), (0.8, 0.9, 0.7), (1.0, 0.5, 0.0)])
+def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamma: float, lam: float) -> None:
+    given = ragged()
+    wanted = [plain(t.rewards, list(t.head_values["token"]), gamma_turn, gamma, lam) for t in given.trajectories]
+    flat = np.array([x for episode in wanted for turn in episode for x in turn])
+    settings = {"gamma_turn": gamma_turn, "gamma": gamma, "lam": lam}
+    for whiten in (False, True):
+        credit = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
+        got = [turn for episode in credit.advantages for turn in episode]
+        assert [len(turn) for turn in got] == [len(y) for t in given.trajectories for y in t.response_ids]
+        scaled = (flat - flat.mean()) / (flat.std(ddof=1) + 1e-6) if whiten else flat
+        np.testing.assert_allclose(np.concatenate(got), scaled, rtol=1e-10, atol=1e-12)
+        targets = [turn for episode in credit.value_targets["token"] for turn in episode]
+        values = [turn for t in given.trajectories for turn in t.head_values["token"]]
+        np.testing.assert_allclose(np.concatenate(targets), flat + np.concatenate(values), rtol=1e-10, atol=1e-12)
+
+
+def test_the_last_token_of_a_turn_has_the_turn_s_advantage() -> None:
+    given = ragged(1)
+    credit = METHODS.make("ppo_bilevel", {"gamma_turn": 0.9, "lam": 0.8, "whiten": False}).assign(given, RNG)
+    for own, each in zip(credit.advantages, given.trajectories, strict=True):
+        ends = np.array([values[-1] for values in each.head_values["token"]])
+        turns = METHODS.make("ppo_turn", {"gamma": 0.9, "lam": 0.8, "whiten": False})
+        at_ends = turns.assign(batch(trajectory(each.rewards.tolist(), values=ends)), RNG).advantages[0]
+        np.testing.assert_allclose([turn[-1] for turn in own], at_ends, atol=1e-12)
+
+
+def test_undiscounted_every_token_gets_the_return_to_go_minus_its_value() -> None:
+    """With all decays 1 both levels telescope: A_k = G_t - V_k, whatever the other values are."""
+    given = ragged(2)
+    credit = METHODS.make("ppo_bilevel", {"gamma_turn": 1.0, "whiten": False}).assign(given, RNG)
+    for own, each in zip(credit.advantages, given.trajectories, strict=True):
+        for turn, to_go, values in zip(own, each.returns_to_go(), each.head_values["token"], strict=True):
+            np.testing.assert_allclose(turn, to_go - values, atol=1e-12)
+
+
+def test_nothing_is_carried_from_one_response_to_the_one_before_it() -> None:
+    """At lam = 0 and a constant value, only the last token of a response sees its reward."""
+    values = {"token": [np.zeros(3), np.zeros(2)]}
+    given = batch(trajectory([1.0, 0.0], tokens=(3, 2), head_values=values))
+    credit = METHODS.make("ppo_bilevel", {"lam": 0.0, "whiten": False}).assign(given, RNG)
+    assert [turn.tolist() for turn in credit.advantages[0]] == [[0, 0, 1], [0, 0]]

@@ -1,0 +1,116 @@
+"""Turn-level PPO and T-PPO against GAE written out as sums, on ragged batches, and the identities that hold exactly."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit import METHODS, Batch, Trajectory
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+RNG = np.random.default_rng(0)
+
+
+def ragged(seed: int = 0) -> Batch:
+    """Six episodes of one to five steps with random rewards and values; every second one was cut off."""
+    rng = np.random.default_rng(seed)
+    episodes = []
+    for i, steps in enumerate((3, 1, 5, 1, 2, 4)):
+        rewards, values = rng.normal(size=steps).tolist(), rng.normal(size=steps)
+        episodes.append(trajectory(rewards, group=i // 2, values=values, terminated=i % 2 == 0))
+    return batch(*episodes)
+
+
+def plain_gae(rewards: Any, values: Any, after: float, gamma: float, lam: float) -> list[float]:
+    """``sum_l (gamma lam)^l delta_{t+l}``, every sum written out."""
+    following = [*values[1:], after]
+    deltas = [r + gamma * n - v for r, v, n in zip(rewards, values, following, strict=True)]
+    return [sum((gamma * lam) ** (u - t) * deltas[u] for u in range(t, len(deltas))) for t in range(len(deltas))]
+
+
+def plain_z(numbers: list[float]) -> list[float]:
+    mean = sum(numbers) / len(numbers)
+    std = (sum((x - mean) ** 2 for x in numbers) / (len(numbers) - 1)) ** 0.5
+    return [(x - mean) / (std + 1e-6) for x in numbers]
+
+
+def flat(arrays: Any) -> list[float]:
+    return [float(x) for array in arrays for x in array]
+
+
+@pytest.mark.parametrize("name", ["ppo_turn", "tppo"])
+@pytest.mark.parametrize(("gamma", "lam"), [(1.0, 1.0), (0.9, 0.7), (0.5, 0.0), (1.0, 0.95)])
+def test_advantages_targets_and_whitening_are_those_of_the_formula(name: str, gamma: float, lam: float) -> None:
+    given = ragged()
+    wanted = []
+    for each in given.trajectories:
+        goes_on = name == "tppo" and not each.terminated
+        wanted.append(plain_gae(each.rewards, each.values, float(each.values[-1]) if goes_on else 0.0, gamma, lam))
+    settings = {"gamma": gamma, "lam": lam}
+    plain = METHODS.make(name, settings | {"whiten": False}).assign(given, RNG)
+    np.testing.assert_allclose(flat(plain.advantages), flat(wanted), rtol=1e-12, atol=1e-12)
+    white = METHODS.make(name, settings).assign(given, RNG)
+    np.testing.assert_allclose(flat(white.advantages), plain_z(flat(wanted)), rtol=1e-10, atol=1e-12)
+    assert [len(each) for each in white.advantages] == [len(each) for each in given.trajectories]
+    # the critic learns A + V whether A is whitened or not
+    targets = [a + v for a, v in zip(flat(wanted), flat(t.values for t in given.trajectories), strict=True)]
+    for credit in (plain, white):
+        assert credit.value_targets is not None
+        np.testing.assert_allclose(flat(credit.value_targets["state"]), targets, rtol=1e-12, atol=1e-12)
+    sizes = [np.mean(np.abs(each)) for each in white.advantages]
+    np.testing.assert_allclose(white.draw_weight, sizes)
+
+
+def test_worked_out_by_hand() -> None:
+    """gamma = lam = 1/2. Rewards 0, 1 and values 1/2, 1/4: delta = (0 + 1/8 - 1/2, 1 - 1/4) = (-3/8, 3/4).
+
+    A_1 = 3/4, A_0 = -3/8 + 1/4 * 3/4 = -3/16. Were it cut off, T-PPO's V after it is 1/4: delta_1 = 1 + 1/8 - 1/4 =
+    7/8, A_0 = -3/8 + 1/4 * 7/8 = -5/32.
+    """
+    settings = {"gamma": 0.5, "lam": 0.5, "whiten": False}
+    values = np.array([0.5, 0.25])
+    for name, ended, wanted in (
+        ("ppo_turn", True, [-3 / 16, 3 / 4]),
+        ("ppo_turn", False, [-3 / 16, 3 / 4]),
+        ("tppo", True, [-3 / 16, 3 / 4]),
+        ("tppo", False, [-5 / 32, 7 / 8]),
+    ):
+        credit = METHODS.make(name, settings).assign(batch(trajectory([0, 1], values=values, terminated=ended)), RNG)
+        assert credit.advantages[0].tolist() == wanted
+
+
+def test_with_gamma_and_lam_1_the_sum_telescopes_to_the_return_minus_the_value() -> None:
+    given = ragged(1)
+    credit = METHODS.make("ppo_turn", {"whiten": False}).assign(given, RNG)
+    for own, each in zip(credit.advantages, given.trajectories, strict=True):
+        np.testing.assert_allclose(own, each.returns_to_go() - each.values, atol=1e-12)
+    # T-PPO adds the value that goes on behind the cut to every step of a cut episode
+    goes_on = METHODS.make("tppo", {"whiten": False}).assign(given, RNG)
+    for own, each in zip(goes_on.advantages, given.trajectories, strict=True):
+        after = 0.0 if each.terminated else each.values[-1]
+        np.testing.assert_allclose(own, each.returns_to_go() + after - each.values, atol=1e-12)
+
+
+def test_tppo_at_gamma_1_ends_a_cut_episode_with_its_reward_alone() -> None:
+    """The last delta is r + (gamma - 1) V."""
+    cut = batch(trajectory([0.0, 2.0], values=np.array([3.0, 7.0]), terminated=False))
+    for gamma in (1.0, 0.9):
+        credit = METHODS.make("tppo", {"gamma": gamma, "whiten": False}).assign(cut, RNG)
+        assert credit.advantages[0][-1] == pytest.approx(2.0 + (gamma - 1) * 7.0)
+
+
+def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none() -> None:
+    same = batch(*[trajectory([1.0], values=np.array([0.3])) for _ in range(4)])
+    credit = METHODS.make("ppo_turn").assign(same, RNG)
+    assert flat(credit.advantages) == [0.0] * 4
+    assert credit.draw_weight.tolist() == [0.0] * 4
+    empty = METHODS.make("ppo_turn").assign(Batch([]), RNG)
+    assert empty.advantages == []
+
+
+def test_no_values_and_wrong_settings_are_said_in_words() -> None:
+    with pytest.raises(ValueError, match="needs = frozenset"):
+        METHODS.make("ppo_turn").assign(batch(Trajectory(group=0, rewards=np.ones(2))), RNG)
+    with pytest.raises(ConfigError, match=r"\[credit.tppo\] lam = 1.5 can't be used; accepted: a number >= 0 and <= 1"):
+        METHODS.make("tppo", {"lam": 1.5})

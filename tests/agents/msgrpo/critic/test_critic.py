@@ -1,0 +1,244 @@
+"""The critic by itself: what it tells, its loss and gradient against plain loops in float64, and what it learns."""
+
+import math
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.credit import Trajectory
+from agents.msgrpo.critic import Heads
+from agents.msgrpo.critic.critic import Critic, value_losses
+from agents.msgrpo.critic.making import heads_of
+from agents.msgrpo.errors import TrainingDivergedError
+from agents.msgrpo.learner.distributed import Processes
+from tests.agents.msgrpo.hand_made import trajectory
+
+V = 13
+CONFIG = MSGRPOConfig(
+    critic_learning_rate=1e-3, critic_minibatches=1, critic_clip=0.3, critic_max_grad_norm=0.0, adam_eps=1e-5
+)
+HEADS: Heads = {"state": "step", "each": "token"}
+NAN = math.nan
+
+
+def gpt2(seed: int = 0) -> Any:
+    """A random model whose normalisation layers are in float64 when it is."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(seed)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": V, "n_positions": 32}
+    return GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).double().eval()
+
+
+def make_critic(heads: Heads = HEADS, config: MSGRPOConfig = CONFIG, seed: int = 0) -> Critic:
+    """With heads that aren't 0, so that the backbone has a gradient at once."""
+    critic = Critic(gpt2(seed), heads, config, Processes(), packing="rows")
+    torch.manual_seed(seed + 1)
+    torch.nn.init.normal_(critic.model.heads.weight, std=0.3)
+    torch.nn.init.normal_(critic.model.heads.bias, std=0.3)
+    return critic
+
+
+def episodes(seed: int = 0) -> list[Trajectory]:
+    """Three ragged episodes with prompts that repeat."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for lengths in ((2, 3), (1,), (4, 1, 2)):
+        prompts = tuple(tuple(rng.integers(1, 4, int(rng.integers(1, 4))).tolist()) for _ in lengths)
+        responses = tuple(tuple(rng.integers(0, V, length).tolist()) for length in lengths)
+        rewards = rng.normal(size=len(lengths)).tolist()
+        made.append(trajectory(rewards, prompt_ids=prompts, response_ids=responses))
+    return made
+
+
+def plain_values(critic: Critic, prompt: tuple[int, ...], response: tuple[int, ...]) -> torch.Tensor:
+    """(K, H) one row at a time, through the backbone alone."""
+    hidden = critic.model.backbone(input_ids=torch.tensor([prompt + response])).last_hidden_state[0]
+    read = hidden[len(prompt) - 1 : len(prompt) + len(response) - 1]
+    result: torch.Tensor = read @ critic.model.heads.weight.T + critic.model.heads.bias
+    return result
+
+
+@torch.no_grad()
+def test_values_are_those_before_each_token_and_at_the_end_of_each_prompt() -> None:
+    critic = make_critic()
+    given = episodes()
+    for told, each in zip(critic.complete(given), given, strict=True):
+        for t in range(len(each)):
+            wanted = plain_values(critic, each.prompt_ids[t], each.response_ids[t]).numpy()
+            np.testing.assert_allclose(told.head_values["state"][t], wanted[0, 0], atol=1e-12)
+            np.testing.assert_allclose(told.head_values["each"][t], wanted[:, 1], atol=1e-12)
+            assert told.values is not None
+            assert told.values[t] == told.head_values["state"][t]
+    prompts = [each.prompt_ids[0] for each in given]
+    wanted_firsts = [plain_values(critic, prompt, (0,))[0, 0].item() for prompt in prompts]
+    np.testing.assert_allclose(critic.prompt_values(prompts, "state"), wanted_firsts, atol=1e-12)
+
+
+@torch.no_grad()
+def test_without_token_heads_responses_are_not_read() -> None:
+    """The value of a prompt is the same, and rows are as short as prompts."""
+    given = episodes()
+    both, one = make_critic(), make_critic({"state": "step"})
+    one.model.heads.weight.copy_(both.model.heads.weight[:1])
+    one.model.heads.bias.copy_(both.model.heads.bias[:1])
+    seen = []
+    forward = one.processes.forward
+    one.processes.forward = lambda *inputs: (seen.append(inputs[0]), forward(*inputs))[1]  # type: ignore[method-assign]
+    for a, b in zip(one.complete(given), both.complete(given), strict=True):
+        np.testing.assert_allclose(a.values, b.values, atol=1e-12)  # type: ignore[arg-type]
+    assert max(ids.shape[1] for ids in seen) == max(len(p) for each in given for p in each.prompt_ids)
+
+
+def test_clipped_losses_one_at_a_time() -> None:
+    """y = 1 and V_old = 0, clip 0.3: a value of 0.5 is taken as 0.3, the worse of both; one of -1 as itself."""
+    values = torch.tensor([0.5, -1.0, 0.2, 9.0], dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([1.0, 1.0, 1.0, NAN], dtype=torch.float64)
+    losses = value_losses(values, targets, torch.zeros(4, dtype=torch.float64), 0.3)
+    np.testing.assert_allclose(losses.detach(), [0.7**2 / 2, 2.0**2 / 2, 0.8**2 / 2, 0.0])
+    losses.sum().backward()
+    np.testing.assert_allclose(values.grad, [0.0, -2.0, -0.8, 0.0])  # a clipped one moves no further, NaN nothing
+    unclipped = value_losses(values, targets, torch.zeros(4, dtype=torch.float64), 0.0)
+    np.testing.assert_allclose(unclipped.detach(), [0.5**2 / 2, 2.0**2 / 2, 0.8**2 / 2, 0.0])
+
+
+@pytest.mark.parametrize("micro_batch_tokens", [1, 9, 1000])
+def test_a_step_s_loss_and_gradient_are_those_of_a_plain_loop(micro_batch_tokens: int) -> None:
+    """Each head's mean over its own targets, heads added, whatever the micro-batches; NaN has no part in it."""
+    critic = make_critic(config=replace(CONFIG, micro_batch_tokens=micro_batch_tokens))
+    given = critic.complete(episodes())
+    rng = np.random.default_rng(1)
+    states = [np.where(rng.random(len(each)) < 0.7, rng.normal(size=len(each)), NAN) for each in given]
+    tokens = [[rng.normal(size=len(y)) for y in each.response_ids] for each in given]
+    tokens[2][0][1] = NAN
+    moved = [replace(each, head_values={k: _moved(v) for k, v in each.head_values.items()}) for each in given]
+
+    twin = make_critic()  # the same weights
+    losses: dict[str, list[torch.Tensor]] = {"state": [], "each": []}
+    for i, each in enumerate(moved):
+        for t in range(len(each)):
+            values = plain_values(twin, each.prompt_ids[t], each.response_ids[t])
+            for k, y in enumerate(tokens[i][t]):
+                if not math.isnan(y):
+                    losses["each"].append(_plain_loss(values[k, 1], y, each.head_values["each"][t][k], 0.3))
+            if not math.isnan(states[i][t]):
+                losses["state"].append(_plain_loss(values[0, 0], states[i][t], each.head_values["state"][t], 0.3))
+    wanted = sum(sum(each) / len(each) for each in losses.values())
+    wanted.backward()  # type: ignore[union-attr]
+    gradients: dict[str, torch.Tensor] = {}
+    step = critic.optimizer.step
+    critic.optimizer.step = lambda: (gradients.update(_gradients(critic)), step())  # type: ignore[method-assign]
+    metrics = critic.learn([(moved, {"state": states, "each": tokens})], np.random.default_rng(0))
+    assert metrics["critic_loss"] == pytest.approx(wanted.item(), rel=1e-10)  # type: ignore[union-attr]
+    for name, wanted_gradient in _gradients(twin).items():
+        torch.testing.assert_close(gradients[name], wanted_gradient, atol=1e-10, rtol=1e-8)
+    norm = math.sqrt(sum(float(each.square().sum()) for each in gradients.values()))
+    assert metrics["critic_grad_norm"] == pytest.approx(norm)
+
+
+def _moved(values: Any) -> Any:
+    """Old values that differ from the present ones by up to 0.5, so that some are clipped."""
+    rng = np.random.default_rng(2)
+    if isinstance(values, np.ndarray):
+        return values + rng.uniform(-0.5, 0.5, len(values))
+    return [each + rng.uniform(-0.5, 0.5, len(each)) for each in values]
+
+
+def _plain_loss(value: torch.Tensor, target: float, old: float, clip: float) -> torch.Tensor:
+    near = value if abs(value.item() - old) <= clip else torch.tensor(old + math.copysign(clip, value.item() - old))
+    worst = near if (near.item() - target) ** 2 > (value.item() - target) ** 2 else value
+    return (worst - target) ** 2 / 2
+
+
+def _gradients(critic: Critic) -> dict[str, torch.Tensor]:
+    zero = {name: torch.zeros_like(each) for name, each in critic.model.named_parameters()}
+    return zero | {n: p.grad.clone() for n, p in critic.model.named_parameters() if p.grad is not None}
+
+
+def test_it_learns_what_it_is_taught_by_each_head() -> None:
+    config = replace(CONFIG, critic_learning_rate=1e-2, critic_clip=0.0, critic_passes=40)
+    critic, given = make_critic(config=config), episodes()
+    states = {prompt: float(i) / 4 for i, prompt in enumerate({p for each in given for p in each.prompt_ids})}
+    targets: dict[str, Any] = {
+        "state": [np.array([states[p] for p in each.prompt_ids]) for each in given],
+        "each": [[np.array(y) / V for y in each.response_ids] for each in given],
+    }
+    for _ in range(4):
+        given = critic.complete(given)
+        metrics = critic.learn([(given, targets)], np.random.default_rng(0))
+    told = critic.complete(given)
+    for i, each in enumerate(told):
+        np.testing.assert_allclose(each.values, targets["state"][i], atol=0.1)  # type: ignore[arg-type]
+    assert metrics["critic_explained_variance_state"] > 0.9
+    assert metrics["critic_loss"] < 0.02
+
+
+def test_explained_variance_is_that_of_the_values_before_the_steps() -> None:
+    """Targets 0, 1, 2, 3 (variance 5/4) and values off by a half up and down (variance 1/4): 1 - 1/5."""
+    values = np.array([0.5, 0.5, 2.5, 2.5])
+    told = [trajectory([0.0] * 4, values=values, head_values={"state": values})]
+    targets = {"state": [np.array([0.0, 1.0, 2.0, 3.0])]}
+    metrics = make_critic({"state": "step"}).learn([(told, targets)], np.random.default_rng(0))
+    assert metrics["critic_explained_variance"] == pytest.approx(0.8)
+
+
+def test_nothing_to_learn_leaves_it_as_it_is() -> None:
+    critic = make_critic()
+    before = {name: each.clone() for name, each in critic.model.own_weights().items()}
+    given = critic.complete(episodes())
+    nothing = {"state": [np.full(len(each), NAN) for each in given]}
+    metrics = critic.learn([(given, nothing), (given, None), ([], None)], np.random.default_rng(0))
+    assert metrics["critic_loss"] == metrics["critic_grad_norm"] == 0.0
+    assert all(torch.equal(before[name], each) for name, each in critic.model.own_weights().items())
+    assert critic.complete([]) == []
+
+
+def test_a_state_can_be_taken_up_and_another_one_is_refused() -> None:
+    one = make_critic()
+    given = one.complete(episodes())
+    lesson: Any = (given, {"state": [each.rewards for each in given]})
+    one.learn([lesson], np.random.default_rng(0))
+    two = make_critic(seed=5)
+    two.load_state_dict(deepcopy(one.state_dict()))  # optimisers share what they are given
+    for critic in (one, two):
+        critic.learn([lesson], np.random.default_rng(1))
+    a, b = one.state_dict(), two.state_dict()
+    assert all(torch.equal(a["weights"][name], b["weights"][name]) for name in a["weights"])
+    with pytest.raises(ConfigError, match="critic is of another model or method"):
+        make_critic({"state": "step"}).load_state_dict(a)
+    with pytest.raises(ConfigError, match="holds no critic, which credit = 'msgrpo' needs"):
+        two.load_state_dict(None)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing() -> None:
+    critic = make_critic()
+    before = {name: each.clone() for name, each in critic.model.own_weights().items()}
+    given = critic.complete(episodes())
+    lesson: Any = (given, {"state": [np.full(len(each), np.inf) for each in given]})
+    with pytest.raises(TrainingDivergedError, match=r"critic's loss is .* Lower critic_learning_rate \(now 0.001\)"):
+        critic.learn([lesson], np.random.default_rng(0))
+    assert all(torch.equal(before[name], each) for name, each in critic.model.own_weights().items())
+
+
+def test_what_can_not_be_used_is_said_in_words() -> None:
+    class Sharded(Processes):
+        sharded = True
+
+    with pytest.raises(ConfigError, match=r"can't be sharded over processes \(FSDP\): train data-parallel"):
+        Critic(gpt2(), HEADS, CONFIG, Sharded(), packing="rows")
+    critic = make_critic()
+    given = critic.complete(episodes())
+    with pytest.raises(ConfigError, match="value_targets for 'other', which is no head; the heads are state, each"):
+        critic.learn([(given, {"other": [each.rewards for each in given]})], np.random.default_rng(0))
+
+    class Wrong:
+        needs = frozenset({"values"})
+        heads = {"a": "episode"}  # noqa: RUF012
+
+    with pytest.raises(ConfigError, match=r"Wrong.heads = \{'a': 'episode'\} can't be used; accepted: a name"):
+        heads_of(Wrong())

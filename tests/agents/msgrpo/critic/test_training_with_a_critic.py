@@ -1,0 +1,221 @@
+"""The trainer with a critic: true values, warming up, resuming, samplers that ask for values, several processes."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit import METHODS, Batch, Credit, Floats, Trajectory
+from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.tasks import SAMPLERS, Iteration
+from tests.agents.msgrpo.learner.test_distributed import run
+
+SHORT = MSGRPOConfig(
+    credit="ppo_turn",
+    groups=2,
+    group_size=4,
+    iterations=4,
+    response_mode="direct",
+    max_response_tokens=2,
+    temperature=1.0,
+    minibatches=1,
+    learning_rate=1e-3,
+    critic_learning_rate=1e-3,
+    eval_every=0,
+    samples_every=0,
+)
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", **model: Any) -> MSGRPOTrainer:
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(make_llama(len(tokenizer), **model), tokenizer, game, config, quiet=True)
+
+    return make
+
+
+def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
+    return [each.detach().clone() for each in trainer.model.parameters()]
+
+
+def untimed(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if not name.endswith(("seconds", "per_second"))}
+
+
+def test_no_critic_where_nothing_needs_values(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, credit="msgrpo"))
+    assert trainer.critic is None
+    assert not any("critic" in name for name in trainer.iterate())
+    assert trainer.rollout().trajectories[0].values is None
+
+
+def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
+    trainer = make_trainer(SHORT)
+    first = trainer.iterate()
+    assert first["critic_loss"] > 0
+    assert first["optimizer_steps"] == 1
+    batch = trainer.rollout()
+    for each in batch.trajectories:
+        assert each.values.shape == (len(each),)
+        assert each.values.any()  # after one iteration they aren't 0 any more
+        for value, prompt in zip(each.values, each.prompt_ids, strict=True):
+            assert value == pytest.approx(trainer.critic.prompt_values([prompt], "state")[0], abs=1e-6)
+
+
+def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(SHORT, critic_warmup=2))
+    before, critic = weights(trainer), trainer.critic.state_dict()["weights"]
+    history = trainer.train()
+    assert [h["optimizer_steps"] for h in history] == [0, 0, 1, 1]
+    assert [h["update_tokens"] > 0 for h in history] == [False, False, True, True]
+    assert not any(h["skipped"] for h in history)  # nothing was skipped: it wasn't the policy's turn
+    assert all(h["critic_loss"] > 0 for h in history)
+    alone = make_trainer(replace(SHORT, iterations=2, critic_warmup=2))
+    alone.train()
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(alone), strict=True))
+    assert not all(torch.equal(critic[name], each) for name, each in alone.critic.state_dict()["weights"].items())
+
+
+@pytest.mark.parametrize("lora", [0, 4])
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+    config = replace(SHORT, critic_minibatches=2, critic_passes=2, lora_rank=lora, critic_warmup=1)
+    whole = make_trainer(config)
+    whole.train()
+    part = make_trainer(replace(config, iterations=2, out=str(tmp_path / "part")))
+    part.train()
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
+    resumed.resume(tmp_path / "part")
+    resumed.train()
+    assert [untimed(a) for a in whole.history] == [untimed(b) for b in resumed.history]
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        assert torch.equal(a, b)
+    one, two = whole.critic.state_dict(), resumed.critic.state_dict()
+    assert one["weights"].keys() == two["weights"].keys()
+    assert all(torch.equal(one["weights"][name], two["weights"][name]) for name in one["weights"])
+    for number, state in one["optimizer"]["state"].items():
+        assert all(torch.equal(value, two["optimizer"]["state"][number][name]) for name, value in state.items())
+
+
+def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, iterations=1, out=str(tmp_path / "run"))
+    make_trainer(replace(config, credit="msgrpo")).train()
+    with pytest.raises(ConfigError, match="holds no critic, which credit = 'ppo_turn' needs: resume it"):
+        make_trainer(config).resume(tmp_path / "run")
+
+
+class Hardest:
+    """Plays the half of twice as many tasks whose first prompts are worth least, and teaches their mean return."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"values"})
+    heads: ClassVar[dict[str, str]] = {"start": "step"}
+
+    def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
+        tasks = [*iteration.tasks(), *iteration.tasks(1)]
+        values = iteration.prompt_values(tasks)
+        self.values = values
+        return iteration.play([tasks[i] for i in np.argsort(values, kind="stable")[: len(tasks) // 2]])
+
+    def value_targets(self, batch: Batch) -> dict[str, list[Floats]]:
+        targets = [np.full(len(each), np.nan) for each in batch.trajectories]
+        for members in batch.groups.values():
+            mean = np.mean([batch.trajectories[i].returned() for i in members])
+            for i in members:
+                targets[i][0] = mean
+        return {"start": targets}
+
+
+def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer: Any) -> None:
+    SAMPLERS.register("test_hardest")(Hardest)
+    config = replace(SHORT, task_sampling="test_hardest", iterations=3)
+    alone = make_trainer(replace(config, credit="msgrpo"))
+    history = alone.train()
+    assert tuple(alone.critic.heads) == ("start",)
+    assert history[-1]["critic_loss"] > 0
+    assert len(set(alone.methods.sampler.values.tolist())) == 2  # the corridor begins in one of two cells
+    both = make_trainer(replace(config, iterations=2))
+    metrics = both.train()[-1]
+    assert tuple(both.critic.heads) == ("state", "start")
+    assert {"critic_explained_variance_state", "critic_explained_variance_start"} < metrics.keys()
+
+
+class SameName(Hardest):
+    heads: ClassVar[dict[str, str]] = {"state": "step"}
+
+
+class Unknown:
+    """Teaches a head that it didn't declare."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"values"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        rewards = [each.rewards for each in batch.trajectories]
+        return Credit.of(rewards, value_targets={"low": rewards})
+
+
+def test_heads_that_can_not_be_used_are_said_in_words(make_trainer: Any) -> None:
+    SAMPLERS.register("test_same")(SameName)
+    METHODS.register("test_unknown")(Unknown)
+    with pytest.raises(ConfigError, match="task_sampling = 'test_same' both have a value named 'state'"):
+        make_trainer(replace(SHORT, task_sampling="test_same"))
+    with pytest.raises(ConfigError, match="value_targets for 'low', which is no head; the heads are state"):
+        make_trainer(replace(SHORT, credit="test_unknown")).iterate()
+
+
+def true_values(trainer: MSGRPOTrainer, prompts: Mapping[int, tuple[int, ...]]) -> dict[int, float]:
+    """What each cell's prompt is worth under the present policy, over all steps at which it is met.
+
+    The corridor's episodes have four steps, so a cell is worth less the later it is; the prompt doesn't say when, so
+    its value is the mean over the steps, weighted by how often the policy is there. An invalid response walks left.
+    """
+    right = trainer.tokenizer.convert_tokens_to_ids("right")
+    go = {s: float(trainer.learner.logprobs([TokenRow(p, (right,))])[0].exp()) for s, p in prompts.items()}
+    worth = {(s, 0): 0.0 for s in (0, 1)}
+    for left in range(1, 5):
+        worth[0, left] = go[0] * worth[1, left - 1] + (1 - go[0]) * worth[0, left - 1]
+        worth[1, left] = go[1] * 1.0 + (1 - go[1]) * worth[0, left - 1]
+    here, total, visits = {0: 0.5, 1: 0.5}, {0: 0.0, 1: 0.0}, {0: 0.0, 1: 0.0}
+    for left in (4, 3, 2, 1):
+        for s in (0, 1):
+            total[s] += here[s] * worth[s, left]
+            visits[s] += here[s]
+        here = {0: here[0] * (1 - go[0]) + here[1] * (1 - go[1]), 1: here[0] * go[0]}
+    return {s: total[s] / visits[s] for s in (0, 1)}
+
+
+@pytest.mark.slow
+def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer: Any) -> None:
+    config = replace(
+        SHORT, groups=4, group_size=16, iterations=15, critic_warmup=15, max_response_tokens=1, format_penalty=0.0,
+        critic_learning_rate=3e-3, critic_passes=2,
+    )  # fmt: skip
+    trainer = make_trainer(config, initializer_range=0.3, seed=3)
+    trainer.train()
+    batch = trainer.rollout()
+    prompts = {s: p for each in batch.trajectories for s, p in zip(each.states, each.prompt_ids, strict=True)}
+    wanted = true_values(trainer, prompts)
+    assert wanted[1] - wanted[0] > 0.15  # there is something to tell apart
+    for state, prompt in prompts.items():
+        assert trainer.critic.prompt_values([prompt], "state")[0] == pytest.approx(wanted[state], abs=0.08)
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+    model = str(tmp_path / "model")
+    make_llama(len(tokenizer)).save_pretrained(model)
+    tokenizer.save_pretrained(model)
+    settings = {"credit": "ppo_turn", "critic_learning_rate": 1e-3, "critic_passes": 2}
+    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", json.dumps(settings))
+    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", json.dumps(settings))
+    assert all(h["critic_loss"] > 0 for h in one)
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", "grad_norm", "critic_loss", "critic_grad_norm", "critic_explained_variance"):
+            assert a[name] == pytest.approx(b[name], rel=2e-3, abs=2e-5), name
+    for name in weights_one:
+        torch.testing.assert_close(weights_two[name], weights_one[name], atol=2e-5, rtol=1e-3)
