@@ -124,6 +124,9 @@ class Registry(Generic[T]):
         cls = self.find(name)
         if is_dataclass(cls):
             properties: dict[str, dict[str, Any]] = TypeAdapter(cls).json_schema().get("properties", {})
+            for base in filter(is_dataclass, cls.__mro__[1:]):  # inherited fields have their text there
+                for setting, about in TypeAdapter(base).json_schema().get("properties", {}).items():
+                    properties[setting] = about | properties[setting]
             return properties
         parameters = signature(cls).parameters
         return {} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else {one: {} for one in parameters}

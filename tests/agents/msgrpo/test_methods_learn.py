@@ -31,8 +31,11 @@ PLAIN = MSGRPOConfig(
     eval_every=0,
     samples_every=0,
 )
-WANTS: dict[tuple[str, str], dict[str, Any]] = {}
-"""Settings of the run that a method is made for, ``{(point, name): {setting: value}}``."""
+WANTS: dict[tuple[str, str], dict[str, Any]] = {
+    # its limits of 0.0003 are for learning rates of 1e-6; here they would clip all but the first step of an iteration
+    ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}},
+}
+"""Settings of the run that a method wants, ``{(point, name): {setting: value}}``."""
 RISE, END = 0.8, 0.2
 """What counts as having learnt: how much the mean return of the last three iterations lies above the first one's, and
 where it lies at least. Observed of the methods of credit over two seeds: a rise of 1.3 or more, and an end above 0.8;

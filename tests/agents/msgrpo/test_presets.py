@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.__main__ import main
 from agents.msgrpo.methods import Methods
 from agents.msgrpo.presets import preset, preset_names
 
@@ -72,3 +73,10 @@ def test_an_unknown_preset() -> None:
         MSGRPOConfig.from_mapping({"preset": "common"})
     with pytest.raises(ConfigError, match="preset = 3 is not one"):
         MSGRPOConfig().with_overrides(["preset=3"])
+
+
+def test_at_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-config", "--set", "preset=dr_grpo"]) == 0
+    assert 'credit = "dr_grpo"' in capsys.readouterr().out
+    assert main(["--print-config", "--set", "preset=grpo"]) == 2
+    assert "error: preset = 'grpo' is not one; did you mean" in capsys.readouterr().err

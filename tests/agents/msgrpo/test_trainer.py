@@ -193,11 +193,16 @@ def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -
     assert not same_numbers(make_trainer(replace(config, seed=1)).train()[-1], two.history[-1])
 
 
-@pytest.mark.parametrize("lora", [0, 4])
-def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+@pytest.mark.parametrize(
+    ("lora", "credit"),
+    [(0, "msgrpo"), (4, "msgrpo"), (0, "riskpo")],  # RiskPO remembers quantiles from one iteration to the next
+)
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(
+    make_trainer: Any, tmp_path: Path, lora: int, credit: str
+) -> None:
     config = replace(
         SHORT, iterations=6, checkpoint_every=3, eval_every=2, eval_episodes=4, keep_checkpoints=9, schedule="cosine",
-        kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2,
+        kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2, credit=credit,
     )  # fmt: skip
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()

@@ -8,7 +8,7 @@ Two quantiles of such scores are tracked, ``lo`` at the level ``a = 0.2`` and ``
     A         = (1.5 tail_m + middle_m) / 2.5 / std(S) / std_g(R)
 
 for all steps of the m-th episode of every group of the bundle. Standard deviations are sample ones, and 1 is taken for
-one below 0.001. No advantage is above 0: what is best is only blamed least.
+below 0.001. No advantage is above 0: what is best is only blamed least, and groups of equal returns are blamed, too.
 
 The quantiles begin as those of the first batch; every later batch first moves them,
 ``q += 0.1 (level - mean 1[S < q])``. They go into checkpoints.
