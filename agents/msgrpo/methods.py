@@ -37,8 +37,7 @@ class Methods:
         """
 
         def make(registry: Registry[Any], name: str) -> Any:
-            own = config.method_settings.get(registry.point, {}).get(name, {})
-            return registry.make(name, own, vars(config))
+            return registry.make_for(vars(config), name)
 
         for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
             for name in tables:
