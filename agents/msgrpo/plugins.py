@@ -109,9 +109,7 @@ class Registry(Generic[T]):
         """
         cls = self.find(name)
         taken = getattr(cls, "shared", {}) if shared is not None else {}
-        given: dict[str, Any] = {}
-        if shared is not None:
-            given = {own: dict(shared) if theirs == RUN else shared[theirs] for own, theirs in taken.items()}
+        given = {own: shared[theirs] for own, theirs in taken.items()} if shared is not None else {}
         given |= dict(settings or {})
         try:
             return cls(**given)
@@ -121,18 +119,12 @@ class Registry(Generic[T]):
             known = ", ".join(self.settings_of(name)) or "none"
             raise ConfigError(f"[{self.point}.{name}] can't be used: {error}; its settings: {known}") from None
 
-    def make_for(self, run: Mapping[str, Any], name: str) -> T:
-        """A method with what a run's settings, by their names, say of it."""
-        own = run.get("method_settings", {}).get(self.point, {}).get(name, {})
-        return self.make(name, own, run or None)
-
     def settings_of(self, name: str) -> dict[str, dict[str, Any]]:
         """``{setting: its JSON Schema}`` of a method, with a default and a description where there are any."""
         cls = self.find(name)
         if is_dataclass(cls):
             properties: dict[str, dict[str, Any]] = TypeAdapter(cls).json_schema().get("properties", {})
-            whole = {own for own, theirs in getattr(cls, "shared", {}).items() if theirs == RUN}
-            return {own: about for own, about in properties.items() if own not in whole}
+            return properties
         parameters = signature(cls).parameters
         return {} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else {one: {} for one in parameters}
 
@@ -171,6 +163,3 @@ def accepted(about: Mapping[str, Any]) -> str:
 
 Shared = Mapping[str, str]
 """The type of a method's class variable ``shared``; see :meth:`Registry.make`."""
-
-RUN = "*"
-"""In ``shared``, all settings of the run: for methods that make another one with :meth:`Registry.make_for`."""

@@ -11,14 +11,15 @@ Where an episode's steps have different advantages, ``A_i`` is their mean (our r
 weighs answer tokens is missing, as its weight was not found.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
-from agents.msgrpo.plugins import RUN, Shared, configured
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import configured
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Floats, Surrogate, Tokens
 
@@ -37,19 +38,24 @@ class LLDS:
     """lambda, what the term is multiplied by."""
     tolerance: float = Field(1e-5, ge=0)
     """A loss of fewer nats, of a token or of a response, is rounding and doesn't count; 0 is the formula itself."""
-    run: dict[str, Any] = Field(default_factory=dict)
-    """The run's settings, for the base."""
 
-    shared: ClassVar[Shared] = {"run": RUN}
+    def __post_init__(self) -> None:
+        if issubclass(SURROGATES.find(self.base), LLDS):
+            raise ValueError(f"base = {self.base!r} can't be used: accepted is another surrogate")
+        self._base: Surrogate = SURROGATES.make(self.base)
 
-    @model_validator(mode="after")
-    def _find_base(self) -> "LLDS":
-        if SURROGATES.find(self.base) is LLDS:
-            raise ValueError(f"base = {self.base!r} is the term itself; accepted: another surrogate")
-        self._base: Surrogate = SURROGATES.make_for(self.run, self.base)
+    def compose(self, make: Callable[[str], Surrogate]) -> None:
+        """Take the base with the run's settings: ``make(name)`` makes surrogates.
+
+        Raises:
+            ConfigError: a base that is told of rows before every optimiser step, of each step's rows alone.
+        """
+        self._base = make(self.base)
         if "current" in self._base.needs:
-            raise ValueError(f"base = {self.base!r} looks at the rows of every optimiser step; accepted: another base")
-        return self
+            raise ConfigError(
+                f"[surrogate.llds] base = {self.base!r} looks at the rows of every optimiser step; accepted are those "
+                "that look once"
+            )
 
     @property
     def needs(self) -> frozenset[str]:

@@ -267,8 +267,5 @@ def test_llds_refuses_what_it_cannot_stand_on() -> None:
     settings = {"surrogate": {"llds": {"base": "p3o"}, "p3o": {"off_policy": True}}}
     with pytest.raises(ConfigError, match="base = 'p3o' looks at the rows of every optimiser step"):
         Methods.of(MSGRPOConfig(surrogate="llds", minibatches=1, method_settings=settings))
-    with pytest.raises(ConfigError, match="is the term itself"):
+    with pytest.raises(ConfigError, match="accepted is another surrogate"):
         Methods.of(MSGRPOConfig(surrogate="llds", method_settings={"surrogate": {"llds": {"base": "llds"}}}))
-    with pytest.raises(ConfigError, match="did you mean 'weight'") as told:
-        SURROGATES.make("llds", {"wieght": 1.0})
-    assert "run" not in str(told.value)  # it isn't for users
