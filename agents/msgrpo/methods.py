@@ -38,7 +38,10 @@ class Methods:
 
         def make(registry: Registry[Any], name: str) -> Any:
             own = config.method_settings.get(registry.point, {}).get(name, {})
-            return registry.make(name, own, vars(config))
+            method = registry.make(name, own, vars(config))
+            if hasattr(method, "compose"):  # it is made of other methods of its point, with their own settings
+                method.compose(lambda inner: make(registry, inner))
+            return method
 
         for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
             for name in tables:
@@ -51,8 +54,6 @@ class Methods:
             make(SURROGATES, config.surrogate),
             make(NORMALIZERS, config.loss_normalizer),
         )
-        if hasattr(methods.credit, "compose"):  # it is made of other methods of credit, with their own settings
-            methods.credit.compose(lambda name: make(METHODS, name))
         if unknown := set(methods.credit.needs) - set(NEEDS):
             words = ", ".join(map(repr, sorted(unknown)))
             raise ConfigError(f"credit = {config.credit!r} needs {words}; accepted are {', '.join(NEEDS)}")

@@ -21,6 +21,8 @@ class TrainingRow(NamedTuple):
         draw: which draw of an episode the step belongs to; an episode drawn twice is in the batch twice.
         step: the number of the step in its trajectory.
         trajectory: the number of the trajectory in the batch that the credit was assigned to.
+        scale: what the draw and the filter multiplied its advantages by, which is in them already; for surrogates
+            that don't use advantages.
     """
 
     tokens: TokenRow
@@ -29,6 +31,7 @@ class TrainingRow(NamedTuple):
     draw: int
     step: int
     trajectory: int = 0
+    scale: float = 1.0
 
     def token_advantages(self) -> Sequence[float]:
         """The advantage of every response token."""

@@ -157,7 +157,7 @@ def training_rows(
             logprobs = None if old is None else tuple(old[t].tolist())
             each = credited[t]
             advantage = tuple((each * scale).tolist()) if isinstance(each, np.ndarray) else float(each) * scale
-            rows.append(TrainingRow(tokens, logprobs, advantage, draw, t, index))
+            rows.append(TrainingRow(tokens, logprobs, advantage, draw, t, index, scale))
     return rows
 
 

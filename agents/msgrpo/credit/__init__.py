@@ -34,6 +34,7 @@ METHODS: Registry[CreditMethod] = Registry(
     {
         "msgrpo": "agents.msgrpo.credit.episode.msgrpo:MSGRPO",
         "rloo": "agents.msgrpo.credit.episode.rloo:RLOO",
+        "dapo": "agents.msgrpo.credit.episode.dapo:DAPO",
         "dr_grpo": "agents.msgrpo.credit.episode.dr_grpo:DrGRPO",
         "lite_ppo": "agents.msgrpo.credit.episode.lite_ppo:LitePPO",
         "riskpo": "agents.msgrpo.credit.episode.riskpo:RiskPO",

@@ -49,7 +49,9 @@ FILTERS: Registry[GroupFilter] = Registry(
     "filter",
     {
         "off": "agents.msgrpo.filters:KeepAll",
+        "nonzero": "agents.msgrpo.filters.nonzero:Nonzero",
         "starpo_s": "agents.msgrpo.filters.starpo_s:StarPOS",
+        "ragen2": "agents.msgrpo.filters.ragen2:RAGEN2",
     },
     setting="group_filter",
 )

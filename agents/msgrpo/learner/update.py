@@ -118,15 +118,18 @@ class Learner:
         for _ in range(self.config.update_passes):
             for part in minibatches(rows, self.config.minibatches, rng):
                 if looks_again:
-                    data = self._data_of_part(rows, part, batch)
+                    data = self._data_of_part(rows, part, batch, old)
                 self._step(rows, part, _Known(old, ref, data), stats)
         return stats
 
-    def _data_of_part(self, rows: Sequence[TrainingRow], part: Sequence[int], batch: Batch) -> dict[str, Floats]:
+    def _data_of_part(
+        self, rows: Sequence[TrainingRow], part: Sequence[int], batch: Batch, old: Sequence[Tensor]
+    ) -> dict[str, Floats]:
         """The surrogate's numbers per row, from a pass without a gradient; those of other rows stay 0."""
         current = self.logprobs([rows[i].tokens for i in part])
+        moved = [now - old[i] for now, i in zip(current, part, strict=True)]
         data: dict[str, Floats] = {}
-        for name, values in self.surrogate.row_data([rows[i] for i in part], batch, current).items():
+        for name, values in self.surrogate.row_data([rows[i] for i in part], batch, moved).items():
             data[name] = np.zeros(len(rows))
             data[name][list(part)] = values
         return data

@@ -19,6 +19,11 @@ SURROGATES: "Registry[Surrogate]" = Registry(
         "gspo": "agents.msgrpo.surrogates.gspo:GSPO",
         "cispo": "agents.msgrpo.surrogates.cispo:CISPO",
         "sapo": "agents.msgrpo.surrogates.sapo:SAPO",
+        "nft": "agents.msgrpo.surrogates.nft:NFT",
+        "p3o": "agents.msgrpo.surrogates.p3o:P3O",
+        "minpro": "agents.msgrpo.surrogates.minpro:MinPRO",
+        "llds": "agents.msgrpo.surrogates.llds:LLDS",
+        "apo": "agents.msgrpo.surrogates.apo:APO",
     },
 )
 

@@ -1,7 +1,7 @@
 """What a surrogate loss is given: the response tokens of a micro-batch, and numbers per row."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -61,16 +61,17 @@ class Surrogate(Protocol):
         """Words for what it uses beyond the tokens.
 
         ``"reference"``: log-probabilities of the model as it was at the start; ``"current"``: a pass without a gradient
-        before every optimiser step, whose log-probabilities :meth:`row_data` gets.
+        before every optimiser step, which tells :meth:`row_data` how far each token has moved.
         """
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", current: Sequence[Tensor] | None
+        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """Numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
         Called once for each iteration with all rows of the update; with ``"current"`` in ``needs`` before every
-        optimiser step, with the rows of that step. ``batch`` holds all trajectories that credit was assigned to.
+        optimiser step, with the rows of that step and, for each, ``log pi_theta - log pi_old`` of its tokens.
+        ``batch`` holds all trajectories that credit was assigned to; ``row.trajectory`` is a place in it.
         """
 
     def terms(self, tokens: Tokens) -> Tensor:
@@ -89,9 +90,13 @@ class Surrogate(Protocol):
 class PlainSurrogate:
     """What most surrogates have in common: they need nothing but the tokens, add nothing and clip nothing."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset()
 
-    def row_data(self, rows: Sequence[Any], batch: Any, current: Sequence[Tensor] | None) -> Mapping[str, Floats]:
+    def row_data(
+        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+    ) -> Mapping[str, Floats]:
         return {}
 
     def added(self, tokens: Tokens) -> Tensor | None:

@@ -20,7 +20,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 def run(
-    folder: Path, model: str, prompts: str, processes: int, kind: str, settings: str = "{}"
+    folder: Path, model: str, prompts: str, processes: int, kind: str, **changes: Any
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Train in ``processes`` processes, with further settings as JSON; metrics and final weights as rank 0 has them."""
     with socket.socket() as free:
@@ -41,7 +41,7 @@ def run(
             }  # fmt: skip
         started.append(
             subprocess.Popen(
-                [sys.executable, str(WORKER), model, prompts, str(folder), settings],
+                [sys.executable, str(WORKER), model, prompts, str(folder), json.dumps(changes)],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -73,6 +73,34 @@ def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make
     saved = (tmp_path / "two" / "run" / "last").resolve()
     assert saved.name == "iteration-000003"
     assert (saved / "model.safetensors").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"surrogate": "nft"},
+        {"surrogate": "p3o", "minibatches": 1, "update_passes": 2, "episode_sampling": "off",
+         "loss_normalizer": "episode", "method_settings": {"surrogate": {"p3o": {"off_policy": True}}}},
+        {"surrogate": "llds", "loss_normalizer": "response",
+         "method_settings": {"surrogate": {"llds": {"base": "gspo"}}}},
+    ],
+    ids=["numbers-per-row", "looks-at-every-step", "adds-a-term"],
+)  # fmt: skip
+def test_surrogates_that_know_more_of_rows_are_the_same_in_two_processes(
+    changes: dict[str, Any], tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str
+) -> None:
+    model = str(tmp_path / "model")
+    make_llama(len(tokenizer)).save_pretrained(model)
+    tokenizer.save_pretrained(model)
+    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", **changes)
+    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", **changes)
+    assert any(h["grad_norm"] > 0 for h in one)
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", "grad_norm", "ratio", "clip_fraction"):
+            assert a[name] == pytest.approx(b[name], rel=2e-3, abs=2e-5), name
+    for name in weights_one:
+        torch.testing.assert_close(weights_two[name], weights_one[name], atol=2e-5, rtol=1e-3)
 
 
 @pytest.mark.slow

@@ -19,14 +19,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer  # noqa: E402
 
 torch.set_num_threads(1)
-model, prompts, folder, settings = sys.argv[1:]
+model, prompts, folder, changes = sys.argv[1:]
 config = MSGRPOConfig(
     scenarios=("TestCorridor-v0",), prompt_file=prompts, groups=2, group_size=5, episodes_drawn=7, iterations=3,
     response_mode="direct", max_response_tokens=2, temperature=1.0, minibatches=2, learning_rate=1e-3,
     kl_coefficient=0.1, entropy_coefficient=0.01, eval_every=3, eval_episodes=3, samples_every=0,
     micro_batch_tokens=40, tree_tokens=20, out=str(Path(folder) / "run"), device="cpu", adam_eps=1e-5,
-    **json.loads(settings),
 )  # fmt: skip
+config = replace(config, **json.loads(changes))
 
 
 def make(iterations: int) -> MSGRPOTrainer:

@@ -1,7 +1,6 @@
 """The surrogates that differ in what they do with the ratio, against plain loops, on ragged off-policy rows."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,49 +9,29 @@ import torch
 from agents.msgrpo import ConfigError
 from agents.msgrpo.learner.loss import policy_loss
 from agents.msgrpo.surrogates import SURROGATES
-from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, flat, ragged, through_loss
-
-
-def clip(x: float, low: float, high: float) -> float:
-    return min(max(x, low), high)
-
-
-def ppo(rows: Sequence[Row], low: float = 0.2, high: float = 0.28) -> float:
-    total = 0.0
-    for row in rows:
-        for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True):
-            ratio = math.exp(logp - old)
-            total += -min(ratio * a, clip(ratio, 1 - low, 1 + high) * a)
-    return total
-
-
-def gspo(rows: Sequence[Row], low: float = 0.05, high: float = 0.08) -> float:
-    """The paper's sequence form: one ratio, one clip and one advantage for a response, mean over its tokens."""
-    total = 0.0
-    for row in rows:
-        s = math.exp(sum(new - old for new, old in zip(row.logp, row.old, strict=True)) / len(row.logp))
-        total += -min(s * row.advantages[0], clip(s, 1 - low, 1 + high) * row.advantages[0])
-    return total
-
-
-def sapo(rows: Sequence[Row], positive: float = 1.0, negative: float = 1.05) -> float:
-    total = 0.0
-    for row in rows:
-        for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True):
-            tau = positive if a > 0 else negative
-            total += -(4 / tau) / (1 + math.exp(-tau * (math.exp(logp - old) - 1))) * a
-    return total
+from tests.agents.msgrpo.surrogates import formulas
+from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_loss
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["ppo", "sapo"])
-def test_token_surrogates(name: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings", "formula"),
+    [
+        ("ppo", {"clip_high": 0.28}, formulas.ppo(0.2, 0.28)),
+        ("sapo", {}, formulas.sapo()),
+        ("sapo", {"tau_positive": 2.0, "tau_negative": 0.5}, formulas.sapo(2.0, 0.5)),
+        ("cispo", {"clip_high": 0.28}, formulas.cispo(0.8, 1.28)),
+        ("cispo", {"cap": 1.5}, formulas.cispo(0.0, 1.5)),
+        ("minpro", {}, formulas.minpro()),
+        ("minpro", {"weight_low": 0.7, "weight_high": 1.1, "clip_high": 0.3}, formulas.minpro(0.2, 0.3, 0.7, 1.1)),
+    ],
+)
+def test_token_surrogates(name: str, settings: dict[str, Any], formula: formulas.Formula, seed: int) -> None:
     rows = ragged(seed, per_token=seed % 2 == 1)
-    plain = {"ppo": ppo, "sapo": sapo}[name]
-    surrogate = SURROGATES.make(name, {"clip_low": 0.2, "clip_high": 0.28} if name == "ppo" else {})
-    got = through_loss(surrogate, rows, denominator=3.0)
-    assert got.loss == pytest.approx(plain(rows) / 3, rel=1e-12)
-    assert torch.allclose(flat(got.gradient), flat(by_differences(plain, rows)) / 3, atol=1e-8)
+    got = through_loss(SURROGATES.make(name, settings), rows, denominator=3.0)
+    loss, gradient = formula(rows, {})
+    assert got.loss == pytest.approx(loss / 3, rel=1e-12)
+    assert torch.allclose(flat(got.gradient), flat(gradient) / 3, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -62,8 +41,10 @@ def test_gspo_clips_whole_responses(seed: int) -> None:
     surrogate = SURROGATES.make("gspo", {"clip_low": 0.05, "clip_high": 0.08})
     weights = [1 / len(row.logp) for row in rows]
     got = through_loss(surrogate, rows, denominator=len(rows), row_weights=weights)
-    assert got.loss == pytest.approx(gspo(rows) / len(rows), rel=1e-12)
-    assert torch.allclose(flat(got.gradient), flat(by_differences(gspo, rows)) / len(rows), atol=1e-8)
+    sequences = [row._replace(advantages=[row.advantages[0] / len(row.logp)] * len(row.logp)) for row in rows]
+    loss, gradient = formulas.gspo(0.05, 0.08)(sequences, {})
+    assert got.loss == pytest.approx(loss / len(rows), rel=1e-12)
+    assert torch.allclose(flat(got.gradient), flat(gradient) / len(rows), atol=1e-8)
     whole = [[g == 0 for g in row] for row in got.gradient]
     assert all(len(set(row)) == 1 for row in whole)  # a response is clipped as a whole or not at all
     assert 0 < sum(row[0] for row in whole) < len(rows)
@@ -81,25 +62,22 @@ def test_gspo_takes_an_advantage_for_every_token() -> None:
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])
-@pytest.mark.parametrize("seed", range(3))
-def test_cispo_keeps_every_gradient_and_clips_its_weight(seed: int, cap: float | None) -> None:
-    """By hand: the gradient of ``-sg(w) A log pi`` is ``-w A``."""
-    rows = ragged(seed, per_token=True)
-    surrogate = SURROGATES.make("cispo", {"clip_low": 0.2, "clip_high": 0.28} if cap is None else {"cap": cap})
-    low, high = (0.8, 1.28) if cap is None else (0.0, cap)
-    total, gradient, clipped = 0.0, [], 0
-    for row in rows:
-        gradient.append([])
-        for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True):
-            weight = clip(math.exp(logp - old), low, high)
-            clipped += weight != math.exp(logp - old)
-            total += -weight * a * logp
-            gradient[-1].append(-weight * a)
-    got = through_loss(surrogate, rows, denominator=2.0)
-    assert got.loss == pytest.approx(total / 2, rel=1e-12)
-    assert torch.allclose(flat(got.gradient), flat(gradient) / 2, atol=1e-12)
-    assert got.sums["clipped_low"] + got.sums["clipped_high"] == clipped > 0
+def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap: float | None) -> None:
+    rows = ragged(3, per_token=True)
+    got = through_loss(SURROGATES.make("cispo", {} if cap is None else {"cap": cap}), rows)
+    ratios = [math.exp(new - old) for row in rows for new, old in zip(row.logp, row.old, strict=True)]
+    low, high = (0.8, 1.2) if cap is None else (0.0, cap)
+    assert got.sums["clipped_low"] == sum(ratio < low for ratio in ratios)
+    assert got.sums["clipped_high"] == sum(ratio > high for ratio in ratios) > 0
     assert all(g != 0 for row in got.gradient for g in row)
+
+
+def test_minpro_by_hand() -> None:
+    """Ratios 0.5, 2, 1 and advantage 1: weights 1, 0.5, min(0.5, 2); the second token is clipped at 1.2."""
+    row = Row([math.log(0.5), math.log(2.0), 0.0], [0.0, 0.0, 0.0], [0.0] * 3, [1.0] * 3)
+    got = through_loss(SURROGATES.make("minpro"), [row])
+    assert got.loss == pytest.approx(-(1 * 0.5 + 0.5 * 1.2 + 0.5 * 1.0))
+    assert got.gradient[0] == pytest.approx([-0.5, 0.0, -0.5])
 
 
 @pytest.mark.parametrize("normalizer", ["token", "response"])
@@ -108,14 +86,14 @@ def test_on_policy_all_of_them_are_the_policy_gradient(normalizer: str) -> None:
     rows = ragged(5, off_policy=0.0, per_token=True)
     weights = [1.0 if normalizer == "token" else 1 / len(row.logp) for row in rows]
     z = sum(len(row.logp) for row in rows) if normalizer == "token" else len(rows)
-    for name in ("ppo", "gspo", "cispo", "sapo"):
+    for name in ("ppo", "gspo", "cispo", "sapo", "minpro"):
         got = through_loss(SURROGATES.make(name), rows, denominator=z, row_weights=weights)
         want = [[-a * w / z for a in row.advantages] for row, w in zip(rows, weights, strict=True)]
         assert torch.allclose(flat(got.gradient), flat(want), atol=1e-14), name
         assert got.sums["clipped_low"] == got.sums["clipped_high"] == 0, name
 
 
-@pytest.mark.parametrize("name", ["ppo", "gspo", "cispo", "sapo"])
+@pytest.mark.parametrize("name", ["ppo", "gspo", "cispo", "sapo", "minpro"])
 def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
     """(B, T) with a mask, padded on the left with NaN, and no lengths given."""
     rows, surrogate = ragged(6), SURROGATES.make(name)
@@ -141,9 +119,8 @@ def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
 
 def test_the_response_of_one_token_is_its_own_sequence() -> None:
     rows = ragged(7, longest=1)
-    names: dict[str, dict[str, Any]] = {"ppo": {"clip_low": 0.1, "clip_high": 0.1}, "gspo": {}}
-    names["gspo"] = names["ppo"]
-    one, other = (through_loss(SURROGATES.make(name, own), rows) for name, own in names.items())
+    clip = {"clip_low": 0.1, "clip_high": 0.1}
+    one, other = (through_loss(SURROGATES.make(name, clip), rows) for name in ("ppo", "gspo"))
     assert one.loss == pytest.approx(other.loss)
     assert flat(one.gradient).tolist() == pytest.approx(flat(other.gradient).tolist())
 

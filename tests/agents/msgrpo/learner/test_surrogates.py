@@ -1,0 +1,198 @@
+"""Every surrogate and normaliser through the learner: the gradient of the weights against plain loops in float64."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.credit import Batch
+from agents.msgrpo.learner.update import Learner, UpdateStats
+from agents.msgrpo.learner.update import _Known as Known
+from agents.msgrpo.methods import Methods
+from agents.msgrpo.normalizers import NORMALIZERS
+from agents.msgrpo.rows import TrainingRow
+from agents.msgrpo.surrogates import SURROGATES
+from tests.agents.msgrpo.hand_made import batch, trajectory
+from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
+from tests.agents.msgrpo.surrogates import formulas
+from tests.agents.msgrpo.surrogates.ragged import Row
+
+BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, entropy_coefficient=0.0, max_grad_norm=0.0)
+
+WAYS: dict[str, tuple[dict[str, Any], formulas.Formula | None]] = {
+    "ppo": ({}, formulas.ppo()),
+    "gspo": ({"clip_low": 0.05, "clip_high": 0.05}, formulas.gspo(0.05, 0.05)),
+    "cispo": ({}, formulas.cispo()),
+    "sapo": ({}, formulas.sapo()),
+    "nft": ({}, formulas.nft),
+    "p3o": ({"off_policy": True}, formulas.p3o),
+    "minpro": ({}, formulas.minpro()),
+    "apo": ({"kl_coefficient": 0.5}, formulas.apo(0.2, 0.2, 0.5)),
+    "llds": ({"weight": 0.5}, None),
+}
+
+
+def test_every_surrogate_is_here() -> None:
+    assert set(WAYS) >= set(SURROGATES.names) - {"direct_apo"}  # which has a test of its own beside its critic
+
+
+def played(rows: Sequence[TrainingRow]) -> Batch:
+    """Two groups of two episodes each, which these rows are the steps of."""
+    made = []
+    for number in range(4):
+        own = [row.tokens for row in rows if row.trajectory == number]
+        rewards = [0.0] * (len(own) - 1) + [[1.0, 0.25, -0.5, 2.0][number]]
+        made.append(
+            trajectory(
+                rewards, group=number // 2, success=number in (0, 3), prompt_ids=tuple(t.prompt for t in own),
+                response_ids=tuple(t.response for t in own),
+            )
+        )  # fmt: skip
+    return batch(*made)
+
+
+def logprobs_of(model: Any, rows: Sequence[TrainingRow], temperature: float) -> list[torch.Tensor]:
+    """One row at a time, full logits: (K,) of each row's response, with a gradient."""
+    result = []
+    for row in rows:
+        log_p = torch.log_softmax(
+            model(torch.tensor([row.tokens.prompt + row.tokens.response])).logits[0] / temperature, -1
+        )
+        at = len(row.tokens.prompt) - 1
+        result.append(torch.stack([log_p[at + k, token] for k, token in enumerate(row.tokens.response)]))
+    return result
+
+
+def row_weights(rows: Sequence[TrainingRow], normalizer: str, config: MSGRPOConfig) -> list[float]:
+    """What every token of a row is multiplied by, Z included."""
+    lengths, n = [len(row.tokens.response) for row in rows], len(rows)
+    return {
+        "token": [1 / sum(lengths)] * n,
+        "step": [1 / n] * n,
+        "episode": [1 / len({row.draw for row in rows})] * n,
+        "response": [1 / (n * length) for length in lengths],
+        "constant": [1 / (n * config.max_response_tokens)] * n,
+    }[normalizer]
+
+
+def plain(
+    learner: Learner, rows: Sequence[TrainingRow], reference: Any, config: MSGRPOConfig
+) -> tuple[float, Mapping[str, torch.Tensor]]:
+    """Loss and gradient: the formula's slope at every token, times the slope of its log-probability."""
+    model: Any = learner.scorer.model
+    model.zero_grad()
+    logprobs = logprobs_of(model, rows, config.temperature)
+    references = logprobs_of(reference, rows, config.temperature)
+    tokens = []
+    for row, logp, ref in zip(rows, logprobs, references, strict=True):
+        assert row.logprobs is not None
+        tokens.append(Row(logp.tolist(), list(row.logprobs), ref.tolist(), list(row.token_advantages())))
+    moved = [
+        torch.tensor([new - old for new, old in zip(t.logp, t.old, strict=True)], dtype=torch.float64) for t in tokens
+    ]
+    name = config.surrogate
+    said = learner.surrogate.row_data(rows, played(rows), moved)
+    data = {key: values.tolist() for key, values in said.items()}
+    weights = row_weights(rows, config.loss_normalizer, config)
+    loss, slopes = 0.0, []
+    formula = WAYS[name][1] or formulas.ppo()
+    for i, (row, weight) in enumerate(zip(tokens, weights, strict=True)):
+        one, slope = formula([row], {key: [values[i]] for key, values in data.items()})
+        loss += weight * one
+        slopes.append([weight * each for each in slope[0]])
+    if name == "llds":
+        episodes = [row.draw for row in rows]
+        loss += 0.5 * formulas.llds_term(tokens, episodes)
+        more = formulas.by_differences(lambda other: 0.5 * formulas.llds_term(other, episodes), tokens)
+        slopes = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(slopes, more, strict=True)]
+    total = sum(
+        (logp * torch.tensor(slope, dtype=torch.float64)).sum() for logp, slope in zip(logprobs, slopes, strict=True)
+    )
+    torch.autograd.backward(total)
+    found = {key: p.grad.clone() for key, p in model.named_parameters()}
+    model.zero_grad()
+    return loss, found
+
+
+def error(got: Mapping[str, torch.Tensor], want: Mapping[str, torch.Tensor]) -> float:
+    """Relative, of the whole gradient."""
+    difference = math.sqrt(sum(float((got[name] - want[name]).square().sum()) for name in want))
+    return difference / math.sqrt(sum(float(each.square().sum()) for each in want.values()))
+
+
+def configured(name: str, **settings: Any) -> MSGRPOConfig:
+    return replace(BASE, surrogate=name, method_settings={"surrogate": {name: WAYS[name][0]}}, **settings)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: Any, name: str) -> None:
+    """Off policy, in micro-batches of several sizes; rows get what is said of them and not of their neighbours."""
+    rows, want = ragged_rows(3), None
+    for packing, budget, order in [("tree", 16, 1), ("rows", 1, -1), ("tree", 10_000, -1)]:
+        config = configured(name, packing=packing, micro_batch_tokens=budget, tree_tokens=9)
+        learner, ordered = make_learner(make_llama, config), rows[::order]
+        want = want or plain(learner, rows, in_float64(make_llama(V)), config)
+        loss, gradient = gradients(learner, ordered, batch=played(rows))
+        assert loss == pytest.approx(want[0], rel=1e-8)
+        assert error(gradient, want[1]) < 1e-8  # some of the reference's slopes are differences of the plain loss
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS.names)
+def test_every_normaliser_equals_plain_loops(make_llama: Any, normalizer: str) -> None:
+    rows, want = ragged_rows(4), None
+    for packing, budget in [("tree", 1), ("rows", 30), ("tree", 10_000)]:
+        config = configured("cispo", packing=packing, micro_batch_tokens=budget, loss_normalizer=normalizer)
+        learner = make_learner(make_llama, config)
+        want = want or plain(learner, rows, in_float64(make_llama(V)), config)
+        loss, gradient = gradients(learner, rows)
+        assert loss == pytest.approx(want[0], rel=1e-10)
+        assert error(gradient, want[1]) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["step", "episode", "response", "constant"])
+def test_a_minibatch_estimates_the_whole_without_bias(name: str) -> None:
+    """Over all minibatches of 3 of 7 rows, equally likely, the mean loss is that of all rows: any loss of the rows."""
+    rows = ragged_rows(6)[:7]
+    normalizer = NORMALIZERS.make(name)
+    values = [0.3, -2.0, 1.7, 0.9, -0.4, 5.0, 1.1]  # the loss of every token of a row
+
+    def loss(part: Sequence[int]) -> float:
+        z, weights = normalizer.weigh(rows, part)
+        weights = [1.0] * len(part) if weights is None else weights
+        lengths = [len(rows[i].tokens.response) for i in part]
+        return sum(w * n * values[i] for i, w, n in zip(part, weights, lengths, strict=True)) / z
+
+    parts = list(itertools.combinations(range(7), 3))
+    assert np.mean([loss(part) for part in parts]) == pytest.approx(loss(range(7)), rel=1e-12)
+
+
+def test_constant_takes_the_runs_longest_response_unless_told() -> None:
+    run = replace(BASE, loss_normalizer="constant", max_response_tokens=40)
+    rows = ragged_rows(6)
+    assert Methods.of(run).normalizer.weigh(rows, [0, 1, 2]).denominator == 120
+    own = replace(run, method_settings={"normalizer": {"constant": {"max_response_tokens": 10}}})
+    assert Methods.of(own).normalizer.weigh(rows, [0, 1, 2]).denominator == 30
+
+
+def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: Any) -> None:
+    """Two optimiser steps on a half of the rows each, at a rate of nothing: the mean of their losses is the whole's."""
+    rows = ragged_rows(6)
+    rows = rows[: len(rows) // 2 * 2]
+    config = configured("llds", loss_normalizer="step", learning_rate=1e-12)
+    learner = make_learner(make_llama, config)
+    whole = gradients(learner, rows, batch=played(rows))[0]
+    alone = gradients(make_learner(make_llama, replace(config, surrogate="ppo")), rows)[0]
+    assert whole > alone + 0.01
+    for group in learner.optimizer.param_groups:
+        group["lr"] = 0.0
+    old = [torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
+    known, stats = Known(old, None, learner.surrogate.row_data(rows, played(rows), None)), UpdateStats()
+    for part in (range(0, len(rows), 2), range(1, len(rows), 2)):
+        learner._step(rows, part, known, stats)
+    assert np.mean(stats.losses) == pytest.approx(whole, rel=1e-8)
