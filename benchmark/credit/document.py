@@ -2,9 +2,13 @@
 
 from typing import Any, NotRequired
 
+from pydantic import with_config
 from typing_extensions import TypedDict
 
+from benchmark.runs.record import STRICT
 
+
+@with_config(STRICT)
 class FigureShape(TypedDict):
     """A figure with its 95% interval; null where it isn't defined."""
 
@@ -13,6 +17,7 @@ class FigureShape(TypedDict):
     high: float | None
 
 
+@with_config(STRICT)
 class DrawShape(TypedDict):
     """What a draw rule does to a method's gradient; see benchmark.credit.draws.DrawResult."""
 
@@ -31,6 +36,7 @@ class DrawShape(TypedDict):
     reference: str
 
 
+@with_config(STRICT)
 class MethodShape(TypedDict):
     """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradient_quality.
 
@@ -53,6 +59,7 @@ class MethodShape(TypedDict):
     seconds: float
 
 
+@with_config(STRICT)
 class TruthShape(TypedDict):
     """How the true advantages were found; see benchmark.credit.results.TruthSummary."""
 
@@ -67,6 +74,7 @@ class TruthShape(TypedDict):
     other_forms: float
 
 
+@with_config(STRICT)
 class CreditDocument(TypedDict):
     """The result of ``textbench credit``; "oracle" and "noise" are always among the methods."""
 
