@@ -32,6 +32,7 @@ COMMANDS = {
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
+    "credit": "measure methods of credit against the true advantage",
     "inspect": "show what a model wants to do at each step, against the solver",
 }
 """Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of a file that textbench reads or writes.
+"""Print the JSON Schema of a file or document that textbench reads or writes.
 
 examples:
   textbench schema episode              of one line of episodes.jsonl
@@ -8,7 +8,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-NAMES = ("manifest", "episode", "run-config", "training-config")
+NAMES = ("manifest", "episode", "run-config", "training-config", "credit")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,9 +52,11 @@ def schema_of(name: str) -> dict[str, Any]:
 
         schema = options_model().model_json_schema()
     else:
+        from benchmark.credit.document import CreditDocument
         from benchmark.runs.manifest import ManifestShape
         from benchmark.runs.record import EpisodeRecord
 
-        adapter: TypeAdapter[Any] = TypeAdapter(ManifestShape if name == "manifest" else EpisodeRecord)
+        shapes = {"manifest": ManifestShape, "episode": EpisodeRecord, "credit": CreditDocument}
+        adapter: TypeAdapter[Any] = TypeAdapter(shapes[name])
         schema = adapter.json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

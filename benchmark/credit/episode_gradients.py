@@ -15,7 +15,11 @@ from torch import Tensor
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from agents.msgrpo.rows import TokenRow
+from benchmark.credit.game_graph import Indices
 from benchmark.credit.scores import ScoreModel
+
+SCORE_BYTES = 2**30
+"""The most memory for the score gradients of rows."""
 
 
 class EpisodeGradients(NamedTuple):
@@ -24,12 +28,10 @@ class EpisodeGradients(NamedTuple):
     Attributes:
         products: (N, N) ``<f_i, f_j>``.
         along: (N, references) ``<f_i, reference>``.
-        mean: (size,) ``1/N sum_i f_i``, in float32.
     """
 
     products: Floats
     along: Floats
-    mean: Tensor
 
     def cosine(self, weights: Floats, reference: int, norm: float) -> float:
         """The cosine of ``sum_i w_i f_i`` with a reference of that norm; 0 where there is no update.
@@ -48,25 +50,15 @@ class BatchRows:
 
     Attributes:
         batch: the batch.
-        rows: the different pairs of a prompt and a response, R of them.
+        rows: different pairs of a prompt and a response, R of them; several batches may share one list.
         row_of: of every trajectory, (T,) the row of each step.
         tokens: (N,) response tokens of every trajectory.
     """
 
     batch: Batch
     rows: list[TokenRow]
-    row_of: list[np.ndarray]
+    row_of: list[Indices]
     tokens: Floats
-
-    @classmethod
-    def of(cls, batch: Batch) -> "BatchRows":
-        number: dict[TokenRow, int] = {}
-        row_of = []
-        for each in batch.trajectories:
-            pairs = zip(each.prompt_ids, each.response_ids, strict=True)
-            row_of.append(np.array([number.setdefault(TokenRow(*pair), len(number)) for pair in pairs], dtype=np.intp))
-        tokens = np.array([each.tokens for each in batch.trajectories], dtype=np.float64)
-        return cls(batch, list(number), row_of, tokens)
 
     def coefficients(self, advantages: Sequence[StepCredit], row_weights: Floats | None = None) -> Floats:
         """(N, R) how much of each row's score is in each episode's gradient; for advantages per step.
@@ -80,46 +72,76 @@ class BatchRows:
 
     def gradient(self, model: ScoreModel, credit: Credit) -> Tensor:
         """(size,) the mean gradient of all episodes, by one backward pass."""
-        rows, weights = [], []
+        rows: list[TokenRow] = []
+        weights: list[float | Tensor] = []
         for numbers, own in zip(self.row_of, credit.advantages, strict=True):
             rows += [self.rows[number] for number in numbers]
             weights += [torch.as_tensor(np.asarray(each)) / len(self.batch) for each in own]
         return model.weighted(rows, weights)
 
 
+def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
+    """The rows of batches, in parts that share a list of rows: batches from the same starts have most in common.
+
+    ``size`` is that of a gradient; a part has as many batches as :data:`SCORE_BYTES` hold the gradients of.
+    """
+    parts: list[list[BatchRows]] = []
+    number: dict[TokenRow, int] = {}
+    for batch in batches:
+        found = [
+            [TokenRow(*pair) for pair in zip(t.prompt_ids, t.response_ids, strict=True)] for t in batch.trajectories
+        ]
+        different = {row for own in found for row in own}
+        if not parts or (len(number) + len(different - number.keys())) * size * 4 > SCORE_BYTES:
+            parts.append([])
+            number = {}
+        row_of = [np.array([number.setdefault(row, len(number)) for row in own], dtype=np.intp) for own in found]
+        rows = parts[-1][0].rows if parts[-1] else []
+        rows += list(number)[len(rows) :]
+        tokens = np.array([each.tokens for each in batch.trajectories], dtype=np.float64)
+        parts[-1].append(BatchRows(batch, rows, row_of, tokens))
+    return parts
+
+
 class RowProducts:
-    """The score gradients of a batch's rows, and every method's episodes made of them.
+    """The score gradients of rows, and every method's episodes made of them.
 
     Args:
         model: whose scores.
-        rows: of the batch.
+        rows: R of them.
         references: (size, references) gradients to compare with, the exact one first.
     """
 
-    def __init__(self, model: ScoreModel, rows: BatchRows, references: Tensor) -> None:
-        self._model, self._rows, self._references = model, rows, references
-        self._scores = torch.empty(len(rows.rows), model.size)
-        for numbers, chunk in model.chunks(rows.rows):
+    def __init__(self, model: ScoreModel, rows: Sequence[TokenRow], references: Tensor) -> None:
+        self._model, self._references = model, references
+        self._scores = torch.empty(len(rows), model.size)
+        for numbers, chunk in model.chunks(rows):
             self._scores[numbers] = chunk.float().cpu()
         self._products = (self._scores @ self._scores.T).double().numpy()
         self._along = (self._scores @ references.float()).double()
 
-    def episodes(self, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
-        """The gradients of the episodes as a method credits them."""
+    def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
+        """The gradients of a batch's episodes as a method credits them."""
         if not all(isinstance(each, np.ndarray) for each in credit.advantages):
-            return self._token_by_token(credit)
-        coefficients = self._rows.coefficients(credit.advantages, row_weights)
-        mean = torch.from_numpy(coefficients.mean(axis=0)).float() @ self._scores
-        products = coefficients @ self._products @ coefficients.T
-        return EpisodeGradients(products, coefficients @ self._along.numpy(), mean)
+            return self._token_by_token(rows, credit)
+        coefficients = rows.coefficients(credit.advantages, row_weights)
+        used = np.flatnonzero(coefficients.any(axis=0))  # few of the rows that batches share
+        own = coefficients[:, used]
+        products = own @ self._products[np.ix_(used, used)] @ own.T
+        return EpisodeGradients(products, coefficients @ self._along.numpy())
 
-    def _token_by_token(self, credit: Credit) -> EpisodeGradients:
+    def mean_gradient(self, rows: BatchRows, credit: Credit) -> Tensor:
+        """(size,) the mean of the gradients of a batch's episodes, in float32."""
+        if not all(isinstance(each, np.ndarray) for each in credit.advantages):
+            return rows.gradient(self._model, credit).float()
+        mean = rows.coefficients(credit.advantages).mean(axis=0)
+        return torch.from_numpy(mean).float() @ self._scores
+
+    def _token_by_token(self, rows: BatchRows, credit: Credit) -> EpisodeGradients:
         """Where tokens have advantages of their own, each episode has a backward pass of its own."""
         found = []
-        for numbers, own in zip(self._rows.row_of, credit.advantages, strict=True):
-            rows = [self._rows.rows[number] for number in numbers]
-            found.append(self._model.weighted(rows, [torch.as_tensor(np.asarray(each)) for each in own]))
+        for numbers, own in zip(rows.row_of, credit.advantages, strict=True):
+            steps = [rows.rows[number] for number in numbers]
+            found.append(self._model.weighted(steps, [torch.as_tensor(np.asarray(each)) for each in own]))
         gradients = torch.stack(found)
-        return EpisodeGradients(
-            (gradients @ gradients.T).numpy(), (gradients @ self._references).numpy(), gradients.mean(dim=0).float()
-        )
+        return EpisodeGradients((gradients @ gradients.T).numpy(), (gradients @ self._references).numpy())

@@ -75,11 +75,19 @@ def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
     tokens = float(np.mean([each.tokens for each in batches]))
     return GradientQuality(
         cosine=figure(cosines[:, None], mean(0)),
-        bias_cosine=_figure(products, along, lambda along, signal, square, total: along / np.sqrt(square)),
-        variance=_figure(products, along, lambda along, signal, square, total: (total - square) / square),
+        bias_cosine=_figure(products, along, _bias_cosine),
+        variance=_figure(products, along, _variance),
         signal_to_noise_per_episode=_figure(products, along, lambda *parts: _ratio(*parts) / episodes),
         signal_to_noise_per_token=_figure(products, along, lambda *parts: _ratio(*parts) / tokens),
     )
+
+
+def _bias_cosine(along: Array, signal: Array, square: Array, total: Array) -> Array:
+    return np.clip(along / np.sqrt(square), -1, 1)  # estimates of squares may be too small for a cosine
+
+
+def _variance(along: Array, signal: Array, square: Array, total: Array) -> Array:
+    return total / np.where(square > 0, square, np.nan) - 1
 
 
 def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:

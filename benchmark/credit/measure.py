@@ -19,7 +19,7 @@ from agents.turn import Policy
 from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts
+from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts, numbered
 from benchmark.credit.estimates import Figure, figure, mean
 from benchmark.credit.exact_gradient import ExactGradient, exact_gradient
 from benchmark.credit.fidelity import compare, fidelity
@@ -179,20 +179,24 @@ class Instrument:
         means: dict[str, list[BatchGradient]] = {name: [] for name in credited}
         drawn: dict[str, list[DrawnBatch]] = {name: [] for name in credited}
         variants: dict[str, dict[str, list[float]]] = {name: {} for name in credited}
-        for number, batch in enumerate(self.batches):
+        number = 0
+        for part in numbered(self.batches, self.model.size):
             self._progress("batches' gradients", number, len(self.batches))
-            rows = BatchRows.of(batch)
-            products = RowProducts(self.model, rows, references)
-            everyone = np.full(len(batch), 1 / len(batch))
-            for name, each in credited.items():
-                credit = each.credits[number]
-                own = products.episodes(credit)
-                along = float(everyone @ own.along[:, 0])
-                means[name].append(BatchGradient(own.mean, along, len(batch), rows.tokens.sum()))
-                for variant, found in _variants(products, rows, credit).items():
-                    variants[name].setdefault(variant, []).append(found.cosine(everyone, 0, norm))
-                if draws:
-                    drawn[name].append(DrawnBatch(batch, credit, own, rows.tokens))
+            products = RowProducts(self.model, part[0].rows, references)
+            for rows in part:
+                everyone = np.full(len(rows.batch), 1 / len(rows.batch))
+                for name, each in credited.items():
+                    credit = each.credits[number]
+                    own = products.episodes(rows, credit)
+                    along = float(everyone @ own.along[:, 0])
+                    means[name].append(
+                        BatchGradient(products.mean_gradient(rows, credit), along, len(rows.batch), rows.tokens.sum())
+                    )
+                    for variant, found in _variants(products, rows, credit).items():
+                        variants[name].setdefault(variant, []).append(found.cosine(everyone, 0, norm))
+                    if draws:
+                        drawn[name].append(DrawnBatch(rows.batch, credit, own, rows.tokens))
+                number += 1
         self._progress("batches' gradients", len(self.batches), len(self.batches))
         norms = [norm] * len(self.batches)
         return {
@@ -251,9 +255,9 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
     divided = [each / s if s > 0 else each for each, s in zip(per_step, spread, strict=True)]
     times = [each * s for each, s in zip(per_step, spread, strict=True)]
     return {
-        "divided by group std": products.episodes(credit._replace(advantages=divided)),
-        "times group std": products.episodes(credit._replace(advantages=times)),
-        "mean per response": products.episodes(credit, row_weights=1 / lengths),
+        "divided by group std": products.episodes(rows, credit._replace(advantages=divided)),
+        "times group std": products.episodes(rows, credit._replace(advantages=times)),
+        "mean per response": products.episodes(rows, credit, row_weights=1 / lengths),
     }
 
 

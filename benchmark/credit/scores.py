@@ -125,8 +125,10 @@ class ScoreModel:
             ids[index, : len(row.prompt) + len(row.response)] = torch.tensor((*row.prompt, *row.response))
             scored[index, len(row.prompt) - 1 : len(row.prompt) + len(row.response) - 1] = 1
 
+        everything = torch.ones(1, longest, dtype=torch.long, device=self.device)
+
         def logprob(parameters: dict[str, Tensor], ids: Tensor, scored: Tensor) -> Tensor:
-            inputs = {"input_ids": ids[None], "attention_mask": torch.ones_like(ids)[None], "use_cache": False}
+            inputs = {"input_ids": ids[None], "attention_mask": everything, "use_cache": False}
             logits = torch.func.functional_call(self.module, parameters, (), inputs).logits[0, :-1]
             logprobs = (logits / self.temperature).log_softmax(-1).gather(-1, ids[1:, None])[:, 0]
             total: Tensor = (logprobs * scored).sum()

@@ -80,7 +80,7 @@ def test_the_version_is_the_packages(textbench):
         (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
         (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
         (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
-        (("schema",), "say which schema to print, manifest, episode, run-config, training-config, or --out DIR"),
+        (("schema",), "say which schema to print, manifest, episode, run-config, training-config, credit, or --out"),
         (("schema", "manifset"), "invalid choice: 'manifset'"),
         (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),

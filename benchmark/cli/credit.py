@@ -1,0 +1,168 @@
+"""Measure methods of credit assignment against the true advantage of the policy that played.
+
+In a small game whose chances are known, the true advantage of every action follows from the policy's probabilities by
+dynamic programming. A method is given batches of episodes as in training; the table says how much the advantages that
+it assigns are like the true ones, and how good the policy gradient is that they make (for models of this process).
+
+The names oracle (the true advantage) and noise (random numbers) are always among the methods.
+
+examples:
+  textbench credit tiny --game frozen-lake
+  textbench credit tiny --game frozen-lake-slippery --method all --json
+  textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
+  textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
+  textbench credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.turn import Policy
+    from benchmark.credit.measure import Instrument
+    from textgames.scenarios import Scenario
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Whose credit, where, and which methods."""
+    parser.add_argument("agent", metavar="AGENT", help="the policy that plays, such as tiny or hf:PATH")
+    parser.add_argument("--game", default="frozen-lake", metavar="SCENARIO", help="default frozen-lake")
+    parser.add_argument(
+        "--method", action="append", default=[], metavar="NAME", help="a method, or all (default: a handful)"
+    )
+    parser.add_argument("--groups", default="8", metavar="N", help="starts, each a group of episodes (default 8)")
+    parser.add_argument("--group-size", default="16", metavar="N", help="episodes of a group (default 16)")
+    parser.add_argument("--batches", default="8", metavar="N", help="batches from the same starts (default 8)")
+    parser.add_argument("--horizon", metavar="N", help="rounds of an episode (default: the scenario's)")
+    parser.add_argument("--temperature", default="1.25", metavar="T", help="default 1.25, as in training")
+    parser.add_argument("--samples", default="64", metavar="N", help="responses to each prompt, where needed (64)")
+    parser.add_argument(
+        "--format-penalty", default="1", metavar="X", help="what an invalid response costs (default 1, as in training)"
+    )
+    parser.add_argument(
+        "--draws", action="append", default=[], metavar="RULE", help="a draw rule to look at: aaw, uniform, off, ..."
+    )
+    parser.add_argument(
+        "--m", action="append", default=[], metavar="M", help="episodes that a rule draws (default: half of a batch)"
+    )
+    parser.add_argument("--max-states", default="20000", metavar="N", help="the most states of the game (20000)")
+    parser.add_argument("--mode", metavar="MODE", help="response mode (default: the one it was trained in, or think)")
+    parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
+    parser.add_argument("--seed", default="0", metavar="N", help="of starts, episodes and sampling (default 0)")
+    parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: Namespace) -> int:
+    """Measure."""
+    import json
+
+    from agents.msgrpo.credit import METHODS
+    from agents.msgrpo.draws import DRAWS
+    from agents.msgrpo.errors import ConfigError, RolloutError
+    from benchmark.cli.sources import whole_number
+    from benchmark.credit.measure import default_methods, methods_of
+    from benchmark.errors import BenchmarkError, UsageError
+
+    names = tuple(args.method) or default_methods()
+    if "all" in names:
+        names = METHODS.names
+    sizes = [whole_number("--m", text, 1) for text in args.m]
+    if sizes and not args.draws:
+        raise UsageError("--m says how many episodes a draw rule draws: name one with --draws, such as --draws aaw")
+    try:
+        for rule in args.draws:
+            DRAWS.check(rule)
+        instrument = _instrument(args, names)
+        report = instrument.measure(methods_of(names, instrument.setting), draws=args.draws, sizes=sizes)
+    except (ConfigError, ValueError) as error:
+        raise UsageError(f"{args.game}: {error}" if not isinstance(error, ConfigError) else str(error)) from None
+    except (RolloutError, RuntimeError) as error:
+        raise BenchmarkError(str(error)) from None
+    if args.json:
+        print(json.dumps(report.to_json(), indent=1))
+    else:
+        from benchmark.credit.tables import print_report
+        from benchmark.show.terminal_tables import stdout_console
+
+        print_report(report, stdout_console())
+    return 0
+
+
+def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
+    """Everything that the measurement needs; what is wrong is said before anything is played."""
+    from benchmark.cli.sources import whole_number
+    from benchmark.credit.batches import Setting
+    from benchmark.credit.measure import Instrument, methods_of
+    from benchmark.errors import UsageError
+    from benchmark.runs.plan import find_scenarios
+    from textgames import SUITES
+
+    if args.game in SUITES:
+        raise UsageError(f"credit is measured on one scenario, {args.game!r} is several; see textbench list scenarios")
+    scenario = find_scenarios([args.game])[args.game]
+    setting = Setting(
+        scenario,
+        groups=whole_number("--groups", args.groups, 1),
+        group_size=whole_number("--group-size", args.group_size, 2),
+        horizon=None if args.horizon is None else whole_number("--horizon", args.horizon, 1),
+        format_penalty=_number("--format-penalty", args.format_penalty),
+        seed=whole_number("--seed", args.seed, 0),
+    )
+    methods_of(names, setting)
+    return Instrument(
+        _policy(args, scenario),
+        setting,
+        batches=whole_number("--batches", args.batches, 1),
+        samples=whole_number("--samples", args.samples, 2),
+        max_states=whole_number("--max-states", args.max_states, 1),
+        gradient=not args.no_gradient,
+        progress=_progress(args.quiet),
+    )
+
+
+def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
+    from benchmark.play.options import read_options
+    from benchmark.play.players import check_plays, load_policy
+
+    given = Namespace(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
+    policy = load_policy(args.agent, read_options(given))
+    check_plays(args.agent, policy, [scenario])
+    return policy
+
+
+def _number(flag: str, text: str) -> float:
+    from math import isfinite
+
+    from benchmark.errors import UsageError
+
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not (isfinite(number) and number >= 0):
+        raise UsageError(f"{flag} must be a number of at least 0, got {text!r}")
+    return number
+
+
+def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
+    """One line on stderr that is rewritten in a terminal; in a log a line now and then."""
+    import sys
+    import time
+
+    if quiet:
+        return None
+    live, last = sys.stderr.isatty(), [0.0]
+
+    def tell(what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if live:
+            end = "\n" if done == total else ""
+            print(f"\r\033[K{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
+        elif now - last[0] > 10:
+            last[0] = now
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return tell

@@ -1,0 +1,65 @@
+"""The command `textbench credit`."""
+
+import json
+
+import pytest
+from pydantic import TypeAdapter
+
+from benchmark.credit.document import CreditDocument
+
+SMALL = ("--groups", "2", "--group-size", "4", "--batches", "2")
+
+
+def test_credit_prints_one_document(textbench):
+    done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--json", "--draws", "aaw")
+    assert done.code == 0
+    document = json.loads(done.out)
+    TypeAdapter(CreditDocument).validate_python(document, strict=True)
+    assert (document["agent"], document["game"]) == ("random", "kuhn-poker")
+    by_name = {method["name"]: method for method in document["methods"]}
+    assert {"oracle", "noise", "msgrpo"} <= by_name.keys()
+    assert by_name["oracle"]["correlation"]["value"] == pytest.approx(1)
+    assert document["truth"]["source"] == "known"
+
+
+def test_credit_prints_a_table(textbench):
+    done = textbench("credit", "random", "--method", "msgrpo", *SMALL, "--quiet")
+    assert done.code == 0
+    for word in (
+        "credit of random on frozen-lake",
+        "msgrpo",
+        "oracle",
+        "noise",
+        "No gradients",
+        "True advantages: exact",
+    ):
+        assert word in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("random", "--game", "frozen-lak"), "did you mean 'frozen-lake'"),
+        (("random", "--game", "paper"), "is several"),
+        (("random", "--game", "cleanup-harvest"), "no scenario named"),
+        (("random", "--method", "msgrp"), "did you mean 'msgrpo'"),
+        (("random", "--draws", "awa"), "did you mean 'aaw'"),
+        (("random", "--m", "4"), "name one with --draws"),
+        (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
+        (("random", "--group-size", "1"), "--group-size must be a whole number of at least 2"),
+        (("random", "--format-penalty", "-1"), "--format-penalty must be a number of at least 0"),
+        (("nobody",), "unknown agent 'nobody'"),
+        (("random", "--max-states", "10"), "more than 10 states can be reached"),
+        (("random", "--game", "word-guess"), "word-guess: "),
+    ],
+)
+def test_a_mistake_is_one_sentence(textbench, arguments, said):
+    done = textbench(
+        "credit",
+        *arguments,
+        *[word for word in SMALL if "--groups" not in arguments and "--group-size" not in arguments],
+    )
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,178 @@
+"""The whole measurement: what must hold of any game and policy, and the document that is printed."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from agents import load_agent
+from agents.msgrpo.credit import Credit
+from benchmark.credit.batches import Setting
+from benchmark.credit.document import CreditDocument
+from benchmark.credit.measure import Instrument, measure, methods_of
+from tests.benchmark.credit.helpers import HORIZON, direct_policy
+from textgames import SCENARIOS, Scenario
+
+SMALL = Scenario(
+    "small-lake", "TextFrozenLake-v0", {"desc": ["SFF", "FHG"], "is_slippery": True, "grid": False}, HORIZON, 0
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+class HalfTrue:
+    """Half of the true advantage, in every second episode with the wrong sign."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def assign(self, batch, rng):
+        signs = [1 if i % 2 else -1 for i in range(len(batch))]
+        true = [self.truth.advantages(each) for each in batch.trajectories]
+        return Credit.of([0.5 * sign * each for sign, each in zip(signs, true, strict=True)])
+
+
+class TokenByToken:
+    """The true advantage, told token by token."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def assign(self, batch, rng):
+        return Credit.of(
+            [
+                [np.full(len(ids), a) for ids, a in zip(each.response_ids, self.truth.advantages(each), strict=True)]
+                for each in batch.trajectories
+            ]
+        )
+
+
+@pytest.mark.parametrize("game", ["frozen-lake", "kuhn-poker", "frozen-lake-slippery"])
+def test_the_oracle_has_fidelity_one_and_noise_none(game):
+    report = measure(load_agent("random"), SCENARIOS[game], ["msgrpo"], batches=4)
+    oracle, noise = report["oracle"].fidelity, report["noise"].fidelity
+    assert oracle is not None
+    assert noise is not None
+    for figure in vars(oracle).values():
+        assert figure.value == pytest.approx(1)
+        assert (figure.low, figure.high) == (pytest.approx(1), pytest.approx(1))
+    assert noise.correlation.value == pytest.approx(0, abs=0.06)
+    assert noise.sign_agreement.value == pytest.approx(0.5, abs=0.06)
+    assert noise.correlation.low < 0.02 < noise.correlation.high + 0.04
+    credited = report["msgrpo"].fidelity
+    assert credited is not None
+    assert 0.1 < credited.correlation.value < 0.9
+    assert report.truth is not None
+    assert report.truth.reliability == 1
+    assert report.no_gradient is not None
+    assert "no model" in report.no_gradient
+
+
+def test_the_correlation_is_pearsons_over_all_steps():
+    instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 3, 4), batches=3)
+    method = HalfTrue(instrument.truth)
+    found = instrument.measure({"half": method})["half"].fidelity
+    assert found is not None
+    assigned, true = [], []
+    for number, batch in enumerate(instrument.batches):
+        credit = method.assign(batch, np.random.default_rng(number))
+        for each, own in zip(batch.trajectories, credit.advantages, strict=True):
+            assigned += own.tolist()
+            true += instrument.truth.advantages(each).tolist()
+    assert found.correlation.value == pytest.approx(np.corrcoef(assigned, true)[0, 1])
+    agreeing = [x * y > 0 for x, y in zip(assigned, true, strict=True) if abs(y) > 1e-9]
+    assert found.sign_agreement.value == pytest.approx(np.mean(agreeing))
+
+
+def test_the_oracles_gradient_is_the_exact_one_on_average():
+    """In a game of chance with a model that answers directly; 144 episodes."""
+    policy = direct_policy()
+    instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=6)
+    report = instrument.measure(
+        {"half": HalfTrue(instrument.truth)},
+        draws=("aaw", "uniform", "off"),
+        sizes=(8, 24),
+    )
+    oracle = report["oracle"].gradient
+    assert oracle is not None
+    assert oracle.bias_cosine.value > 0.9
+    assert oracle.cosine.value > 0.3
+    assert abs(report["half"].gradient.cosine.value) < oracle.cosine.value
+    assert report.truth.gradient_reliability == 1
+    draws = {(draw.rule, draw.m): draw for draw in report["oracle"].draws}
+    assert draws["off", 8].cosine.value == pytest.approx(oracle.cosine.value)
+    assert draws["off", 8].variance.value == pytest.approx(0, abs=1e-9)
+    assert draws["uniform", 24].cosine.value == pytest.approx(oracle.cosine.value, abs=1e-6)
+    assert draws["uniform", 8].minus_uniform.value == 0
+    assert draws["uniform", 8].cosine.value < draws["uniform", 24].cosine.value
+    assert draws["uniform", 8].tokens < draws["uniform", 24].tokens
+
+
+def test_the_same_credit_told_token_by_token_is_the_same_gradient():
+    instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=8), batches=2)
+    report = instrument.measure({"by token": TokenByToken(instrument.truth)})
+    oracle, by_token = report["oracle"], report["by token"]
+    assert oracle.gradient is not None
+    assert by_token.gradient is not None
+    assert by_token.gradient.cosine.value == pytest.approx(oracle.gradient.cosine.value, abs=1e-4)
+    assert by_token.gradient.variance.value == pytest.approx(oracle.gradient.variance.value, rel=1e-3)
+    assert by_token.fidelity.correlation.value == pytest.approx(1)
+
+
+def test_the_document_has_the_published_shape():
+    report = measure(direct_policy(), SMALL, ["msgrpo"], groups=1, group_size=8, batches=2, draws=["aaw"])
+    document = report.to_json()
+    TypeAdapter(CreditDocument).validate_python(document, strict=True)
+    assert {method["name"] for method in document["methods"]} == {"msgrpo", "oracle", "noise"}
+    assert set(document["methods"][0]["correlation"]) == {"value", "low", "high"}
+    without = measure(load_agent("random"), SMALL, ["msgrpo"], groups=1, group_size=8, batches=2).to_json()
+    TypeAdapter(CreditDocument).validate_python(without, strict=True)
+    assert without["methods"][0]["gradient_cosine"] is None
+
+
+def test_methods_whose_needs_cannot_be_met_are_left_out_and_said():
+    class Needy(HalfTrue):
+        needs: ClassVar[frozenset[str]] = frozenset({"entropies"})
+
+    instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 1, 4), batches=1)
+    report = instrument.measure({"needy": Needy(instrument.truth)})
+    assert "no model in this process" in report.skipped["needy"]
+    assert [each.name for each in report.methods] == ["oracle", "noise"]
+
+
+def test_a_critic_is_as_good_as_the_prompts_allow():
+    """In Frozen Lake the prompt doesn't tell the time: the value is the mean over the times of a visit."""
+    instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=4), batches=1, gradient=False)
+    truth = instrument.truth
+    (trajectory, *_) = instrument.batches[0].trajectories
+    start = truth.graph.starts[0]
+    visits, values = truth.solution.visits[:, start], truth.solution.values[:-1, start, 0]
+    assert truth.prompt_values(trajectory)[0] == pytest.approx(visits @ values / visits.sum())
+
+
+def test_equal_seeds_give_equal_documents():
+    first, second = [
+        measure(load_agent("random"), SCENARIOS["kuhn-poker"], ["msgrpo"], batches=2, seed=5).to_json()
+        for _ in range(2)
+    ]
+    for document in (first, second):
+        for method in document["methods"]:
+            method["seconds"] = 0
+    assert first == second
+
+
+def test_settings_that_cannot_be_measured():
+    with pytest.raises(ValueError, match="at least 2 episodes"):
+        Setting(SCENARIOS["frozen-lake"], groups=2, group_size=1)
+    with pytest.raises(ValueError, match="at least 1"):
+        Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"]), batches=0)
+    assert list(methods_of(["msgrpo", "oracle"], Setting(SCENARIOS["frozen-lake"]))) == ["msgrpo"]
