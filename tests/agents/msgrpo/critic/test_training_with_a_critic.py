@@ -1,6 +1,5 @@
 """The trainer with a critic: true values, warming up, resuming, samplers that ask for values, several processes."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -210,9 +209,9 @@ def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)
-    settings = {"credit": "ppo_turn", "critic_learning_rate": 1e-3, "critic_passes": 2}
-    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", json.dumps(settings))
-    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", json.dumps(settings))
+    settings: dict[str, Any] = {"credit": "ppo_turn", "critic_learning_rate": 1e-3, "critic_passes": 2}
+    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", **settings)
+    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", **settings)
     assert all(h["critic_loss"] > 0 for h in one)
     for a, b in zip(one, two, strict=True):
         for name in ("loss", "grad_norm", "critic_loss", "critic_grad_norm", "critic_explained_variance"):
