@@ -82,7 +82,7 @@ class LanguageAgentPolicy:
     @property
     def history_turns(self) -> int | None:
         """How much of :attr:`~agents.turn.TurnRequest.history` the loop has to fill in."""
-        return self.prompt_map.history_turns
+        return self.prompt_map.turns_read
 
     @property
     def settings(self) -> dict[str, Any]:

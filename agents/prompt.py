@@ -3,8 +3,9 @@
 ``observation (and the last k turns) -> prompt``. All wording is data: ``prompts/default.toml``, or a file of one's own.
 """
 
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -15,8 +16,9 @@ from typing import Any
 from agents.turn import Message, Prompt, TurnRequest
 from textgames.names import did_you_mean
 
-PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left")
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
+_MEMORY = ("memory", "no_memory")
 _TABLES = ("response", "open_response")
 
 
@@ -33,6 +35,8 @@ class PromptTexts:
             its template in ``response`` is used.
         no_actions: what ``$actions`` says where the legal actions aren't known.
         no_limit: what ``$steps_left`` says where there is no limit.
+        memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
+        no_memory: what ``$memory`` says before that.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part.
@@ -45,6 +49,8 @@ class PromptTexts:
     no_actions: str
     no_limit: str
     open_response: Mapping[str, str] = field(default_factory=dict)
+    memory: str = ""
+    no_memory: str = "nothing yet"
 
     def __post_init__(self) -> None:
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation}
@@ -63,6 +69,12 @@ class PromptTexts:
         for part in parts.keys() - {"observation"}:
             if "observation" in used[part]:
                 raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+        shown = any("memory" in placeholders for placeholders in used.values())
+        if shown != bool(self.memory):
+            raise ValueError(
+                f"$memory shows what stands in the tag that memory names: use both or neither; got memory = "
+                f"{self.memory!r} and {'a' if shown else 'no'} text with $memory"
+            )
         if not self.response:
             raise ValueError("response needs at least one mode, such as response.think")
 
@@ -74,7 +86,8 @@ class PromptTexts:
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
-        plain: dict[str, Any] = {key: getattr(self, key) for key in _TEXTS}
+        keys = (*_TEXTS, *_MEMORY) if self.memory else _TEXTS
+        plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
         return plain | {table: dict(getattr(self, table)) for table in _TABLES}
 
     @classmethod
@@ -98,11 +111,11 @@ class PromptTexts:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_TABLES)
+    known = (*_TEXTS, *_MEMORY, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
-        if key in _TEXTS and not isinstance(value, str):
+        if key not in _TABLES and not isinstance(value, str):
             raise ValueError(f"{key} must be a text, got {value!r}")
     for table in _TABLES:
         modes = data.get(table, {})
@@ -163,6 +176,11 @@ class PromptMap:
         return cls(mode, history_turns, PromptTexts.from_file(path))
 
     @property
+    def turns_read(self) -> int | None:
+        """How many of the episode's last turns a prompt is made of; ``None`` for all, which a memory may go back to."""
+        return None if self.texts.memory else self.history_turns
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
@@ -176,6 +194,7 @@ class PromptMap:
         parts = [_fill(texts.opening, values)]
         for ago, (observation, response) in self._last_turns(request):
             then = values | {"observation": observation, "steps_left": self._steps_left(request, ago)}
+            then["memory"] = self._memory(request.history[: len(request.history) - ago])
             parts.append(_fill(texts.observation, then))
             messages += [Message("user", _join(parts)), Message("assistant", response)]
             parts = []
@@ -199,7 +218,16 @@ class PromptMap:
             "actions": request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions,
             "player": request.player,
             "steps_left": self._steps_left(request),
+            "memory": self._memory(request.history),
         }
+
+    def _memory(self, history: Sequence[tuple[str, str]]) -> str:
+        """What the player wrote last in the tag that it remembers."""
+        if tag := re.escape(self.texts.memory):
+            for _, response in reversed(history):
+                if written := re.findall(f"<{tag}>(.*?)</{tag}>", response, re.DOTALL):
+                    return str(written[-1]).strip()
+        return self.texts.no_memory
 
     def _steps_left(self, request: TurnRequest, ago: int = 0) -> str:
         return self.texts.no_limit if request.steps_left is None else str(request.steps_left + ago)

@@ -10,15 +10,23 @@ from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.critic.critic import Critic
 from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.segments import Segmenter
 
 
 def completed(
-    trajectories: Sequence[Trajectory], needs: Collection[str], learner: Learner, critic: Critic | None = None
+    trajectories: Sequence[Trajectory],
+    needs: Collection[str],
+    learner: Learner,
+    critic: Critic | None = None,
+    segmenter: Segmenter | None = None,
 ) -> list[Trajectory]:
-    """The trajectories with the old log-probabilities and entropies that ``needs`` names, and the critic's values.
+    """The trajectories with the old log-probabilities and entropies that ``needs`` names, values and segments.
 
-    One pass of the learner without a gradient tells both. Log-probabilities that the sampler told are kept.
+    One pass of the learner without a gradient tells the first two. Log-probabilities that the sampler told are kept.
+    Values are those of ``critic``, and segments those of ``segmenter``, where there is one.
     """
+    if segmenter is not None:
+        trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]
     if critic is not None:
         trajectories = critic.complete(trajectories)
     missing = "old_logprobs" in needs and any(each.old_logprobs is None for each in trajectories)

@@ -64,6 +64,7 @@ from agents.msgrpo.run.evaluation import (
 )
 from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
+from agents.msgrpo.segments import needed_segmenter
 from agents.msgrpo.trajectories import (
     Game,
     first_prompts,
@@ -166,6 +167,7 @@ class MSGRPOTrainer:
         self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
         self._check_prompts(prompt_map)
+        self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
         evaluated = config.eval_scenarios or self.games
         self._opponent = opponent_of(config, evaluated)
         check_yardsticks(config, evaluated, self.processes.sharded)
@@ -241,7 +243,8 @@ class MSGRPOTrainer:
         play, values = self._play_to_learn, self._prompt_values
         rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, values)
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
-        complete = completed(trajectories, self.methods.credit.needs, self.learner, self.critic)
+        needs = self.methods.credit.needs
+        complete = completed(trajectories, needs, self.learner, self.critic, self._segmenter)
         return Batch(complete, rollouts, self.iteration)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:

@@ -1,6 +1,7 @@
 """The prompt map: texts as they are sent, to the letter, and what is said about a bad prompt file."""
 
 import pickle
+from importlib.resources import files
 
 import pytest
 
@@ -142,3 +143,51 @@ def test_a_hint_stands_before_the_observation_of_its_own_decision_alone():
     second = TurnRequest("second", "rules", ("left", "right"), history=(("first", "<action>left</action>"),))
     assert rho(second) == plain(second)  # nothing is told, and what was told before isn't repeated
     assert HintedPromptMap("direct")(first) == PromptMap("direct")(first)
+
+
+REMEMBERS = PromptTexts.default().as_data() | {"observation": "$observation [$memory]", "memory": "subgoal"}
+
+
+def test_the_memory_is_what_the_player_wrote_last_in_its_tag():
+    prompts = PromptMap("direct", texts=PromptTexts(**REMEMBERS))
+    assert prompts.turns_read is None  # it may have been written at any time
+    assert PromptMap("direct").turns_read == 0
+
+    def shown(*responses):
+        history = tuple(("seen", response) for response in responses)
+        return prompts(TurnRequest("here", history=history))[0].content.splitlines()[0]
+
+    assert shown() == shown("no tag", "<subgoal>") == "here [nothing yet]"
+    assert shown("<subgoal>a </subgoal>", "<switch>KEEP</switch>") == "here [a]"
+    assert shown("<subgoal>a</subgoal>", "<subgoal>b</subgoal> <subgoal>two\nlines</subgoal>") == "here [two"
+
+
+def test_a_turn_of_the_history_shows_what_was_remembered_then():
+    history = (("one", "<subgoal>a</subgoal>"), ("two", "<subgoal>b</subgoal>"))
+    messages = PromptMap("direct", 2, PromptTexts(**REMEMBERS))(TurnRequest("three", history=history))
+    seen = [message.content.splitlines()[0] for message in messages if message.role == "user"]
+    assert seen == ["one [nothing yet]", "two [a]", "three [b]"]
+
+
+def test_a_memory_that_is_not_shown_or_shown_and_not_named_is_refused(tmp_path):
+    for text in ('memory = "subgoal"', 'opening = "$instructions $memory"'):
+        path = tmp_path / "prompts.toml"
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"\$memory shows what stands in the tag that memory names: use both"):
+            PromptMap.from_file(path)
+
+
+def test_texts_without_a_memory_are_the_data_that_they_were():
+    """Results files hold them, and a resume compares them."""
+    assert "memory" not in PromptTexts.default().as_data()
+    texts = PromptTexts(**REMEMBERS)
+    assert PromptTexts(**texts.as_data()) == texts
+
+
+def test_the_prompts_with_subgoals_ship_with_the_package():
+    prompts = PromptMap.from_file(files("agents").joinpath("prompts/subgoals.toml"))
+    history = (("before", "<switch>SWITCH</switch>\n<subgoal>the corner</subgoal>\n<action>up</action>"),)
+    (message,) = prompts(TurnRequest("You are at (0, 0).", "Reach (1, 1).", ("left", "up"), history))
+    lines = message.content.splitlines()
+    assert lines[:5] == ["Reach (1, 1).", "", "You are at (0, 0).", "", "Your subgoal: the corner"]
+    assert lines[-1].startswith("NAME is one of: left, up.")

@@ -48,6 +48,7 @@ METHODS: Registry[CreditMethod] = Registry(
         "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
         "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
         "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
+        "hiper": "agents.msgrpo.credit.critic.hiper:HiPER",
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
         "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
         "vine": "agents.msgrpo.credit.step.vine:Vine",

@@ -28,11 +28,15 @@ StepCredit = Floats | Sequence[Floats]
 
 
 class Segment(NamedTuple):
-    """A named part of a response, such as ``think``, by its tokens ``start`` to ``stop`` (exclusive)."""
+    """A named part of a response, such as ``think``, by its tokens ``start`` to ``stop`` (exclusive), tags included.
+
+    ``text`` is what stands between its tags.
+    """
 
     name: str
     start: int
     stop: int
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ learns ``A_t + V(s_t)``, before whitening.
 Our reading: advantages are whitened over the steps of the batch, each step counting once however long its response is.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -34,11 +35,11 @@ class PPOTurn:
     heads: ClassVar[Heads] = {"state": "step"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        advantages = self.advantages(batch)
-        pairs = zip(advantages, batch.trajectories, strict=True)
-        targets = [own + values_of(trajectory) for own, trajectory in pairs]
-        return Credit.of(whitened(advantages) if self.whiten else advantages, value_targets={"state": targets})
+        return credit_of_turns(batch, turn_advantages(batch, self.gamma, self.lam), whiten=self.whiten)
 
-    def advantages(self, batch: Batch) -> list[Floats]:
-        """(T_i,) for each trajectory, not yet whitened."""
-        return turn_advantages(batch, self.gamma, self.lam)
+
+def credit_of_turns(batch: Batch, advantages: Sequence[Floats], *, whiten: bool) -> Credit:
+    """Credit from (T_i,) advantages of each trajectory, with ``A_t + V(s_t)`` for the critic to learn."""
+    pairs = zip(advantages, batch.trajectories, strict=True)
+    targets = [own + values_of(trajectory) for own, trajectory in pairs]
+    return Credit.of(whitened(advantages) if whiten else advantages, value_targets={"state": targets})

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.credit import METHODS, Batch, Credit, Floats, Trajectory
+from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
 from agents.msgrpo.rows import TokenRow
-from agents.msgrpo.tasks import SAMPLERS, Iteration
+from agents.msgrpo.tasks import Iteration
 from tests.agents.msgrpo.learner.test_distributed import run
 
 SHORT = MSGRPOConfig(
@@ -131,8 +131,7 @@ class Hardest:
 
 
 def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer: Any) -> None:
-    SAMPLERS.register("test_hardest")(Hardest)
-    config = replace(SHORT, task_sampling="test_hardest", iterations=3)
+    config = replace(SHORT, task_sampling=f"{__name__}:Hardest", iterations=3)
     alone = make_trainer(replace(config, credit="msgrpo"))
     history = alone.train()
     assert tuple(alone.critic.heads) == ("start",)
@@ -159,12 +158,10 @@ class Unknown:
 
 
 def test_heads_that_can_not_be_used_are_said_in_words(make_trainer: Any) -> None:
-    SAMPLERS.register("test_same")(SameName)
-    METHODS.register("test_unknown")(Unknown)
-    with pytest.raises(ConfigError, match="task_sampling = 'test_same' both have a value named 'state'"):
-        make_trainer(replace(SHORT, task_sampling="test_same"))
+    with pytest.raises(ConfigError, match="SameName' both have a value named 'state'"):
+        make_trainer(replace(SHORT, task_sampling=f"{__name__}:SameName"))
     with pytest.raises(ConfigError, match="value_targets for 'low', which is no head; the heads are state"):
-        make_trainer(replace(SHORT, credit="test_unknown")).iterate()
+        make_trainer(replace(SHORT, credit=f"{__name__}:Unknown")).iterate()
 
 
 def true_values(trainer: MSGRPOTrainer, prompts: Mapping[int, tuple[int, ...]]) -> dict[int, float]:
@@ -199,9 +196,9 @@ def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer
     batch = trainer.rollout()
     prompts = {s: p for each in batch.trajectories for s, p in zip(each.states, each.prompt_ids, strict=True)}
     wanted = true_values(trainer, prompts)
-    assert wanted[1] - wanted[0] > 0.15  # there is something to tell apart
+    assert wanted[1] - wanted[0] > 0.3  # there is something to tell apart
     for state, prompt in prompts.items():
-        assert trainer.critic.prompt_values([prompt], "state")[0] == pytest.approx(wanted[state], abs=0.08)
+        assert trainer.critic.prompt_values([prompt], "state")[0] == pytest.approx(wanted[state], abs=0.12)
 
 
 @pytest.mark.slow

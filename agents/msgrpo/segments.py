@@ -1,0 +1,130 @@
+"""The named parts of responses by their tokens: ``<think>...</think>``, ``<action>...</action>`` and the like.
+
+A part reaches from the first character of its opening tag to the last one of its closing tag, or to the end of the
+response where it isn't closed. Parts don't overlap: what stands inside one is read as its text, tags included.
+
+Tokens needn't end where parts do. A token belongs to the part that its first character is in; one that begins outside
+of all parts belongs to the first part that it reaches into. So every token belongs to one part or to none.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agents.msgrpo.credit.batch import Segment
+from agents.msgrpo.errors import ConfigError
+from agents.prompt import PromptMap
+
+_TAG = re.compile(r"<([A-Za-z][\w-]*)>")
+
+Segmenter = Callable[[Sequence[int]], tuple[Segment, ...]]
+"""``token ids of a response -> its parts``."""
+
+
+def tags_of(prompt_map: PromptMap) -> tuple[str, ...]:
+    """The names of all tags that the response templates of a prompt map ask for, in their order."""
+    texts, mode = prompt_map.texts, prompt_map.mode
+    templates = (texts.response[mode], texts.open_response.get(mode, ""))
+    return tuple(dict.fromkeys(_TAG.findall("\n".join(templates))))
+
+
+def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segmenter | None:
+    """What finds the parts that the prompts ask for, if a method of credit needs ``segments``; else ``None``.
+
+    Raises:
+        ConfigError: a part in the method's class variable ``parts`` for which the prompts don't ask.
+    """
+    if "segments" not in method.needs:
+        return None
+    tags, wanted = tags_of(prompt_map), getattr(method, "parts", ())
+    if missing := [name for name in wanted if name not in tags]:
+        needed, asked, lacking = (", ".join(f"<{name}>" for name in names) for names in (wanted, tags, missing))
+        raise ConfigError(
+            f"{type(method).__name__} needs responses with {needed}, but the prompts ask for {asked or 'no tags'} and "
+            f"not for {lacking}: set prompt_file to prompts that do, such as agents/prompts/subgoals.toml with "
+            "response_mode = 'think'"
+        )
+    return segmenter(tokenizer, tags)
+
+
+def segmenter(tokenizer: Any, names: Sequence[str]) -> Segmenter:
+    """What finds the parts of these names in responses of a tokenizer, whatever kind it is.
+
+    The text is what the tokenizer decodes, special tokens included, as the player's response was. Equal responses are
+    looked at once.
+    """
+    known: dict[tuple[int, ...], tuple[Segment, ...]] = {}
+
+    def decode(ids: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def find(ids: Sequence[int]) -> tuple[Segment, ...]:
+        key = tuple(ids)
+        if key not in known:
+            if len(known) > 100_000:
+                known.clear()
+            known[key] = segments_of(key, names, decode)
+        return known[key]
+
+    return find
+
+
+def segments_of(
+    ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str]
+) -> tuple[Segment, ...]:
+    """The parts of one response, in order. A part without a token of its own has ``start == stop``."""
+    text = decode(ids)
+    ends = _PrefixLengths(ids, text, decode)
+    found: list[Segment] = []
+    for name, begin, end, inside in _parts(text, names):
+        # the token that holds the first character; where it belongs to the part before, the next one
+        first = ends.tokens_to(begin + 1) - 1
+        first = max(first, found[-1].stop if found else 0)
+        stop = len(ids) if end == len(text) else ends.tokens_to(end)
+        found.append(Segment(name, first, max(first, stop), inside))
+    return tuple(found)
+
+
+def _parts(text: str, names: Sequence[str]) -> list[tuple[str, int, int, str]]:
+    """``(name, begin, end, text between the tags)`` of all outermost parts, in characters."""
+    if not names:
+        return []
+    opening = re.compile("|".join(f"<{re.escape(name)}>" for name in names))
+    parts, place = [], 0
+    while (match := opening.search(text, place)) is not None:
+        name = match.group()[1:-1]
+        closing = f"</{name}>"
+        close = text.find(closing, match.end())
+        place = len(text) if close < 0 else close + len(closing)
+        parts.append((name, match.start(), place, text[match.end() : len(text) if close < 0 else close]))
+    return parts
+
+
+class _PrefixLengths:
+    """How many characters of the text the first k tokens give for certain, for any k.
+
+    A token may end within a character (bytes of one that takes several): it gives what is whole of it.
+    """
+
+    def __init__(self, ids: Sequence[int], text: str, decode: Callable[[Sequence[int]], str]) -> None:
+        self._ids, self._text, self._decode = ids, text, decode
+        self._known: dict[int, int] = {0: 0, len(ids): len(text)}
+
+    def __len__(self) -> int:
+        return len(self._ids) + 1
+
+    def __getitem__(self, count: int) -> int:
+        if count not in self._known:
+            self._known[count] = _common(self._decode(self._ids[:count]), self._text)
+        return self._known[count]
+
+    def tokens_to(self, characters: int) -> int:
+        """The fewest tokens that give so many characters."""
+        return bisect_left(self, characters)
+
+
+def _common(one: str, two: str) -> int:
+    """How many characters two texts begin with in common."""
+    shorter = min(len(one), len(two))
+    return next((place for place in range(shorter) if one[place] != two[place]), shorter)

@@ -1,0 +1,162 @@
+"""HiPER's three levels against sums written out option by option, and their place among the tokens."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo.credit import METHODS, Batch, Segment, Trajectory
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+RNG = np.random.default_rng(0)
+SWITCH = (Segment("switch", 0, 2, "SWITCH"), Segment("subgoal", 2, 4, "the corner"), Segment("action", 4, 6, "up"))
+KEEP = (Segment("switch", 0, 2, "KEEP"), Segment("action", 2, 4, "up"))
+NOTHING: tuple[Segment, ...] = ()
+LENGTHS = {SWITCH: 7, KEEP: 4, NOTHING: 3}
+"""Tokens of such a response: a SWITCH has one behind its action tag."""
+PLACES = {SWITCH: 4, KEEP: 2, NOTHING: 0}
+"""Where V_low is read: behind the subgoal, behind the switch, or at the first token."""
+
+
+def episode(kinds: list[tuple[Segment, ...]], rng: np.random.Generator) -> Trajectory:
+    lengths = [LENGTHS[kind] for kind in kinds]
+    values = {
+        "low": [rng.normal(size=length) for length in lengths],
+        "high": rng.normal(size=len(kinds)),
+        "term": rng.normal(size=len(kinds)),
+    }
+    rewards = rng.normal(size=len(kinds)).tolist()
+    return trajectory(rewards, tokens=lengths, segments=tuple(kinds), head_values=values, values=values["term"])
+
+
+def ragged(seed: int = 0) -> Batch:
+    """Options of one to three steps; one episode begins without a SWITCH, one has a single step."""
+    rng = np.random.default_rng(seed)
+    kinds = ([SWITCH, KEEP, KEEP, SWITCH, SWITCH, KEEP], [KEEP, NOTHING, SWITCH], [SWITCH], [NOTHING, KEEP])
+    return batch(*[episode(each, rng) for each in kinds])
+
+
+def plain(each: Trajectory, gamma: float, lam: float, lam_options: float, penalty: float) -> dict[str, list[float]]:
+    """Advantages and targets of the levels, with every sum written out."""
+    kinds, steps = each.segments or (), len(each)
+    starts = [t for t in range(steps) if t == 0 or kinds[t] is SWITCH]
+    rewards = [float(r) - (0 if t in starts else penalty) for t, r in enumerate(each.rewards)]
+    told = each.head_values
+    low = [float(told["low"][t][PLACES[kinds[t]]]) for t in range(steps)]
+    high, term = [list(map(float, told[name])) for name in ("high", "term")]
+    option_of = [max(s for s in starts if s <= t) for t in range(steps)]
+    end_of = [min([s for s in starts if s > t], default=steps) for t in range(steps)]
+    after = [high[end] if end < steps else 0.0 for end in end_of]
+
+    deltas = [rewards[t] + gamma * (low[t + 1] if t + 1 < end_of[t] else after[t]) - low[t] for t in range(steps)]
+    a_low = [sum((gamma * lam) ** (u - t) * deltas[u] for u in range(t, end_of[t])) for t in range(steps)]
+    to_go = [
+        sum(gamma ** (u - t) * rewards[u] for u in range(t, end_of[t])) + gamma ** (end_of[t] - t) * after[t]
+        for t in range(steps)
+    ]
+    delta_high = {s: to_go[s] - high[s] for s in starts}
+    # an option's weight in an earlier one's advantage: gamma for each step between, lam for each option
+    a_high = {
+        s: sum(gamma ** (u - s) * lam_options ** starts[starts.index(s) :].index(u) * delta_high[u]
+               for u in starts if u >= s)
+        for s in starts
+    }  # fmt: skip
+    assert all(option_of[s] == s for s in starts)
+    nan = math.nan
+    return {
+        "low": a_low,
+        "high": [a_high.get(t, nan) for t in range(steps)],
+        "term": [g - v for g, v in zip(to_go, term, strict=True)],
+        "low target": [a + v for a, v in zip(a_low, low, strict=True)],
+        "high target": [a_high[t] + high[t] if t in starts else nan for t in range(steps)],
+        "term target": to_go,
+    }
+
+
+def standardised(numbers: list[float]) -> dict[float, float]:
+    """``{number: z}`` with the population's standard deviation; the numbers are random, so no two are equal."""
+    mean = sum(numbers) / len(numbers)
+    std = math.sqrt(sum((x - mean) ** 2 for x in numbers) / len(numbers)) + 1e-8
+    return {x: (x - mean) / std for x in numbers}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3), (1.0, 1.0, 1.0, 0.1)]
+)
+def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_options: float, penalty: float) -> None:
+    given = ragged()
+    settings = {"gamma": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
+    credit = METHODS.make("hiper", settings).assign(given, RNG)
+    wanted = [plain(each, gamma, lam, lam_options, penalty) for each in given.trajectories]
+    # every response has a token of its action's level; a subgoal is written at a SWITCH, a switch wherever there is one
+    steps = [(i, t) for i, each in enumerate(given.trajectories) for t in range(len(each))]
+    kind = {(i, t): given.trajectories[i].segments[t] for i, t in steps}  # type: ignore[index]
+    low = standardised([wanted[i]["low"][t] for i, t in steps])
+    high = standardised([wanted[i]["high"][t] for i, t in steps if kind[i, t] is SWITCH])
+    term = standardised([wanted[i]["term"][t] for i, t in steps if kind[i, t] is not NOTHING])
+    for i, t in steps:
+        a = low[wanted[i]["low"][t]]
+        expected = [a] * LENGTHS[kind[i, t]]
+        if kind[i, t] is not NOTHING:
+            expected[0:2] = [term[wanted[i]["term"][t]]] * 2
+        if kind[i, t] is SWITCH:
+            expected[2:4] = [high[wanted[i]["high"][t]]] * 2
+        np.testing.assert_allclose(credit.advantages[i][t], expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.8, 1.0])
+def test_targets_of_the_three_heads(gamma: float) -> None:
+    given = ragged(1)
+    credit = METHODS.make("hiper", {"gamma": gamma, "lam": 0.5, "lam_options": 0.7}).assign(given, RNG)
+    targets: Any = credit.value_targets
+    for i, each in enumerate(given.trajectories):
+        wanted = plain(each, gamma, 0.5, 0.7, 0.0)
+        np.testing.assert_allclose(targets["high"][i], wanted["high target"], atol=1e-12)
+        np.testing.assert_allclose(targets["term"][i], wanted["term target"], atol=1e-12)
+        for t, kind in enumerate(each.segments or ()):
+            tokens = targets["low"][i][t]
+            assert len(tokens) == LENGTHS[kind]
+            assert tokens[PLACES[kind]] == pytest.approx(wanted["low target"][t])
+            assert np.isnan(np.delete(tokens, PLACES[kind])).all()
+
+
+def test_one_step_options_are_plain_gae_of_the_high_level() -> None:
+    """Where every response switches, V_high(s') is one step away, and subgoals get turn-level GAE on V_high."""
+    rng = np.random.default_rng(3)
+    given = batch(*[episode([SWITCH] * steps, rng) for steps in (3, 1, 4)])
+    method = METHODS.make("hiper", {"gamma": 0.9, "lam_options": 0.8})
+    targets: Any = method.assign(given, rng).value_targets
+    turns = METHODS.make("ppo_turn", {"gamma": 0.9, "lam": 0.8, "whiten": False})
+    for i, each in enumerate(given.trajectories):
+        same = batch(trajectory(each.rewards.tolist(), values=np.asarray(each.head_values["high"])))
+        np.testing.assert_allclose(targets["high"][i] - each.head_values["high"], turns.assign(same, rng).advantages[0])
+
+
+def test_a_subgoal_written_where_it_is_kept_gets_nothing() -> None:
+    wordy = (Segment("switch", 0, 1, " keep\n"), Segment("subgoal", 1, 3, "again"))
+    values = {"low": [np.zeros(4)] * 2, "high": np.zeros(2), "term": np.zeros(2)}
+    given = batch(trajectory([0.0, 1.0], tokens=4, segments=(SWITCH[:2], wordy), head_values=values))
+    credit = METHODS.make("hiper").assign(given, RNG)
+    assert credit.advantages[0][1][1:3].tolist() == [0.0, 0.0]
+    assert credit.metrics == {"switch_rate": 0.0}
+    # without any token behind the subgoal, V_low is read behind the switch; the first subgoal ends with the response
+    places = [int(np.flatnonzero(~np.isnan(tokens))[0]) for tokens in credit.value_targets["low"][0]]  # type: ignore[index]
+    assert places == [2, 3]
+
+
+def test_the_penalty_is_charged_where_no_option_begins() -> None:
+    """Undiscounted and with values of 0, what a step is worth to its option's end is what it is paid until then."""
+    values = {"low": [np.zeros(LENGTHS[kind]) for kind in (KEEP, KEEP, SWITCH)], "high": np.zeros(3)}
+    values["term"] = np.zeros(3)
+    lengths = [LENGTHS[kind] for kind in (KEEP, KEEP, SWITCH)]
+    given = batch(trajectory([1.0, 2.0, 4.0], tokens=lengths, segments=(KEEP, KEEP, SWITCH), head_values=values))
+    credit = METHODS.make("hiper", {"gamma": 1.0, "keep_penalty": 0.25}).assign(given, RNG)
+    assert credit.value_targets is not None
+    assert np.asarray(credit.value_targets["term"][0]).tolist() == [2.75, 1.75, 4.0]
+    assert credit.metrics == {"switch_rate": 0.5}
+
+
+def test_no_segments_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match="the trajectory has no segments"):
+        METHODS.make("hiper").assign(batch(trajectory([1.0])), RNG)

@@ -1,0 +1,190 @@
+"""Parts of responses by tokens: a word tokenizer, the tiny model's, and a byte-level BPE whose tokens straddle tags."""
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agents
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit import METHODS, Segment
+from agents.msgrpo.segments import needed_segmenter, segmenter, tags_of
+from agents.prompt import PromptMap
+from tests.agents.msgrpo.conftest import word_tokenizer
+
+NAMES = ("think", "plan", "action")
+SUBGOALS = Path(agents.__file__).parent / "prompts" / "subgoals.toml"
+
+
+@cache
+def words() -> Any:
+    r"""Tokens that are tags, and some that aren't: "\n<" begins before a tag, "n></think><action>u" is across two."""
+    return word_tokenizer(
+        ("<think>", "</think>", "<action>", "</action>", "</", ">", "<", "think", "action", "up", "\n<",
+         "n></think><action>u", "a", "p")
+    )  # fmt: skip
+
+
+@cache
+def byte_level() -> Any:
+    """A BPE over bytes with 400 tokens, made of texts with tags and characters of several bytes."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=["<eos>"])
+    texts = ["<think>go 😀 up</think>\n<plan>é up, ü</plan>\n<action>up</action>", "</plan><action>", "x</think><plan>"]
+    tokenizer.train_from_iterator(texts * 3, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
+
+
+@cache
+def tiny() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(Path(agents.__file__).parent / "tiny" / "weights" / "tiny")
+
+
+def ids(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def test_tokens_that_end_with_the_tags() -> None:
+    """<think> a a </think> <action> up </action> <eos> are eight tokens."""
+    response = [*ids(words(), "<think>aa</think><action>up</action>"), words().eos_token_id]
+    assert len(response) == 8
+    assert segmenter(words(), NAMES)(response) == (Segment("think", 0, 4, "aa"), Segment("action", 4, 7, "up"))
+
+
+def test_a_token_across_a_border_belongs_to_the_part_that_it_begins_in() -> None:
+    """<think> a n></think><action>u p </action>: the third token ends one part and begins the next."""
+    assert len(ids(words(), "<think>an></think><action>up</action>")) == 5
+    find = segmenter(words(), NAMES)
+    assert find(ids(words(), "<think>an></think><action>up</action>")) == (
+        Segment("think", 0, 3, "an>"),
+        Segment("action", 3, 5, "up"),
+    )
+
+
+def test_a_token_that_begins_outside_of_all_parts_belongs_to_the_one_that_it_reaches() -> None:
+    r"""a, "\n<", think, >, up: the second token is the newline and the first character of the tag."""
+    response = ids(words(), "a\n<think>up")
+    assert [words().decode([each]) for each in response] == ["a", "\n<", "think", ">", "up"]
+    assert segmenter(words(), NAMES)(response) == (Segment("think", 1, 5, "up"),)
+
+
+def test_what_is_not_closed_goes_to_the_end_and_what_is_inside_is_text() -> None:
+    find, eos = segmenter(words(), NAMES), words().eos_token_id
+    assert find([*ids(words(), "<think>a<action>up"), eos]) == (Segment("think", 0, 5, "a<action>up<eos>"),)
+    assert find(ids(words(), "<action>up</action><action>a")) == (
+        Segment("action", 0, 3, "up"),
+        Segment("action", 3, 5, "a"),
+    )
+    assert find(ids(words(), "up</think>")) == ()
+    assert find([]) == ()
+    assert segmenter(words(), ())(ids(words(), "<think>a</think>")) == ()
+
+
+def test_a_part_within_a_token_of_another_one_has_no_tokens() -> None:
+    tokenizer = word_tokenizer(("<think>", "</think><plan>up</plan>", "a"))
+    found = segmenter(tokenizer, NAMES)(ids(tokenizer, "<think>a</think><plan>up</plan>a"))
+    assert found == (Segment("think", 0, 3, "a"), Segment("plan", 3, 3, "up"))
+
+
+def plain(text: str, offsets: list[tuple[int, int]]) -> list[tuple[str, int, int, str]]:
+    """Token by token, from the offsets that the tokenizer itself tells of a text that it encodes."""
+    parts = [
+        (match.group(1), match.start(), match.end(), match.group(2))
+        for match in re.finditer(r"<(think|plan|action)>(.*?)(?:</\1>|\Z)", text, re.DOTALL)
+    ]
+    owners = []
+    for begin, end in offsets:
+        inside = [n for n, (_, start, stop, _) in enumerate(parts) if start <= begin < stop]
+        reached = [n for n, (_, start, stop, _) in enumerate(parts) if begin < stop and start < end]
+        owners.append((inside or reached or [None])[0])
+    result = []
+    for number, (name, _, _, content) in enumerate(parts):
+        mine = [k for k, owner in enumerate(owners) if owner == number]
+        result.append((name, min(mine, default=-1), max(mine, default=-2) + 1, content))
+    return result
+
+
+PIECES = (
+    "<think>",
+    "</think>",
+    "<plan>",
+    "</plan>",
+    "<action>",
+    "</action>",
+    "up",
+    " ",
+    "\n",
+    "é",
+    "😀",
+    "<",
+    ">",
+    "x",
+    "/",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_byte_level_tokens_against_the_tokenizer_s_own_offsets(pieces: list[str]) -> None:
+    text, tokenizer = "".join(pieces), byte_level()
+    encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+    wanted = plain(text, encoded["offset_mapping"])
+    found = segmenter(tokenizer, NAMES)(encoded["input_ids"])
+    assert [(each.name, each.text) for each in found] == [(name, content) for name, _, _, content in wanted]
+    for each, (_, start, stop, _) in zip(found, wanted, strict=True):
+        assert (each.start, each.stop) == (start, stop) or (each.start == each.stop and start == -1)
+
+
+def test_the_byte_level_tokenizer_straddles() -> None:
+    """Else the test above says nothing: tokens across tags, and characters of several tokens."""
+    pieces = byte_level().convert_ids_to_tokens(ids(byte_level(), "x</think><plan>é up, ü</plan>\n<action>up</action>"))
+    assert any("><" in piece for piece in pieces)
+    assert len(ids(byte_level(), "\U0001f680")) > 1
+
+
+@pytest.mark.parametrize("tokenizer", [tiny, byte_level])
+def test_what_players_write(tokenizer: Any) -> None:
+    text = "<think>the way is free</think>\n<plan>up, up</plan>\n<action>up</action>"
+    response = ids(tokenizer(), text)
+    found = segmenter(tokenizer(), NAMES)(response)
+    assert [(each.name, each.text) for each in found] == [
+        ("think", "the way is free"), ("plan", "up, up"), ("action", "up")
+    ]  # fmt: skip
+    written = tokenizer().decode(response)
+    for each in found:
+        part = tokenizer().decode(response[each.start : each.stop])
+        assert part in written
+        assert each.text in part  # here no token holds an end of the text and a part before it
+    assert found[-1].stop == len(response)
+    assert all(a.stop <= b.start for a, b in pairwise(found))
+
+
+def test_the_tags_are_those_of_the_prompt() -> None:
+    assert tags_of(PromptMap()) == ("think", "plan", "action")
+    assert tags_of(PromptMap("direct")) == ("action",)
+    assert tags_of(PromptMap.from_file(SUBGOALS)) == ("switch", "subgoal", "action")
+
+
+def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -> None:
+    hiper = METHODS.make("hiper")
+    assert needed_segmenter(METHODS.make("msgrpo"), PromptMap(), words()) is None
+    assert needed_segmenter(hiper, PromptMap.from_file(SUBGOALS), words()) is not None
+    with pytest.raises(
+        ConfigError,
+        match="HiPER needs responses with <switch>, <subgoal>, <action>, but the prompts ask for <think>, <plan>, "
+        "<action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as agents/prompts/subgoals",
+    ):
+        needed_segmenter(hiper, PromptMap(), words())
