@@ -5,15 +5,17 @@ policy's probability of the answer before the turn; the last turn is rewarded wi
 returns-to-go of ``u`` less the group's mean, without a standard deviation.
 
 Games have no answer to be sure of. Our reading takes ``P_t``, the probability that the policy gives in state ``s_t`` to
-what the planner would do there: the actions of the largest value by the game's yardstick, all of them where several are
-equally good. The outcome is the episode's return. The baseline is, as in ``rtg``, the mean of the other episodes of the
-group that are still alive at t. So a step is praised for leading where the policy knows what is right; that needn't be
-where the game is won, and the optimum may change: it isn't a method to begin with.
+what the planner would do there: the actions of the largest value by the game's yardstick, and of those that are equally
+good the ones that are still best with fewer rounds left, as nothing else tells dawdling from going on. The outcome is
+the episode's return. The baseline is, as in ``rtg``, the mean of the other episodes of the group that are still alive
+at t. So a step is praised for leading where the policy knows what is right; that needn't be where the game is won, and
+the optimum may change: it isn't a method to begin with.
 
 Probabilities are exact where the policy can tell them (:mod:`agents.action_probabilities`) and else shares of
 ``samples`` responses, whose tokens are on top of the episodes'.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +70,7 @@ class IGPO:
                 if key not in places:
                     noise = (_NOISE, batch.iteration, len(places))
                     places[key] = request_in(game, state, each.player, left, seed=noise)
-                    best[key] = best_actions(yardstick, state, left, each.player)
+                    best[key] = planned_actions(yardstick, state, left, each.player)
         told = action_probabilities(batch.rollouts.policy, list(places.values()), self.samples).probabilities
         chances = dict(zip(places, told, strict=True))
         flat = np.array([sum(chances[key].get(action, 0.0) for action in best[key]) for key in keys])
@@ -81,9 +83,18 @@ def gains(trajectory: Trajectory, sureness: Floats) -> Floats:
     return np.append(np.diff(sureness), trajectory.returned())
 
 
-def best_actions(yardstick: Yardstick, state: Any, steps_left: int | None, player: str) -> frozenset[str]:
-    """The actions of the largest value."""
-    values = yardstick.values(state, steps_left, player)
+def planned_actions(yardstick: Yardstick, state: Any, steps_left: int | None, player: str) -> frozenset[str]:
+    """The actions of the largest value; where values are exact, of these the ones that dawdle least."""
+    best = _largest(yardstick.values(state, steps_left, player))
+    for fewer in range((steps_left or 1) - 1, 0, -1):
+        if len(best) == 1 or not yardstick.exact:
+            break
+        values = yardstick.values(state, fewer, player)
+        best = _largest({action: values[action] for action in best})
+    return best
+
+
+def _largest(values: Mapping[str, float]) -> frozenset[str]:
     most = max(values.values())
     return frozenset(action for action, value in values.items() if value >= most - TIE)
 
