@@ -18,10 +18,12 @@ class EpisodeStart:
     Attributes:
         state: the game's state, as a :class:`Step` has it.
         elapsed_steps: rounds that were played before it, which count towards the step limit.
+        rounds: how many are played; the episode is then left where it stands, truncated. ``None``: to its end.
     """
 
     state: Any
     elapsed_steps: int = 0
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,10 @@ class Episode:
         successes: ``{player: whether the game counts the end as a success}``.
         metrics: ``{player: {name: value}}`` of games that tell more than the return; else empty.
         terminated: the game ended by its own rules.
-        truncated: the game ended by its step limit; never together with ``terminated``.
+        truncated: the game ended by its step limit, or was left; never together with ``terminated``.
         error: why the episode isn't complete (a provider's error), or ``None``. Then it is unscored.
         seconds: wall-clock time from reset to end.
+        end_state: the game's state after the last round; there as :attr:`Step.state` is.
     """
 
     scenario: str
@@ -170,6 +173,7 @@ class Episode:
     error: str | None = None
     seconds: float = 0.0
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    end_state: Any = None
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

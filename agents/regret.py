@@ -7,7 +7,7 @@ however well it plays, this is what tells whether it learns.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from agents.action_probabilities import action_probabilities, has_local_model, s
 from agents.episode import EpisodeTask
 from agents.inspection import expected_regret
 from agents.policy import LanguageAgentPolicy
-from agents.turn import Policy, Prompt, Turn, TurnRequest
-from textgames.tsmg import TSMG
+from agents.turn import Policy, Prompt, Turn, TurnRequest, request_in
 from textgames.yardsticks import find_yardstick
 
 
@@ -67,20 +66,12 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
         while not over and played != limit:
             left, joint = None if limit is None else limit - played, {}
             for player in game.to_move(state):
-                request = _request(game, state, player, left)
+                request = request_in(game, state, player, left)
                 joint[player] = request.legal_actions[int(rng.integers(len(request.legal_actions)))]
                 positions.append(Position(request, yardstick.values(state, left, player), task.seed))
             state, _, over = game.transition(state, joint, rng)
             played += 1
     return positions
-
-
-def _request(game: TSMG[Any], state: Any, player: str, steps_left: int | None) -> TurnRequest:
-    legal, told = game.legal_actions(state, player), game.action_help(state, player)
-    observation, instructions = game.observe(state, player), game.instructions(player)
-    return TurnRequest(
-        observation, instructions, legal, player=player, steps_left=steps_left, game=game, action_help=told
-    )
 
 
 class DirectAnswers:

@@ -58,6 +58,22 @@ class TurnRequest:
     sample_action: "Callable[[np.random.Generator], str] | None" = None
 
 
+def request_in(
+    game: "TSMG[Any]", state: Any, player: str, steps_left: int | None = None, seed: tuple[int, ...] = ()
+) -> TurnRequest:
+    """What ``player`` would be asked in a state of the game, with nothing before it."""
+    return TurnRequest(
+        observation=game.observe(state, player),
+        instructions=game.instructions(player),
+        legal_actions=game.legal_actions(state, player),
+        player=player,
+        steps_left=steps_left,
+        game=game,
+        seed=seed,
+        action_help=game.action_help(state, player),
+    )
+
+
 class Usage(NamedTuple):
     """Tokens of one decision, as the model or the provider counted them; 0 for players without a model."""
 

@@ -98,7 +98,12 @@ class LiveEpisode:
 
     @property
     def over(self) -> bool:
-        return self._error is not None or not self._env.agents
+        return self._error is not None or not self._env.agents or self._left
+
+    @property
+    def _left(self) -> bool:
+        """Whether no more than the rounds that were played were asked for."""
+        return self.task.start is not None and self._round == self.task.start.rounds
 
     def requests(self) -> dict[str, TurnRequest]:
         task, env = self.task, self._env
@@ -169,6 +174,7 @@ class LiveEpisode:
         self._infos = infos
         self._reads = {player: env.observe(player) for player in env.to_move}
         self._round += 1
+        self._truncated = self._truncated or (self._left and bool(env.agents))
         return tuple(steps)
 
     def finish(self) -> Episode:
@@ -190,6 +196,7 @@ class LiveEpisode:
             error=self._error,
             seconds=perf_counter() - self._started,
             metrics=metrics,
+            end_state=self._env.state(),
         )
 
 

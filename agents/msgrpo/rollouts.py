@@ -1,6 +1,7 @@
 """Playing for the update: an iteration's tasks, more of them where a sampler asks, and fresh rollouts from states."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Rollouts:
     Attributes:
         policy: the current policy.
         tokens: response tokens of fresh rollouts so far.
+        played: all trajectories that were played so far, whatever a sampler makes of them; fresh rollouts aside.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Rollouts:
     ) -> None:
         self.config, self.number, self.policy = config, number, policy
         self.tokens = 0
+        self.played: list[Trajectory] = []
         self._games, self._play, self._prompt_values = games, play, prompt_values
         # every fresh episode of an iteration has a seed of its own, whatever method asks for it
         self._next_seed = int(np.random.SeedSequence((config.seed, number, _FRESH)).generate_state(1)[0])
@@ -57,7 +60,11 @@ class Rollouts:
             prompts = policy.prompt_map
             hinted = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)
             policy = LanguageAgentPolicy(policy.model, hinted, policy.decoding, policy.name)
-        return trajectories_of(self._play(policy, tasks), tasks)
+        trajectories = trajectories_of(self._play(policy, tasks), tasks)
+        if hint is not None:
+            trajectories = [replace(each, hinted=True) for each in trajectories]
+        self.played += trajectories
+        return trajectories
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
         """(n,) the critic's value of the first prompt of each task."""

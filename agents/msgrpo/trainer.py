@@ -199,7 +199,8 @@ class MSGRPOTrainer:
         with uninterrupted():
             stats = self.update(rows, rng, batch) if rows else UpdateStats()
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
-            metrics = rollout_metrics(played.trajectories, played.returns(config.discount)) | stats.metrics()
+            everything = Batch(played.played or played.trajectories)
+            metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount)) | stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
             metrics |= self._bookkeeping(rows, len(drawn.indices), metrics, (started, rolled_out, perf_counter()))
             self.iteration += 1
@@ -246,6 +247,8 @@ class MSGRPOTrainer:
         needs = self.methods.credit.needs
         complete = completed(trajectories, needs, self.learner, self.critic, self._segmenter)
         return Batch(complete, rollouts, self.iteration)
+        complete = completed(trajectories, self.methods.credit.needs, self.learner, self.critic)
+        return Batch(complete, rollouts, self.iteration, rollouts.played)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         episodes = self._play(policy, tasks)

@@ -16,7 +16,7 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
-from agents.turn import Prompt, TurnRequest
+from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
@@ -124,6 +124,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
         old_logprobs=None if None in logprobs else tuple([np.array(each, dtype=np.float64) for each in logprobs]),
         task=task,
         rounds=tuple([step.index for step in steps]),
+        end_state=episode.end_state,
     )
 
 
@@ -176,9 +177,7 @@ def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
         for player in game.to_move(state):
             joint[player] = game.sample_action(state, player, rng)
             if player not in prompts:
-                legal, told = game.legal_actions(state, player), game.action_help(state, player)
-                seen, rules = game.observe(state, player), game.instructions(player)
-                prompts[player] = prompt_map(TurnRequest(seen, rules, legal, player=player, action_help=told))
+                prompts[player] = prompt_map(request_in(game, state, player))
         state, _, over = game.transition(state, joint, rng)
         played += 1
     return list(prompts.values())
@@ -207,10 +206,10 @@ def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
 def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
     """Means over trajectories and responses, for the log.
 
-    Returns and successes are those of the episodes from initial states, where there are any: what a sampler begins in
-    the middle of a game says little of how well it is played.
+    Returns and successes are those of the episodes from initial states without hints, where there are any: what a
+    sampler begins in the middle of a game, or helps with, says little of how well it is played.
     """
-    whole = [index for index, each in enumerate(trajectories) if each.task is None or each.task.start is None]
+    whole = [index for index, each in enumerate(trajectories) if each.begins_a_game and not each.hinted]
     whole = whole or list(range(len(trajectories)))
     lengths = [len(response) for trajectory in trajectories for response in trajectory.response_ids]
     groups: dict[object, set[float]] = {}

@@ -53,6 +53,8 @@ METHODS: Registry[CreditMethod] = Registry(
         "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
         "vine": "agents.msgrpo.credit.step.vine:Vine",
         "empg": "agents.msgrpo.credit.step.empg:EMPG",
+        "igpo": "agents.msgrpo.credit.step.igpo:IGPO",
+        "direct_apo": "agents.msgrpo.credit.step.direct_apo:DirectAPO",
     },
 )
 

@@ -64,6 +64,8 @@ class Trajectory:
         segments: T tuples of :class:`Segment`; for methods that need ``segments``.
         task: the episode that was played: environment, settings and seeds, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
+        end_state: the game's state after the episode's last round.
+        hinted: whether the prompts told what a player wouldn't see otherwise.
     """
 
     group: Hashable
@@ -85,6 +87,8 @@ class Trajectory:
     segments: tuple[tuple[Segment, ...], ...] | None = None
     task: EpisodeTask | None = None
     rounds: tuple[int, ...] = ()
+    end_state: Any = None
+    hinted: bool = False
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -104,6 +108,11 @@ class Trajectory:
     def tokens(self) -> int:
         """Response tokens of all steps."""
         return sum(map(len, self.response_ids))
+
+    @property
+    def begins_a_game(self) -> bool:
+        """Whether the episode began in an initial state, as far as is known."""
+        return self.task is None or self.task.start is None
 
     @property
     def seat(self) -> tuple[str, str]:
@@ -147,11 +156,14 @@ class Batch:
         trajectories: N of them.
         rollouts: plays on from visited states; for methods that need ``rollouts``.
         iteration: the number of the iteration, from 0.
+        played: all that was played for the batch, for the log: a task sampler may have left some of it out. ``None``:
+            the trajectories themselves.
     """
 
     trajectories: Sequence[Trajectory]
     rollouts: FreshRollouts | None = None
     iteration: int = 0
+    played: Sequence[Trajectory] | None = None
 
     def __len__(self) -> int:
         return len(self.trajectories)

@@ -58,16 +58,26 @@ class Rounds:
     def place(self, i: int, t: int) -> Place:
         """Where step t of trajectory i was taken."""
         trajectory = self._batch.trajectories[i]
-        task = task_of(trajectory)
-        before = 0 if task.start is None else task.start.elapsed_steps
-        elapsed = 0 if trajectory.steps_left[t] is None else before + trajectory.rounds[t]
-        return Place(task.scenario, trajectory.player, trajectory.states[t], elapsed)
+        scenario = task_of(trajectory).scenario
+        return Place(scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t))
 
     def realised(self, i: int, t: int) -> Ahead:
-        """What came of the step: up to the player's next decision, or its end."""
+        """What came of the step: up to the player's next decision, or its end, or to where the episode was left."""
         trajectory = self._batch.trajectories[i]
-        last = t + 1 == len(trajectory)
-        return 1.0, float(trajectory.rewards[t]), None if last else self.place(i, t + 1)
+        if t + 1 < len(trajectory):
+            return 1.0, float(trajectory.rewards[t]), self.place(i, t + 1)
+        return 1.0, float(trajectory.rewards[t]), self._where_it_was_left(i)
+
+    def _where_it_was_left(self, i: int) -> Place | None:
+        trajectory, start = self._batch.trajectories[i], task_of(self._batch.trajectories[i]).start
+        if trajectory.terminated or start is None or start.rounds is None:
+            return None
+        limit = self.environment(trajectory).rules.max_steps
+        elapsed = start.elapsed_steps + start.rounds
+        if limit is not None and elapsed >= limit:
+            return None
+        last = self.place(i, len(trajectory) - 1)
+        return last._replace(state=trajectory.end_state, elapsed=0 if limit is None else elapsed)
 
     def expected(self, i: int, t: int) -> list[Ahead]:
         """What may have come of the step, up to the round after it.
@@ -138,6 +148,10 @@ class StateValues:
     def __getitem__(self, place: Place) -> float:
         return self._values[place]
 
+    def worth(self, ahead: Iterable[Ahead]) -> float:
+        """``sum p (r + V)`` over what may follow a step: the value of the action."""
+        return sum(p * (reward + (0.0 if then is None else self[then])) for p, reward, then in ahead)
+
     def metrics(self) -> dict[str, float]:
         """What the values cost."""
         return {
@@ -145,6 +159,12 @@ class StateValues:
             "fresh_episodes": float(len(self._values) * self._count),
             "fresh_tokens": float(self._rollouts.tokens - self._before),
         }
+
+
+def rounds_before(trajectory: Trajectory, t: int) -> int:
+    """The rounds that count as played before step t; 0 without a limit of steps, where they don't matter."""
+    start = task_of(trajectory).start
+    return 0 if trajectory.steps_left[t] is None else trajectory.rounds[t] + (start.elapsed_steps if start else 0)
 
 
 def task_of(trajectory: Trajectory) -> EpisodeTask:

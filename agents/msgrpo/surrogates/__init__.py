@@ -24,6 +24,7 @@ SURROGATES: "Registry[Surrogate]" = Registry(
         "minpro": "agents.msgrpo.surrogates.minpro:MinPRO",
         "llds": "agents.msgrpo.surrogates.llds:LLDS",
         "apo": "agents.msgrpo.surrogates.apo:APO",
+        "direct_apo": "agents.msgrpo.surrogates.direct_apo:DirectAPO",
     },
 )
 

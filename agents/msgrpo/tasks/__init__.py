@@ -71,6 +71,10 @@ SAMPLERS: Registry[TaskSampler] = Registry(
     {
         "plain": "agents.msgrpo.tasks:Plain",
         "starts": "agents.msgrpo.tasks.starts:ExploringStarts",
+        "dynamic": "agents.msgrpo.tasks.dynamic:DynamicSampling",
+        "pcl": "agents.msgrpo.tasks.pcl:PCL",
+        "ghpo": "agents.msgrpo.tasks.ghpo:GHPO",
+        "branch": "agents.msgrpo.tasks.branch:Branches",
     },
     setting="task_sampling",
 )

@@ -44,8 +44,7 @@ class Vine:
         values.ask([*here.values(), *(place for each in ahead.values() for _, _, place in each if place is not None)])
         advantages = [np.zeros(len(each)) for each in batch.trajectories]
         for (i, t), place in here.items():
-            worth = sum(p * (reward + (0.0 if then is None else values[then])) for p, reward, then in ahead[i, t])
-            advantages[i][t] = worth - values[place]
+            advantages[i][t] = values.worth(ahead[i, t]) - values[place]
         return Credit.of(advantages, metrics=values.metrics())
 
     def _ahead(self, rounds: Rounds, i: int, t: int) -> list[Ahead]:

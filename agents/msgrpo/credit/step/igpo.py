@@ -1,0 +1,116 @@
+"""IGPO, information gain as a reward for each turn (arXiv 2510.14967), in our reading for games.
+
+The method rewards a turn with how much likelier it made the true answer: ``u_t = P_t+1 - P_t`` with ``P_t`` the
+policy's probability of the answer before the turn; the last turn is rewarded with the outcome. Advantages are
+returns-to-go of ``u`` less the group's mean, without a standard deviation.
+
+Games have no answer to be sure of. Our reading takes ``P_t``, the probability that the policy gives in state ``s_t`` to
+what the planner would do there: the actions of the largest value by the game's yardstick, and of those that are equally
+good the ones that are still best with fewer rounds left, as nothing else tells dawdling from going on. The outcome is
+the episode's return. The baseline is, as in ``rtg``, the mean of the other episodes of the group that are still alive
+at t. So a step is praised for leading where the policy knows what is right; that needn't be where the game is won, and
+the optimum may change: it isn't a method to begin with.
+
+Probabilities are exact where the policy can tell them (:mod:`agents.action_probabilities`) and else shares of
+``samples`` responses, whose tokens are on top of the episodes'.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+import textgames
+from agents.action_probabilities import action_probabilities
+from agents.msgrpo.credit.arithmetic import less_others, steps_by_time, within
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, returns_to_go
+from agents.msgrpo.credit.fresh import task_of
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import configured
+from agents.turn import TurnRequest, request_in
+from textgames.tsmg import TSMG
+from textgames.yardsticks import Yardstick, find_yardstick
+
+TIE = 1e-9
+_NOISE = 0x19B0
+
+
+@configured
+class IGPO:
+    """Each step's gain in the probability of what the planner would do, and the return at the end."""
+
+    samples: int = Field(8, ge=1)
+    """Responses for each state's probabilities, where they aren't known exactly."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        sureness, asked = self.sureness(batch)
+        ahead = [returns_to_go(gains(each, sure)) for each, sure in zip(batch.trajectories, sureness, strict=True)]
+        metrics = {"planner_probability": float(np.concatenate(sureness).mean()), "probabilities_asked": float(asked)}
+        return Credit.of(within(steps_by_time(batch), ahead, less_others), metrics=metrics)
+
+    def sureness(self, batch: Batch) -> tuple[list[Floats], int]:
+        """(T_i,) probabilities of the planner's actions in the visited states, and in how many they were asked for."""
+        if batch.rollouts is None:
+            raise ValueError("igpo asks the policy for probabilities: this batch has no rollouts")
+        places: dict[Any, TurnRequest] = {}
+        best: dict[Any, frozenset[str]] = {}
+        games: dict[str, tuple[TSMG[Any], Yardstick]] = {}
+        keys = []
+        for each in batch.trajectories:
+            scenario = task_of(each).scenario
+            if scenario not in games:
+                games[scenario] = game_and_yardstick(each)
+            game, yardstick = games[scenario]
+            for state, left in zip(each.states, each.steps_left, strict=True):
+                key = (scenario, each.player, state, left)
+                keys.append(key)
+                if key not in places:
+                    noise = (_NOISE, batch.iteration, len(places))
+                    places[key] = request_in(game, state, each.player, left, seed=noise)
+                    best[key] = planned_actions(yardstick, state, left, each.player)
+        told = action_probabilities(batch.rollouts.policy, list(places.values()), self.samples).probabilities
+        chances = dict(zip(places, told, strict=True))
+        flat = np.array([sum(chances[key].get(action, 0.0) for action in best[key]) for key in keys])
+        ends = np.cumsum([len(each) for each in batch.trajectories])
+        return np.split(flat, ends[:-1]), len(places)
+
+
+def gains(trajectory: Trajectory, sureness: Floats) -> Floats:
+    """(T,) ``P_t+1 - P_t``, and the return at the last step."""
+    return np.append(np.diff(sureness), trajectory.returned())
+
+
+def planned_actions(yardstick: Yardstick, state: Any, steps_left: int | None, player: str) -> frozenset[str]:
+    """The actions of the largest value; where values are exact, of these the ones that dawdle least."""
+    best = _largest(yardstick.values(state, steps_left, player))
+    for fewer in range((steps_left or 1) - 1, 0, -1):
+        if len(best) == 1 or not yardstick.exact:
+            break
+        values = yardstick.values(state, fewer, player)
+        best = _largest({action: values[action] for action in best})
+    return best
+
+
+def _largest(values: Mapping[str, float]) -> frozenset[str]:
+    most = max(values.values())
+    return frozenset(action for action, value in values.items() if value >= most - TIE)
+
+
+def game_and_yardstick(trajectory: Trajectory) -> tuple[TSMG[Any], Yardstick]:
+    """The game of a trajectory and its yardstick.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    task = task_of(trajectory)
+    game = textgames.parallel_env(task.env_id, **task.kwargs).game
+    yardstick = find_yardstick(game)
+    if yardstick is None:
+        raise ConfigError(
+            f"credit = 'igpo' measures by what a planner would do, and {task.scenario} has no yardstick: choose "
+            "another method or game"
+        )
+    return game, yardstick
