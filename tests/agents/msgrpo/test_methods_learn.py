@@ -36,10 +36,17 @@ WANTS: dict[tuple[str, str], dict[str, Any]] = {
     ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}},
 }
 """Settings of the run that a method wants, ``{(point, name): {setting: value}}``."""
-RISE, END = 1.5, 0.2
-"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's, and
-where it lies at least. Observed over four seeds each: a rise of 2.2 or more, and an end of 0.8 or more; RiskPO, which
-never praises, ends at 0.4 with two of them."""
+POINT_WANTS: dict[str, dict[str, Any]] = {
+    # losses see the tokens of a response together: here a word and the end of the response
+    "surrogate": {"max_response_tokens": 2, "iterations": 16},
+}
+"""The same for all methods of a point."""
+RISE = 1.5
+"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's.
+
+Observed: 2.2 or more over four seeds each, and 1.9 or more over two with responses of two tokens, where some seeds only
+learn to answer in the right form. Noise in place of credit fell by 0.1.
+"""
 
 
 def returns(config: MSGRPOConfig, make_llama: Any, tokenizer: Any, prompt_file: str) -> list[float]:
@@ -49,14 +56,14 @@ def returns(config: MSGRPOConfig, make_llama: Any, tokenizer: Any, prompt_file: 
 
 
 def has_learnt(history: list[float]) -> bool:
-    end = float(np.mean(history[-3:]))
-    return end > END and end - history[0] > RISE
+    return float(np.mean(history[-3:])) - history[0] > RISE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "name"), [(point, name) for point in POINTS for name in POINTS[point].names])
 def test_it_learns(point: str, name: str, make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
-    config = replace(PLAIN, **({POINTS[point].setting: name} | WANTS.get((point, name), {})))
+    wants = POINT_WANTS.get(point, {}) | WANTS.get((point, name), {})
+    config = replace(PLAIN, **({POINTS[point].setting: name} | wants))
     history = returns(config, make_llama, tokenizer, prompt_file)
     assert has_learnt(history), [round(value, 2) for value in history]
 
