@@ -10,11 +10,39 @@ from typing import Any
 import numpy as np
 import pytest
 
+import textgames
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.settings import POINTS
+from tests.agents.msgrpo.conftest import Corridor
+from textgames.yardsticks import Yardstick, register_yardstick
 
-GAME = "TestCorridor-v0"
+
+class KnownCorridor(Corridor):
+    """The corridor, read back from its observation, with the bounds of its returns: for methods that ask a planner."""
+
+    return_range = (0.0, 1.0)
+
+    def read_observation(self, observation: str, player: str) -> int:
+        return int(observation.removeprefix("cell "))
+
+
+class Distance(Yardstick):
+    """An action is worth 1 where the steps after it still lead to the third cell, else 0."""
+
+    def __init__(self, game: KnownCorridor) -> None:
+        self.actions = game.actions
+
+    def values(self, state: int, steps_left: int | None, player: str) -> dict[str, float]:
+        moved = {"left": max(0, state - 1), "right": state + 1}
+        after = 0 if steps_left is None else steps_left - 1
+        return {action: float(steps_left is None or 2 - moved[action] <= after) for action in self.actions}
+
+
+GAME = "TestKnownCorridor-v0"
+textgames.register(GAME, KnownCorridor, max_steps=4)
+register_yardstick(KnownCorridor, Distance)
+
 PLAIN = MSGRPOConfig(
     groups=4,
     group_size=8,
@@ -36,10 +64,17 @@ WANTS: dict[tuple[str, str], dict[str, Any]] = {
     ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}},
 }
 """Settings of the run that a method wants, ``{(point, name): {setting: value}}``."""
-RISE, END = 0.8, 0.2
-"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's, and
-where it lies at least. Observed of the methods of credit over two seeds: a rise of 1.3 or more, and an end above 0.8;
-RiskPO, which never praises, ends at 0.4."""
+POINT_WANTS: dict[str, dict[str, Any]] = {
+    # losses see the tokens of a response together: here a word and the end of the response
+    "surrogate": {"max_response_tokens": 2, "iterations": 16},
+}
+"""The same for all methods of a point."""
+RISE = 1.5
+"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's.
+
+Observed: 2.2 or more over four seeds each, and 1.9 or more over two with responses of two tokens, where some seeds only
+learn to answer in the right form. Noise in place of credit fell by 0.1.
+"""
 
 
 def returns(config: MSGRPOConfig, make_llama: Any, tokenizer: Any, prompt_file: str) -> list[float]:
@@ -49,14 +84,14 @@ def returns(config: MSGRPOConfig, make_llama: Any, tokenizer: Any, prompt_file: 
 
 
 def has_learnt(history: list[float]) -> bool:
-    end = float(np.mean(history[-3:]))
-    return end > END and end - history[0] > RISE
+    return float(np.mean(history[-3:])) - history[0] > RISE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "name"), [(point, name) for point in POINTS for name in POINTS[point].names])
 def test_it_learns(point: str, name: str, make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
-    config = replace(PLAIN, **({POINTS[point].setting: name} | WANTS.get((point, name), {})))
+    wants = POINT_WANTS.get(point, {}) | WANTS.get((point, name), {})
+    config = replace(PLAIN, **({POINTS[point].setting: name} | wants))
     history = returns(config, make_llama, tokenizer, prompt_file)
     assert has_learnt(history), [round(value, 2) for value in history]
 
