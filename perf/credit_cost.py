@@ -5,10 +5,10 @@
     python perf/credit_cost.py --only credit.vine credit.gigpo --json cost.json
 
 The embedded model ``tiny`` plays Frozen Lake at a learning rate of nothing, so all methods play the same episodes, and
-what differs is the method's own work: more rollouts, another pass of the model, a critic, arithmetic. A method takes the
-plain one's place at its own plug-in point; the other points stay plain. Every round runs each method once, in another
-order, and the plain one several times in between; a ratio is that of a method's CPU seconds to the mean of the plain
-ones of its round, so that other load on the machine changes it little. The intervals are 95%, over rounds.
+what differs is the method's own work: more rollouts, another pass of the model, a critic, arithmetic. A method takes
+the plain one's place at its own plug-in point; the other points stay plain. Every round runs each method once, in
+another order, and the plain one several times in between; a ratio is that of a method's CPU seconds to the mean of the
+plain ones of its round, so that other load on the machine changes it little. The intervals are 95%, over rounds.
 """
 
 import argparse
