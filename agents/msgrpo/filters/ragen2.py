@@ -17,8 +17,8 @@ class RAGEN2:
     """Keep groups, the one of the largest ``std_g`` first, until theirs add up to ``mass`` of the total.
 
     The sum has to reach ``mass * total - slack``; groups whose returns are equal never stay, and where nothing is
-    needed to reach it, as in a batch without any difference, nothing stays and the update is skipped. It is told as a
-    filter by variance; the authors' code adds up standard deviations, as is done here.
+    needed to reach it, as in a batch without any difference, nothing stays and the update is skipped. The authors
+    call it a filter by variance; their code adds up standard deviations, and so does this.
     """
 
     mass: float = Field(0.9, gt=0, le=1)
