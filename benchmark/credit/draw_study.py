@@ -23,7 +23,7 @@ from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import REPEATS, DrawnBatch, DrawResult, compare_draws
 from benchmark.credit.episode_gradients import EpisodeGradients, RowProducts, numbered
-from benchmark.credit.measure import Instrument, methods_of
+from benchmark.credit.instrument import Instrument, methods_of
 from benchmark.credit.scores import ScoreModel
 from textgames.scenarios import Scenario
 

@@ -9,7 +9,7 @@ from benchmark.credit.draw_study import study_draws
 from benchmark.credit.draws import DrawnBatch, compare_draws
 from benchmark.credit.episode_gradients import EpisodeGradients
 from tests.benchmark.credit.helpers import direct_policy
-from tests.benchmark.credit.test_measure import SMALL
+from tests.benchmark.credit.test_instrument import SMALL
 
 
 @pytest.fixture(autouse=True)
