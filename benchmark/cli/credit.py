@@ -9,6 +9,7 @@ The names oracle (the true advantage) and noise (random numbers) are always amon
 examples:
   textbench credit tiny --game frozen-lake
   textbench credit tiny --game frozen-lake-slippery --method all --json
+  textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
   textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
   textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
   textbench credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents.turn import Policy
-    from benchmark.credit.measure import Instrument
+    from benchmark.credit.instrument import Instrument
     from textgames.scenarios import Scenario
 
 
@@ -51,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
     parser.add_argument("--seed", default="0", metavar="N", help="of starts, episodes and sampling (default 0)")
     parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
+    parser.add_argument("--picture", metavar="FILE", help="draw where on the board methods are wrong, as an SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -63,8 +65,15 @@ def run(args: Namespace) -> int:
     from agents.msgrpo.draws import DRAWS
     from agents.msgrpo.errors import ConfigError, RolloutError
     from benchmark.cli.sources import whole_number
-    from benchmark.credit.measure import default_methods, methods_of
     from benchmark.errors import BenchmarkError, UsageError
+    from textgames.extras import install_command
+
+    try:
+        from benchmark.credit.instrument import default_methods, methods_of
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise UsageError(f"credit needs {error.name}, which is not installed: {install_command('local')}") from None
 
     names = tuple(args.method) or default_methods()
     if "all" in names:
@@ -81,6 +90,8 @@ def run(args: Namespace) -> int:
         raise UsageError(f"{args.game}: {error}" if not isinstance(error, ConfigError) else str(error)) from None
     except (RolloutError, RuntimeError) as error:
         raise BenchmarkError(str(error)) from None
+    if args.picture is not None:
+        _draw(instrument, args.picture)
     if args.json:
         print(json.dumps(report.to_json(), indent=1))
     else:
@@ -95,7 +106,8 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
     from benchmark.cli.sources import whole_number
     from benchmark.credit.batches import Setting
-    from benchmark.credit.measure import Instrument, methods_of
+    from benchmark.credit.instrument import Instrument, methods_of
+    from benchmark.credit.pictures import check_drawable
     from benchmark.errors import UsageError
     from benchmark.runs.plan import find_scenarios
     from textgames import SUITES
@@ -112,6 +124,8 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
         seed=whole_number("--seed", args.seed, 0),
     )
     methods_of(names, setting)
+    if args.picture is not None:
+        check_drawable(setting.game())
     return Instrument(
         _policy(args, scenario),
         setting,
@@ -121,6 +135,22 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
         gradient=not args.no_gradient,
         progress=_progress(args.quiet),
     )
+
+
+def _draw(instrument: "Instrument", file: str) -> None:
+    """Write the picture of all methods that were measured, but for the oracle's, which is the truth."""
+    from pathlib import Path
+
+    from benchmark.credit.instrument import ORACLE
+    from benchmark.credit.pictures import board_picture
+    from benchmark.errors import StorageError
+
+    names = [name for name in instrument.credited if name != ORACLE]
+    picture = board_picture(instrument, names)
+    try:
+        Path(file).write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":

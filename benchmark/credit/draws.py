@@ -153,5 +153,5 @@ def _table(
         square = together @ each.gradients.products @ together
         spread = np.einsum("ri,ij,rj->r", weights, each.gradients.products, weights).mean() - square
         of_mean = each.gradients.cosine(together, reference, norm)
-        rows.append([*found.mean(axis=0), of_mean, spread / square if square > 0 else 0.0])
+        rows.append([*found.mean(axis=0), of_mean, max(0.0, spread / square) if square > 0 else 0.0])
     return np.array(rows)

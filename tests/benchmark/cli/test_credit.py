@@ -55,11 +55,20 @@ def test_credit_prints_a_table(textbench):
     ],
 )
 def test_a_mistake_is_one_sentence(textbench, arguments, said):
-    done = textbench(
-        "credit",
-        *arguments,
-        *[word for word in SMALL if "--groups" not in arguments and "--group-size" not in arguments],
-    )
+    done = textbench("credit", *SMALL, *arguments)  # of an option that is given twice the last one counts
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+def test_credit_draws_a_picture(textbench, tmp_path):
+    file = tmp_path / "credit.svg"
+    done = textbench("credit", "random", "--method", "msgrpo", *SMALL, "--quiet", "--picture", str(file))
+    assert done.code == 0
+    assert file.read_text().startswith("<svg")
+    done = textbench("credit", "random", *SMALL, "--quiet", "--picture", str(tmp_path / "no" / "file.svg"))
+    assert done.code == 1
+    assert "can't write" in done.err
+    done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--picture", str(file))
+    assert done.code == 2
+    assert "can't be drawn" in done.err

@@ -68,6 +68,7 @@ class Instrument:
         batches: what was played.
         model: of the policy, for gradients; ``None`` without.
         no_gradient: why there is none.
+        credited: what each of the methods measured last assigned.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Instrument:
         )
         self.no_gradient = why_no_gradient(policy) if gradient else "it wasn't asked for"
         self.model = None if self.no_gradient else ScoreModel(policy)
+        self.credited: dict[str, Credited] = {}
         self.batches: list[Batch] = []
         for number in range(batches):
             self._progress("batches played", number, batches)
@@ -129,7 +131,7 @@ class Instrument:
         """
         everyone: dict[str, CreditMethod] = {**methods, ORACLE: Oracle(self.truth), NOISE: Noise()}
         skipped: dict[str, str] = {}
-        credited: dict[str, Credited] = {}
+        self.credited = credited = dict[str, Credited]()
         for number, (name, method) in enumerate(everyone.items()):
             self._progress("credit assigned", number, len(everyone))
             reason = why_not_met(method.needs, self.policy, self.truth)

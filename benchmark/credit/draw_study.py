@@ -1,0 +1,184 @@
+"""What a draw rule is worth: the gradient of M drawn episodes beside a gradient that they took no part in.
+
+Two references answer two questions:
+
+* ``"exact"``: the exact gradient of the return from a few starts, the same in every batch; in small games.
+* ``"others"``: the mean gradient of all other batches, each with starts of its own as training draws them. It needs
+  nothing of the game, so it is to be had on Snake too. It is noisy, so all its cosines are smaller by one factor; and
+  it has the bias of the method itself, all episodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from zlib import crc32
+
+import numpy as np
+import torch
+
+from agents.msgrpo.credit import CreditMethod
+from agents.msgrpo.draws import DRAWS
+from agents.turn import Policy
+from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
+from benchmark.credit.batches import Setting, play, why_not_met, with_needs
+from benchmark.credit.draws import REPEATS, DrawnBatch, DrawResult, compare_draws
+from benchmark.credit.episode_gradients import EpisodeGradients, RowProducts, numbered
+from benchmark.credit.instrument import Instrument, methods_of
+from benchmark.credit.scores import ScoreModel
+from textgames.scenarios import Scenario
+
+RULES = ("aaw", "unbiased", "uniform", "uniform_nonzero", "off")
+SIZES = (8, 16, 32, 64)
+
+Reference = Literal["exact", "others"]
+
+
+@dataclass(frozen=True)
+class DrawStudy:
+    """The result of :func:`study_draws`.
+
+    Attributes:
+        agent, game, method: whose gradients.
+        reference: what they are compared with.
+        batches: how many were played.
+        episodes: trajectories of a batch.
+        silent_groups: the share of the groups whose episodes all have an advantage of 0.
+        results: of every rule at every number of draws.
+    """
+
+    agent: str
+    game: str
+    method: str
+    reference: Reference
+    batches: int
+    episodes: float
+    silent_groups: float
+    results: tuple[DrawResult, ...]
+
+    def __getitem__(self, place: tuple[str, int]) -> DrawResult:
+        """The result of ``rule, m``."""
+        for result in self.results:
+            if (result.rule, result.m) == place:
+                return result
+        raise KeyError(place)
+
+
+def study_draws(
+    policy: Policy,
+    scenario: Scenario,
+    method: str | tuple[str, CreditMethod] = "msgrpo",
+    *,
+    rules: Sequence[str] = RULES,
+    sizes: Sequence[int] = SIZES,
+    reference: Reference = "exact",
+    groups: int = 8,
+    group_size: int = 16,
+    batches: int = 32,
+    horizon: int | None = None,
+    format_penalty: float = 1.0,
+    samples: int = DEFAULT_SAMPLES,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> DrawStudy:
+    """Compare draw rules on one policy, game and method.
+
+    Args:
+        policy: with a model in this process, at the temperature of training.
+        scenario: the game; for ``"exact"`` a small one with ``outcomes``.
+        method: the name of a registered method, or ``(name, method)``.
+        rules: names of draw rules. ``minus_uniform`` of the results compares with ``uniform`` in any case.
+        sizes: numbers of episodes that are drawn.
+        reference: see the head of this file.
+        groups: starts of a batch.
+        group_size: episodes from each of them.
+        batches: how many are played; the independent parts of all intervals.
+        horizon: rounds; the scenario's when not given.
+        format_penalty: what an invalid response costs.
+        samples: responses to each prompt, for ``"exact"``, where they are needed.
+        repeats: draws from each batch.
+        seed: of everything random.
+        progress: ``(what, done, total)`` as it goes on.
+
+    Raises:
+        ValueError: the policy has no gradient, the game no exact one, or there are too few batches.
+        ConfigError: no such method or rule.
+        RuntimeError: a provider's error.
+    """
+    for rule in rules:
+        DRAWS.check(rule)
+    if batches < 2:
+        raise ValueError(f"an interval takes at least 2 batches, got {batches}")
+    setting = Setting(scenario, groups, group_size, horizon, format_penalty, seed=seed)
+    name, how = (method, methods_of([method], setting)[method]) if isinstance(method, str) else method
+    tell = progress or (lambda what, done, total: None)
+    if reference == "exact":
+        drawn, norms = _beside_the_exact(policy, setting, name, how, batches, samples, tell)
+    else:
+        drawn, norms = _beside_the_others(policy, setting, name, how, batches, tell)
+    results = compare_draws(drawn, rules, sizes, norms, reference_name=reference, repeats=repeats, seed=seed)
+    return DrawStudy(
+        agent=policy.name,
+        game=scenario.name,
+        method=name,
+        reference=reference,
+        batches=batches,
+        episodes=float(np.mean([len(each.batch) for each in drawn])),
+        silent_groups=_silent_groups(drawn),
+        results=tuple(results),
+    )
+
+
+Drawn = tuple[list[DrawnBatch], list[float]]
+"""The batches, and the length of the reference of each."""
+
+
+def _beside_the_exact(
+    policy: Policy, setting: Setting, name: str, method: CreditMethod, batches: int, samples: int, tell: Progress
+) -> Drawn:
+    instrument = Instrument(policy, setting, batches=batches, samples=samples, progress=tell)
+    if instrument.model is None or instrument.exact is None:
+        raise ValueError(str(instrument.no_gradient))
+    credits = instrument.assign(name, method).credits
+    reference = instrument.exact.vector[:, None]
+    drawn: list[DrawnBatch] = []
+    for part in numbered(instrument.batches, instrument.model.size):
+        products = RowProducts(instrument.model, part[0].rows, reference)
+        for rows in part:
+            tell("batches' gradients", len(drawn), batches)
+            credit = credits[len(drawn)]
+            drawn.append(DrawnBatch(rows.batch, credit, products.episodes(rows, credit), rows.tokens))
+    return drawn, [max(instrument.exact.squared_norm, 0.0) ** 0.5] * batches
+
+
+def _beside_the_others(
+    policy: Policy, setting: Setting, name: str, method: CreditMethod, batches: int, tell: Progress
+) -> Drawn:
+    if (reason := why_not_met(method.needs, policy, None)) is not None:
+        raise ValueError(f"{name}: {reason}")
+    model, played, credits, means = ScoreModel(policy), [], [], []
+    for number in range(batches):
+        tell("batches played", number, batches)
+        batch = with_needs(play(policy, setting, number, fresh_starts=True), method.needs, model, None)
+        played.append(batch)
+        credits.append(method.assign(batch, np.random.default_rng((setting.seed, number, crc32(name.encode())))))
+        ((rows,),) = numbered([batch], model.size)
+        means.append(rows.gradient(model, credits[-1]))
+    total = torch.stack(means).sum(dim=0)
+    others = [(total - own) / (batches - 1) for own in means]
+    drawn: list[DrawnBatch] = []
+    for part in numbered(played, model.size):
+        tell("batches' gradients", len(drawn), batches)
+        first = len(drawn)
+        references = torch.stack(others[first : first + len(part)], dim=1)
+        products = RowProducts(model, part[0].rows, references)
+        for column, rows in enumerate(part):
+            own = products.episodes(rows, credits[first + column])
+            gradients = EpisodeGradients(own.products, own.along[:, [column]])
+            drawn.append(DrawnBatch(rows.batch, credits[first + column], gradients, rows.tokens))
+    return drawn, [float(each.norm()) for each in others]
+
+
+def _silent_groups(drawn: Sequence[DrawnBatch]) -> float:
+    silent = [not np.any(each.credit.draw_weight[members]) for each in drawn for members in each.batch.groups.values()]
+    return float(np.mean(silent))
