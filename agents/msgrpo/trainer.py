@@ -246,8 +246,6 @@ class MSGRPOTrainer:
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
         needs = self.methods.credit.needs
         complete = completed(trajectories, needs, self.learner, self.critic, self._segmenter)
-        return Batch(complete, rollouts, self.iteration)
-        complete = completed(trajectories, self.methods.credit.needs, self.learner, self.critic)
         return Batch(complete, rollouts, self.iteration, rollouts.played)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
