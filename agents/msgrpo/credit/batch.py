@@ -6,7 +6,7 @@ They are plain data, so that a method can be tried on a few numbers written down
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,10 @@ Step = tuple[int, int]
 
 StepCredit = Floats | Sequence[Floats]
 """Advantages of one trajectory: (T,) one per step, or T arrays (K_t,) with one per response token."""
+
+
+Heads = Mapping[str, Literal["step", "token"]]
+"""What a critic is to tell, ``{name: where it is read}``: one for each step, or one before each token."""
 
 
 class Segment(NamedTuple):

@@ -11,12 +11,7 @@ to become as ``Credit.value_targets``; NaN stands where a head has nothing to le
 method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
 """
 
-from collections.abc import Mapping
-from typing import Literal
-
-HeadKind = Literal["step", "token"]
-Heads = Mapping[str, HeadKind]
-"""``{name: where it is read}``."""
+from agents.msgrpo.credit.batch import Heads
 
 DEFAULT_HEADS: Heads = {"state": "step"}
 """The heads of a method that needs values and doesn't say which."""

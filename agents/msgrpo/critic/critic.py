@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
-from agents.msgrpo.critic import Heads
+from agents.msgrpo.credit.batch import Floats, Heads, StepCredit, Trajectory
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import ConfigError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes

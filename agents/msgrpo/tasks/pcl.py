@@ -17,8 +17,7 @@ from pydantic import Field
 
 import textgames
 from agents.episode import EpisodeTask
-from agents.msgrpo.credit.batch import Batch, Floats, Trajectory
-from agents.msgrpo.critic import Heads
+from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Iteration

@@ -28,9 +28,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.batch import Batch, Bools, Credit, Floats, Segment, Trajectory, standardised
+from agents.msgrpo.credit.batch import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory, standardised
 from agents.msgrpo.credit.critic.gae import gae
-from agents.msgrpo.critic import Heads
 from agents.msgrpo.plugins import configured
 
 

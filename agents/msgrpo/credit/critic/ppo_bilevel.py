@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, Trajectory
 from agents.msgrpo.credit.critic.gae import gae, whitened
-from agents.msgrpo.critic import Heads
 from agents.msgrpo.plugins import configured
 
 

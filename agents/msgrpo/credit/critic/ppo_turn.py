@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
 from agents.msgrpo.credit.critic.gae import turn_advantages, values_of, whitened
-from agents.msgrpo.critic import Heads
 from agents.msgrpo.plugins import configured
 
 

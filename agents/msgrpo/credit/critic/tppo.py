@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.batch import Batch, Credit
+from agents.msgrpo.credit.batch import Batch, Credit, Heads
 from agents.msgrpo.credit.critic.gae import turn_advantages
 from agents.msgrpo.credit.critic.ppo_turn import credit_of_turns
-from agents.msgrpo.critic import Heads
 from agents.msgrpo.plugins import configured
 
 

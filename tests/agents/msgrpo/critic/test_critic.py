@@ -11,7 +11,7 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import Trajectory
-from agents.msgrpo.critic import Heads
+from agents.msgrpo.credit.batch import Heads
 from agents.msgrpo.critic.critic import Critic, value_losses
 from agents.msgrpo.critic.making import heads_of
 from agents.msgrpo.errors import TrainingDivergedError
