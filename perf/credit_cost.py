@@ -14,6 +14,7 @@ plain ones of its round, so that other load on the machine changes it little. Th
 import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +30,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.settings import POINTS
 
 PLAIN = MSGRPOConfig(
-    model="tiny", scenarios=("frozen-lake",), groups=8, group_size=8, max_response_tokens=48, iterations=10_000,
+    model="tiny", scenarios=("frozen-lake",), groups=4, group_size=8, max_response_tokens=48, iterations=10_000,
     learning_rate=1e-12, weight_decay=0.0, abort_grad_norm=0.0, eval_every=0, samples_every=0,
 )  # fmt: skip
 PLAIN_PER_ROUND = 4
@@ -82,6 +83,7 @@ def measure(names: Sequence[str], rounds: int) -> tuple[dict[str, dict[str, floa
     tokens: dict[str, float] = {}
     seconds: list[float] = []
     for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
         order = [*made, *["plain"] * PLAIN_PER_ROUND]
         random.Random(number).shuffle(order)
         spent: dict[str, list[float]] = {}
