@@ -20,7 +20,7 @@ Where this departs from the paper, or decides what it leaves open:
   its own, and its group are the same player's parts, so that every seat has a baseline of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -40,7 +40,7 @@ from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
-from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
@@ -50,35 +50,15 @@ from agents.msgrpo.preparation import completed
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run import checkpoint as checkpoints
-from agents.msgrpo.run.evaluation import (
-    EvaluationResult,
-    check_yardsticks,
-    evaluate,
-    evaluation_tasks,
-    game_name,
-    layout_of,
-    opponent_of,
-    players_of,
-    positions_of,
-    with_yardsticks,
-)
+from agents.msgrpo.run.checks import check_prompts, check_unused
+from agents.msgrpo.run.evaluation import EvaluationResult, layout_of
+from agents.msgrpo.run.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.segments import needed_segmenter
-from agents.msgrpo.trajectories import (
-    Game,
-    first_prompts,
-    games_of,
-    prompts_of,
-    rollout_metrics,
-    too_long,
-    training_rows,
-)
+from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-
-Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
-"""An evaluation from outside: policy, game, number of episodes -> complete episodes."""
 
 
 class MSGRPOTrainer:
@@ -166,17 +146,17 @@ class MSGRPOTrainer:
         )
         self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
         self._send_weights()
-        self._check_prompts(prompt_map)
+        check_prompts(config, self.games, prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
-        evaluated = config.eval_scenarios or self.games
-        self._opponent = opponent_of(config, evaluated)
-        check_yardsticks(config, evaluated, self.processes.sharded)
-        self._positions = positions_of(config, evaluated)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
         self.eval_policy = LanguageAgentPolicy(
             self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
         )
+        self.evaluator = Evaluator(
+            config, self.games, self._play, self.eval_policy, self.model, self.tokenizer,
+            sharded=self.processes.sharded, outside=self._evaluate_outside,
+        )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, self.methods, self.policy, self.model, self.tokenizer)
 
     def iterate(self) -> dict[str, Any]:
@@ -274,7 +254,8 @@ class MSGRPOTrainer:
             KeyboardInterrupt: after Ctrl-C, once the checkpoint of the iterations done is written.
         """
         config = self.config
-        self._claim_folder()
+        if self.out is not None and not self.processes.rank and not self._resumed:
+            check_unused(self.out)
         self.log = RunLog(
             config, self.out if self.processes.rank == 0 else None, first=self.iteration, quiet=self.quiet
         )
@@ -302,27 +283,7 @@ class MSGRPOTrainer:
 
     def evaluate(self) -> list[EvaluationResult]:
         """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""
-        return [self._evaluate_on(game) for game in self.config.eval_scenarios or self.games]
-
-    def _evaluate_on(self, game: Game) -> EvaluationResult:
-        name, count = game_name(game), self.config.eval_episodes
-        if self._evaluate_outside is not None:
-            episodes = list(self._evaluate_outside(self.eval_policy, game, count))
-            result = evaluate(name, episodes, self._seen_layouts)
-        elif self._opponent is not None and len(players := players_of(game)) > 1:
-            episodes, seats = [], []
-            for seat in players:
-                policies = {player: self.eval_policy if player == seat else self._opponent for player in players}
-                episodes += self._play(policies, evaluation_tasks(game, count))
-                seats += [(seat,)] * count
-            opponent = self.config.eval_opponent
-            result = evaluate(name, episodes, self._seen_layouts, seats=seats, opponent=opponent)
-        else:
-            result = evaluate(name, self._play(self.eval_policy, evaluation_tasks(game, count)), self._seen_layouts)
-        # the engine may be anywhere; exact probabilities take the weights that are here
-        reader = TransformersModel(self.model, self.tokenizer)
-        policy = LanguageAgentPolicy(reader, self.eval_policy.prompt_map, self.eval_policy.decoding)
-        return with_yardsticks(result, self.config, game, policy, self._positions.get(name, ()))
+        return self.evaluator.evaluate(self._seen_layouts)
 
     def save(self) -> Path | None:
         """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""
@@ -382,20 +343,6 @@ class MSGRPOTrainer:
         by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
         return [by_seed[task.seed] for task in tasks]
 
-    def _check_prompts(self, prompt_map: PromptMap) -> None:
-        """Every player's first prompt of every game fits, so that a run doesn't find out later."""
-        reader = TransformersModel(self.model, self.tokenizer)
-        for game in [*self.games, *self.config.eval_scenarios]:
-            longest = max(map(len, reader.encode(first_prompts(EpisodeTask.of(game, 0), prompt_map))))
-            if longest > self.config.max_prompt_tokens:
-                raise too_long(longest, self.config.max_prompt_tokens)
-            context = reader.context_length
-            if context is not None and longest + self.config.max_response_tokens > context:
-                raise UnusableModelError(
-                    f"{game_name(game)}: its prompt has {longest} tokens, max_response_tokens is "
-                    f"{self.config.max_response_tokens} and the model's context {context}: too little room"
-                )
-
     def _evaluate_if_due(self) -> None:
         every, done = self.config.eval_every, self.iteration
         if not every or not (done % every == 0 or done == self.config.iterations):
@@ -433,15 +380,6 @@ class MSGRPOTrainer:
         self.tokenizer.save_pretrained(folder)
         write_card(folder, mode=self.policy.prompt_map.mode)
         write_chat_template(folder, self.tokenizer)
-
-    def _claim_folder(self) -> None:
-        """A new run doesn't write into another one's folder."""
-        if self.out is None or self.processes.rank or self._resumed:
-            return
-        if (self.out / "metrics.jsonl").exists():
-            raise ConfigError(
-                f"out = {str(self.out)!r} already holds a run: go on with --resume {self.out}, or choose another folder"
-            )
 
     def _diverged(self, reason: str, rows: Sequence[TrainingRow]) -> str:
         """Keep the batch for inspection and say what to do."""

@@ -285,14 +285,14 @@ def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any)
     config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_temperature=1.0)
     trainer = make_trainer(config, "nim")
     seen: list[tuple[int, str, str]] = []
-    play = trainer._play
+    play = trainer.evaluator.play
 
     def watched(policies: Any, tasks: Any) -> Any:
         episodes = play(policies, tasks)
         seen.extend((episode.seed, *episode.agents.values()) for episode in episodes)
         return episodes
 
-    trainer._play = watched
+    trainer.evaluator.play = watched
     (result,) = trainer.evaluate()
     model = trainer.eval_policy.name
     seeds = [410_000, 410_001, 410_002]

@@ -1,0 +1,45 @@
+"""What a run looks at before its first episode, so that it doesn't find out later."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.episode import EpisodeTask
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.run.evaluation import game_name
+from agents.msgrpo.trajectories import Game, first_prompts, too_long
+from agents.prompt import PromptMap
+
+
+def check_prompts(
+    config: MSGRPOConfig, games: Sequence[Game], prompt_map: PromptMap, reader: TransformersModel
+) -> None:
+    """Every player's first prompt of every game fits, with a response behind it.
+
+    Raises:
+        ConfigError: one is longer than ``max_prompt_tokens``.
+        UnusableModelError: the model's context is too short for it.
+    """
+    for game in [*games, *config.eval_scenarios]:
+        longest = max(map(len, reader.encode(first_prompts(EpisodeTask.of(game, 0), prompt_map))))
+        if longest > config.max_prompt_tokens:
+            raise too_long(longest, config.max_prompt_tokens)
+        context = reader.context_length
+        if context is not None and longest + config.max_response_tokens > context:
+            raise UnusableModelError(
+                f"{game_name(game)}: its prompt has {longest} tokens, max_response_tokens is "
+                f"{config.max_response_tokens} and the model's context {context}: too little room"
+            )
+
+
+def check_unused(out: Path) -> None:
+    """A new run doesn't write into another one's folder.
+
+    Raises:
+        ConfigError: the folder holds a run.
+    """
+    if (out / "metrics.jsonl").exists():
+        raise ConfigError(
+            f"out = {str(out)!r} already holds a run: go on with --resume {out}, or choose another folder"
+        )
