@@ -11,6 +11,8 @@ import torch
 import textgames
 from agents.prompt import PromptMap
 from textgames import TSMG
+from textgames.solving.value_iteration import ValueIteration
+from textgames.yardsticks import register_yardstick
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,13 @@ class Buttons(TSMG[Button]):
 
 
 class Corridor(TSMG[int]):
-    """Three cells in a row; walking right twice pays 1, and a bump into the left wall leaves the prompt unchanged."""
+    """Three cells in a row; walking right twice pays 1, and a bump into the left wall leaves the prompt unchanged.
+
+    It tells its chances and reads its observations back, so that it can be planned.
+    """
 
     actions = ("left", "right")
+    return_range = (0.0, 1.0)
 
     def initial_state(self, rng: np.random.Generator) -> int:
         return int(rng.integers(2))
@@ -58,6 +64,12 @@ class Corridor(TSMG[int]):
     ) -> tuple[int, dict[str, float], bool]:
         moved = max(0, state + (1 if joint_action["player_0"] == "right" else -1))
         return moved, {"player_0": float(moved == 2)}, moved == 2
+
+    def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[tuple[float, int, dict[str, float], bool]]:
+        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def read_observation(self, observation: str, player: str) -> int:
+        return int(observation.removeprefix("cell "))
 
     def observe(self, state: int, player: str) -> str:
         return f"cell {state}"
@@ -71,6 +83,7 @@ class Corridor(TSMG[int]):
 
 textgames.register("TestButtons-v0", Buttons, max_steps=1)
 textgames.register("TestCorridor-v0", Corridor, max_steps=4)
+register_yardstick(Corridor, ValueIteration)
 
 
 def word_tokenizer(words: tuple[str, ...]) -> Any:

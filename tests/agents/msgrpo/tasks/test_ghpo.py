@@ -122,7 +122,7 @@ def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any,
     ("game", "why"),
     [
         ("kuhn-poker", "it has several players"),
-        ("TestCorridor-v0", "greedy and planner can't play Corridor"),
+        ("TestButtons-v0", "greedy and planner can't play Buttons"),
         ("bandit", "it counts no episode as a success"),
     ],
 )
