@@ -64,6 +64,14 @@ def within(sets: Iterable[Sequence[Step]], values: Sequence[Floats], how: How) -
     return result
 
 
+def whitened(advantages: Sequence[Floats]) -> list[Floats]:
+    """``z`` over all numbers of the batch together, in the same arrays; 0 where all are equal."""
+    if not advantages:
+        return []
+    flat = standardised(np.concatenate(advantages))
+    return np.split(flat, np.cumsum([len(each) for each in advantages])[:-1])
+
+
 def steps_of_groups(batch: Batch) -> list[list[Step]]:
     """All steps of each group's episodes, a set for each group."""
     return list(batch.visits(lambda trajectory, t: None).values())

@@ -10,39 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import textgames
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.settings import POINTS
-from tests.agents.msgrpo.conftest import Corridor
-from textgames.yardsticks import Yardstick, register_yardstick
 
-
-class KnownCorridor(Corridor):
-    """The corridor, read back from its observation, with the bounds of its returns: for methods that ask a planner."""
-
-    return_range = (0.0, 1.0)
-
-    def read_observation(self, observation: str, player: str) -> int:
-        return int(observation.removeprefix("cell "))
-
-
-class Distance(Yardstick):
-    """An action is worth 1 where the steps after it still lead to the third cell, else 0."""
-
-    def __init__(self, game: KnownCorridor) -> None:
-        self.actions = game.actions
-
-    def values(self, state: int, steps_left: int | None, player: str) -> dict[str, float]:
-        moved = {"left": max(0, state - 1), "right": state + 1}
-        after = 0 if steps_left is None else steps_left - 1
-        return {action: float(steps_left is None or 2 - moved[action] <= after) for action in self.actions}
-
-
-GAME = "TestKnownCorridor-v0"
-textgames.register(GAME, KnownCorridor, max_steps=4)
-register_yardstick(KnownCorridor, Distance)
-
+GAME = "TestCorridor-v0"
 PLAIN = MSGRPOConfig(
     groups=4,
     group_size=8,

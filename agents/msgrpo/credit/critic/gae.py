@@ -1,10 +1,8 @@
 """Generalised advantage estimation (arXiv 1506.02438, section 3), and what methods with a critic have in common."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from agents.msgrpo.credit.batch import Batch, Floats, Trajectory, standardised
+from agents.msgrpo.credit.batch import Batch, Floats, Trajectory
 
 
 def gae(rewards: Floats, values: Floats, after: float, gamma: float, lam: float) -> Floats:
@@ -50,11 +48,3 @@ def turn_advantages(batch: Batch, gamma: float, lam: float, *, cut_goes_on: bool
         after = float(values[-1]) if cut_goes_on and not each.terminated else 0.0
         result.append(gae(each.rewards, values, after, gamma, lam))
     return result
-
-
-def whitened(advantages: Sequence[Floats]) -> list[Floats]:
-    """``z`` over all numbers of the batch together, in the same arrays; 0 where all are equal."""
-    if not advantages:
-        return []
-    flat = standardised(np.concatenate(advantages))
-    return np.split(flat, np.cumsum([len(each) for each in advantages])[:-1])

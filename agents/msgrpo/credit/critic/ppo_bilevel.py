@@ -14,8 +14,9 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from agents.msgrpo.credit.arithmetic import whitened
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, Trajectory
-from agents.msgrpo.credit.critic.gae import gae, whitened
+from agents.msgrpo.credit.critic.gae import gae
 from agents.msgrpo.plugins import configured
 
 

@@ -13,8 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import centred, within
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Step, returns_to_go, standardised
+from agents.msgrpo.credit.arithmetic import centred, whitened, within
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Step, returns_to_go
 from agents.msgrpo.plugins import Shared, configured
 
 
@@ -35,12 +35,10 @@ class MARSHAL:
         seats: dict[tuple[str, str], list[Step]] = {}
         for i, trajectory in enumerate(batch.trajectories):
             seats.setdefault(trajectory.seat, []).extend((i, t) for t in range(len(trajectory)))
-        everything = [[step for steps in seats.values() for step in steps]]
-        rewards = within(seats.values(), [each.rewards for each in batch.trajectories], centred)
-        rewards = within(everything, rewards, standardised)
+        rewards = whitened(within(seats.values(), [each.rewards for each in batch.trajectories], centred))
         to_go = [returns_to_go(each, self.discount) for each in rewards]
         to_go = within(seats.values(), to_go, centred if self.means == "steps" else _less_distinct)
-        return Credit.of(within(everything, to_go, standardised))
+        return Credit.of(whitened(to_go))
 
 
 def _less_distinct(values: Floats) -> Floats:
