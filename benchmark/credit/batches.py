@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from agents.action_probabilities import has_local_model
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import CreditMethod
 from agents.msgrpo.credit.batch import Batch, Floats, Trajectory
 from agents.msgrpo.critic import DEFAULT_HEADS, Heads
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
 from benchmark.credit.scores import ScoreModel, why_no_gradient
@@ -126,11 +129,22 @@ def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> st
     if "values" in method.needs and truth is None:
         return "it needs a critic's values, and without true values there are none"
     if "segments" in method.needs:
-        return "it needs the segments of responses, which are measured in training alone"
+        if not has_local_model(policy):
+            return "it needs the parts of responses by their tokens, and the policy has no model in this process"
+        try:
+            _segmenter(method, policy)
+        except ConfigError as error:
+            return str(error)
     return None
 
 
-def with_needs(batch: Batch, method: CreditMethod, model: ScoreModel | None, truth: Truth | None) -> Batch:
+def _segmenter(method: CreditMethod, policy: Any) -> Segmenter | None:
+    return needed_segmenter(method, policy.prompt_map, policy.model.tokenizer)
+
+
+def with_needs(
+    batch: Batch, method: CreditMethod, policy: Policy, model: ScoreModel | None, truth: Truth | None
+) -> Batch:
     """The batch with what a method needs beyond what every rollout tells.
 
     There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
@@ -138,6 +152,8 @@ def with_needs(batch: Batch, method: CreditMethod, model: ScoreModel | None, tru
     tokens could know of the response so far.
     """
     trajectories = list(batch.trajectories)
+    if "segments" in method.needs and (segmenter := _segmenter(method, policy)) is not None:
+        trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]
     if model is not None and method.needs & {"old_logprobs", "entropies"}:
         trajectories = _scored(trajectories, model)
     if truth is not None and "values" in method.needs:

@@ -159,7 +159,7 @@ def _beside_the_others(
     model, played, credits, means = ScoreModel(policy), [], [], []
     for number in range(batches):
         tell("batches played", number, batches)
-        batch = with_needs(play(policy, setting, number, fresh_starts=True), method, model, None)
+        batch = with_needs(play(policy, setting, number, fresh_starts=True), method, policy, model, None)
         played.append(batch)
         credits.append(method.assign(batch, np.random.default_rng((setting.seed, number, crc32(name.encode())))))
         ((rows,),) = numbered([batch], model.size)

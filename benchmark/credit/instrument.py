@@ -166,7 +166,7 @@ class Instrument:
         """A method's credit of all batches, one after the other, as in training."""
         credits, extra, seconds = [], 0.0, 0.0
         for number, batch in enumerate(self.batches):
-            ready = with_needs(batch, method, self.model, self.truth)
+            ready = with_needs(batch, method, self.policy, self.model, self.truth)
             before = 0 if batch.rollouts is None else batch.rollouts.tokens
             started = perf_counter()
             rng = np.random.default_rng((self.setting.seed, number, crc32(name.encode())))

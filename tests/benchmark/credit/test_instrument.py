@@ -149,6 +149,28 @@ def test_methods_whose_needs_cannot_be_met_are_left_out_and_said():
     assert [each.name for each in report.methods] == ["oracle", "noise"]
 
 
+def test_methods_that_look_at_parts_of_responses_get_them():
+    class Parts(HalfTrue):
+        needs: ClassVar[frozenset[str]] = frozenset({"segments"})
+        parts: ClassVar[tuple[str, ...]] = ("action",)
+
+        def assign(self, batch, rng):
+            valid = [parts for t in batch.trajectories for parts, ok in zip(t.segments, t.valid, strict=True) if ok]
+            assert valid
+            assert all([part.name for part in parts][-1] == "action" for parts in valid)
+            return super().assign(batch, rng)
+
+    class Subgoals(Parts):
+        parts: ClassVar[tuple[str, ...]] = ("subgoal",)
+
+    policy = load_agent("tiny", temperature=1.25)
+    instrument = Instrument(policy, Setting(SCENARIOS["frozen-lake"], 1, 4, 2), batches=1, samples=2, gradient=False)
+    parts, subgoals = Parts(instrument.truth), Subgoals(instrument.truth)
+    skipped = instrument.measure({"parts": parts, "subgoals": subgoals}).skipped
+    assert "parts" not in skipped
+    assert "<subgoal>" in skipped["subgoals"]
+
+
 def test_a_method_that_refuses_the_batch_is_left_out_with_its_reason():
     class Picky(HalfTrue):
         def assign(self, batch, rng):
