@@ -1,18 +1,22 @@
 """Batches of episodes as an iteration of training plays them, from the same starts every time."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from agents.action_probabilities import has_local_model
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Batch, Trajectory
+from agents.msgrpo.credit import CreditMethod
+from agents.msgrpo.credit.batch import Batch, Floats, Trajectory
+from agents.msgrpo.critic import DEFAULT_HEADS, Heads
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
 from benchmark.credit.scores import ScoreModel, why_no_gradient
@@ -118,27 +122,50 @@ def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
     return [by_seed[task.seed] for task in tasks]
 
 
-def why_not_met(needs: AbstractSet[str], policy: Policy, truth: Truth | None) -> str | None:
-    """Why a method's needs can't be met here; ``None`` if they can."""
-    if needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
+def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> str | None:
+    """Why what a method needs isn't to be had here; ``None`` if it is."""
+    if method.needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
         return reason
-    if "values" in needs and truth is None:
+    if "values" in method.needs and truth is None:
         return "it needs a critic's values, and without true values there are none"
+    if "segments" in method.needs:
+        if not has_local_model(policy):
+            return "it needs the parts of responses by their tokens, and the policy has no model in this process"
+        try:
+            _segmenter(method, policy)
+        except ConfigError as error:
+            return str(error)
     return None
 
 
-def with_needs(batch: Batch, needs: AbstractSet[str], model: ScoreModel | None, truth: Truth | None) -> Batch:
-    """The batch with what some methods need beyond what every rollout tells.
+def _segmenter(method: CreditMethod, policy: Any) -> Segmenter | None:
+    return needed_segmenter(method, policy.prompt_map, policy.model.tokenizer)
 
-    There is no critic: ``values`` are the best that one could say who reads the prompt alone, so a method that learns a
-    critic is measured as if that were learnt perfectly.
+
+def with_needs(
+    batch: Batch, method: CreditMethod, policy: Policy, model: ScoreModel | None, truth: Truth | None
+) -> Batch:
+    """The batch with what a method needs beyond what every rollout tells.
+
+    There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
+    token. So a method that learns a critic is measured as if that were learnt perfectly, but for what a critic of
+    tokens could know of the response so far.
     """
     trajectories = list(batch.trajectories)
-    if model is not None and needs & {"old_logprobs", "entropies"}:
+    if "segments" in method.needs and (segmenter := _segmenter(method, policy)) is not None:
+        trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]
+    if model is not None and method.needs & {"old_logprobs", "entropies"}:
         trajectories = _scored(trajectories, model)
-    if truth is not None and "values" in needs:
-        trajectories = [replace(each, values=truth.prompt_values(each)) for each in trajectories]
+    if truth is not None and "values" in method.needs:
+        heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
+        trajectories = [_valued(each, truth.prompt_values(each), heads) for each in trajectories]
     return Batch(trajectories, batch.rollouts, batch.iteration)
+
+
+def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
+    by_token = [np.full(len(ids), value) for ids, value in zip(trajectory.response_ids, values.tolist(), strict=True)]
+    told = {name: by_token if kind == "token" else values for name, kind in heads.items()}
+    return replace(trajectory, values=values, head_values=told)
 
 
 def _scored(trajectories: Sequence[Trajectory], model: ScoreModel) -> list[Trajectory]:

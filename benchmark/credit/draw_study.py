@@ -154,12 +154,12 @@ def _beside_the_exact(
 def _beside_the_others(
     policy: Policy, setting: Setting, name: str, method: CreditMethod, batches: int, tell: Progress
 ) -> Drawn:
-    if (reason := why_not_met(method.needs, policy, None)) is not None:
+    if (reason := why_not_met(method, policy, None)) is not None:
         raise ValueError(f"{name}: {reason}")
     model, played, credits, means = ScoreModel(policy), [], [], []
     for number in range(batches):
         tell("batches played", number, batches)
-        batch = with_needs(play(policy, setting, number, fresh_starts=True), method.needs, model, None)
+        batch = with_needs(play(policy, setting, number, fresh_starts=True), method, policy, model, None)
         played.append(batch)
         credits.append(method.assign(batch, np.random.default_rng((setting.seed, number, crc32(name.encode())))))
         ((rows,),) = numbered([batch], model.size)

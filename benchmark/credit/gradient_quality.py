@@ -87,7 +87,7 @@ def _bias_cosine(along: Array, signal: Array, square: Array, total: Array) -> Ar
 
 
 def _variance(along: Array, signal: Array, square: Array, total: Array) -> Array:
-    return total / np.where(square > 0, square, np.nan) - 1
+    return np.maximum(total / np.where(square > 0, square, np.nan) - 1, 0.0)
 
 
 def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:

@@ -134,10 +134,13 @@ class Instrument:
         self.credited = credited = dict[str, Credited]()
         for number, (name, method) in enumerate(everyone.items()):
             self._progress("credit assigned", number, len(everyone))
-            reason = why_not_met(method.needs, self.policy, self.truth)
-            if reason is None:
-                credited[name] = self.assign(name, method)
-            else:
+            reason = why_not_met(method, self.policy, self.truth)
+            try:
+                if reason is None:
+                    credited[name] = self.assign(name, method)
+            except ValueError as error:  # it wants a batch of another kind
+                reason = str(error)
+            if reason is not None:
                 skipped[name] = reason
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
@@ -163,7 +166,7 @@ class Instrument:
         """A method's credit of all batches, one after the other, as in training."""
         credits, extra, seconds = [], 0.0, 0.0
         for number, batch in enumerate(self.batches):
-            ready = with_needs(batch, method.needs, self.model, self.truth)
+            ready = with_needs(batch, method, self.policy, self.model, self.truth)
             before = 0 if batch.rollouts is None else batch.rollouts.tokens
             started = perf_counter()
             rng = np.random.default_rng((self.setting.seed, number, crc32(name.encode())))

@@ -89,10 +89,9 @@ def _notes(report: CreditReport) -> list[str]:
         "mean advantage that an action is assigned in a state. oracle is the true advantage, noise random numbers."
     ]
     if truth is not None:
-        told = (
-            "exact" if truth.samples is None else f"from {truth.samples} responses to each of {truth.questions} prompts"
-        )
-        certain = "" if truth.samples is None else f", reliability {truth.reliability:.3f}"
+        told = "exact"
+        if truth.samples is not None:
+            told = f"from {truth.samples} responses to each prompt, reliability {truth.reliability:.3f}"
         lines += [
             f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
             f"The policy expects {truth.expected_return:.3f}; {truth.invalid:.1%} of its responses are invalid.",

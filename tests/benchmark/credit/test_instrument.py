@@ -149,6 +149,53 @@ def test_methods_whose_needs_cannot_be_met_are_left_out_and_said():
     assert [each.name for each in report.methods] == ["oracle", "noise"]
 
 
+def test_methods_that_look_at_parts_of_responses_get_them():
+    class Parts(HalfTrue):
+        needs: ClassVar[frozenset[str]] = frozenset({"segments"})
+        parts: ClassVar[tuple[str, ...]] = ("action",)
+
+        def assign(self, batch, rng):
+            valid = [parts for t in batch.trajectories for parts, ok in zip(t.segments, t.valid, strict=True) if ok]
+            assert valid
+            assert all([part.name for part in parts][-1] == "action" for parts in valid)
+            return super().assign(batch, rng)
+
+    class Subgoals(Parts):
+        parts: ClassVar[tuple[str, ...]] = ("subgoal",)
+
+    policy = load_agent("tiny", temperature=1.25)
+    instrument = Instrument(policy, Setting(SCENARIOS["frozen-lake"], 1, 4, 2), batches=1, samples=2, gradient=False)
+    parts, subgoals = Parts(instrument.truth), Subgoals(instrument.truth)
+    skipped = instrument.measure({"parts": parts, "subgoals": subgoals}).skipped
+    assert "parts" not in skipped
+    assert "<subgoal>" in skipped["subgoals"]
+
+
+def test_a_method_that_refuses_the_batch_is_left_out_with_its_reason():
+    class Picky(HalfTrue):
+        def assign(self, batch, rng):
+            raise ValueError("it wants groups of five")
+
+    instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 1, 4), batches=1)
+    assert instrument.measure({"picky": Picky(instrument.truth)}).skipped == {"picky": "it wants groups of five"}
+
+
+def test_methods_get_values_for_every_head_that_they_name():
+    class Reader(HalfTrue):
+        needs: ClassVar[frozenset[str]] = frozenset({"values"})
+        heads: ClassVar[dict[str, str]] = {"high": "step", "low": "token"}
+
+        def assign(self, batch, rng):
+            for each in batch.trajectories:
+                assert np.array_equal(each.head_values["high"], each.values)
+                assert [len(own) for own in each.head_values["low"]] == [len(ids) for ids in each.response_ids]
+                assert [own[-1] for own in each.head_values["low"]] == each.values.tolist()
+            return super().assign(batch, rng)
+
+    instrument = Instrument(direct_policy(), Setting(SMALL, 1, 4), batches=1, gradient=False)
+    assert "reader" not in instrument.measure({"reader": Reader(instrument.truth)}).skipped
+
+
 def test_a_critic_is_as_good_as_the_prompts_allow():
     """In Frozen Lake the prompt doesn't tell the time: the value is the mean over the times of a visit."""
     instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=4), batches=1, gradient=False)
