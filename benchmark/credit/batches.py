@@ -11,8 +11,8 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import CreditMethod
-from agents.msgrpo.credit.batch import Batch, Floats, Trajectory
-from agents.msgrpo.critic import DEFAULT_HEADS, Heads
+from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
+from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TokenRow
