@@ -8,7 +8,8 @@ import torch
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.turn import TurnRequest
 from benchmark.credit.game_graph import GameGraph, expand
 from textgames.registry import game_of
 
@@ -17,13 +18,13 @@ ACTIONS = ("left", "down", "right", "up")
 
 
 def word_tokenizer(words):
-    """Each of ``words`` is one token and every other character is "?"."""
+    """Each of ``words`` is one token, and so is whatever stands between two of them, as "?": prompts are short."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     vocabulary = {word: number for number, word in enumerate(["<eos>", "?", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    pattern = "|".join(sorted(words, key=len, reverse=True)) + "|[\\s\\S]"
+    pattern = "|".join(sorted(words, key=len, reverse=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
     tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
@@ -37,7 +38,7 @@ def texts() -> PromptTexts:
 
 @cache
 def _trained():
-    """Weights that mostly name an action, and their tokenizer: twenty steps of imitation of all actions alike."""
+    """Weights that mostly name an action, and their tokenizer: some steps of imitation of all actions alike."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = word_tokenizer(("<action>", "</action>", *ACTIONS, *"0123,", "player"))
@@ -48,10 +49,13 @@ def _trained():
         eos_token_id=0, bos_token_id=None,
     )  # fmt: skip
     model = LlamaForCausalLM(config).double()
-    prompt = tokenizer("player (0, 1)\nAnswer:\n")["input_ids"]
+    graph = lake()
+    game, state = graph.game, graph.states[graph.starts[0]]
+    request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), ACTIONS)
+    prompt = tokenizer(as_text(PromptMap("direct", 0, texts())(request)))["input_ids"]
     ids = torch.tensor([prompt + tokenizer(f"<action>{name}</action>")["input_ids"] for name in ACTIONS])
     optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
-    for _ in range(20):
+    for _ in range(22):
         optimizer.zero_grad()
         logits = model(input_ids=ids).logits[:, len(prompt) - 1 : -1]
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, len(prompt) :].flatten())

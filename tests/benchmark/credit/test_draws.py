@@ -62,14 +62,14 @@ def test_a_batch_without_any_advantage_gives_no_update():
 @pytest.mark.parametrize("reference", ["exact", "others"])
 def test_a_study_compares_rules_by_the_same_episodes(reference):
     study = study_draws(
-        direct_policy(), SMALL, rules=("aaw", "uniform", "off"), sizes=(2, 8), reference=reference, groups=2,
-        group_size=8, batches=3,
+        direct_policy(), SMALL, rules=("aaw", "uniform", "off"), sizes=(2, 16), reference=reference, groups=2,
+        group_size=32, batches=4,
     )  # fmt: skip
-    assert (study.reference, study.episodes, study.batches) == (reference, 16, 3)
-    whole = study["off", 8]
+    assert (study.reference, study.episodes, study.batches) == (reference, 64, 4)
+    whole = study["off", 16]
     assert study["off", 2].cosine == whole.cosine
-    assert study["uniform", 2].cosine.value < study["uniform", 8].cosine.value < whole.cosine.value
-    assert study["aaw", 2].tokens < study["aaw", 8].tokens < whole.tokens
+    assert study["uniform", 2].cosine.value < study["uniform", 16].cosine.value < whole.cosine.value
+    assert study["aaw", 2].tokens < study["aaw", 16].tokens < whole.tokens
 
 
 def test_a_study_of_one_batch_is_refused():

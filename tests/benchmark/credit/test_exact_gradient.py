@@ -74,9 +74,9 @@ def test_the_rows_gradients_are_those_of_one_row_at_a_time():
     for numbers, chunk in model.chunks(rows):
         found.update(zip(numbers, chunk, strict=True))
     for number, row in enumerate(rows):
-        torch.testing.assert_close(found[number].double(), model.weighted([row], [1.0]), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(found[number].double(), model.weighted([row], [1.0]), atol=1e-5, rtol=1e-4)
     together = model.weighted(rows, [2.0, -1.0, 0.5])
-    torch.testing.assert_close(together, (2 * found[0] - found[1] + 0.5 * found[2]).double(), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(together, (2 * found[0] - found[1] + 0.5 * found[2]).double(), atol=1e-5, rtol=1e-4)
 
 
 def test_tokens_of_a_row_may_have_weights_of_their_own():

@@ -118,13 +118,15 @@ def test_the_oracles_gradient_is_the_exact_one_on_average():
 
 
 def test_the_same_credit_told_token_by_token_is_the_same_gradient():
-    instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=8), batches=2)
-    report = instrument.measure({"by token": TokenByToken(instrument.truth)})
+    instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=24), batches=3)
+    report = instrument.measure({"by token": TokenByToken(instrument.truth)}, draws=["uniform"], sizes=[4])
     oracle, by_token = report["oracle"], report["by token"]
     assert oracle.gradient is not None
     assert by_token.gradient is not None
     assert by_token.gradient.cosine.value == pytest.approx(oracle.gradient.cosine.value, abs=1e-4)
-    assert by_token.gradient.variance.value == pytest.approx(oracle.gradient.variance.value, rel=1e-3)
+    # equal seeds draw the same episodes, so this looks at each one's own gradient
+    assert by_token.draws[0].cosine.value == pytest.approx(oracle.draws[0].cosine.value, abs=1e-4)
+    assert by_token.draws[0].variance.value == pytest.approx(oracle.draws[0].variance.value, rel=1e-3)
     assert by_token.fidelity.correlation.value == pytest.approx(1)
 
 
