@@ -84,7 +84,7 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
-    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes")
+    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes", "foresight")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     return replace(recipe, **changes)
@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--examples", type=int, help="demonstrated decisions")
     parser.add_argument("--batch-size", type=int, help="examples per step")
     parser.add_argument("--learning-rate", type=float, help="the highest")
+    parser.add_argument("--foresight", type=int, help="how many cells ahead the reasoning reports on: 1 (default) or 2")
     parser.add_argument("--threads", type=int, help="of PyTorch (default 1)")
     parser.add_argument("--episodes", type=int, default=500, help="evaluation episodes (default 500; 0 for none)")
     parser.add_argument("--force", action="store_true", help="overwrite a model in DIR")

@@ -10,7 +10,8 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
-that a small model learns one by one, and hardly learns at once.
+that a small model learns one by one, and hardly learns at once. With a foresight of 2 it also says what lies behind the
+neighbouring cells, which changes what it says and not what it does.
 """
 
 from collections import deque
@@ -58,11 +59,13 @@ class Demonstrator:
     """Demonstrates one game, Frozen Lake or Snake with any settings.
 
     Raises:
-        ValueError: another game, or shares that are negative or more than 1 together.
+        ValueError: another game, shares that are negative or more than 1 together, or another foresight than 1 or 2.
     """
 
-    def __init__(self, game: TSMG[Any], style: StyleShares) -> None:
-        self.game, self.style = game, style.checked()
+    def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1) -> None:
+        if foresight not in (1, 2):
+            raise ValueError(f"foresight is 1 (neighbouring cells) or 2 (those behind them, too), got {foresight!r}")
+        self.game, self.style, self.foresight = game, style.checked(), foresight
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)
             self._values: dict[Any, list[str]] = {}
@@ -80,7 +83,8 @@ class Demonstrator:
         else:
             options = list(self.game.actions)
         action = options[rng.integers(len(options))]
-        return Demonstration(action, _explain(sight, target, towards, action), f"<action>{action}</action>")
+        think = _explain(sight, target, towards, action, self.foresight)
+        return Demonstration(action, think, f"<action>{action}</action>")
 
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
         """What it is after and where that lies; no directions where there is nothing to be after."""
@@ -115,7 +119,7 @@ class Demonstrator:
         return best
 
 
-def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
+def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
     """The think form of a response: where the target is, what is beside the player in the directions that matter."""
     parts = []
     if "(" in target:  # a cell to compare one's own with
@@ -124,7 +128,19 @@ def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -
         parts.append(f"{target} is {' and '.join(towards)}")
     considered = towards if action in towards else (*towards, action)
     parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
+    if foresight > 1 and (ahead := _two_ahead(sight, towards)):
+        parts.append(", ".join(f"{first} {second} is {sight.beside(first, second)}" for first, second in ahead))
     return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"
+
+
+def _two_ahead(sight: Sight, towards: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Pairs of moves towards the target, the first onto a cell that is free; each cell that they lead to once."""
+    pairs: dict[tuple[int, int], tuple[str, str]] = {}
+    for first in towards:
+        if sight.beside(first) in ("ice", "free"):
+            for second in towards:
+                pairs.setdefault(sight.cell(first, second), (first, second))
+    return list(pairs.values())
 
 
 def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:

@@ -51,6 +51,12 @@ LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFH
         ("up is ice", True),
         ("down is ice", True),
         ("down is goal", False),
+        ("right down is ice", True),
+        ("down down is hole", True),
+        ("down down is ice", False),
+        ("right right is ice", True),
+        ("left left is edge", True),
+        ("up up is edge", True),
         ("apple is left", False),
     ],
 )
@@ -135,6 +141,34 @@ def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
         assert f"<plan>{action}</plan>" in example.response
 
 
+@pytest.mark.parametrize("name", DEMONSTRATED)
+def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> None:
+    made = [
+        demonstrations(SCENARIOS[name], 80, StyleShares(), np.random.default_rng(1), foresight=foresight)
+        for foresight in (1, 2)
+    ]
+    for short, long in zip(*made, strict=True):
+        assert long[:3] == short[:3]  # the same prompt, so the same moves were made before it
+        assert long.response.split("</think>")[1] == short.response.split("</think>")[1]
+        assert long.response.startswith(short.response.split("</think>")[0])
+        truth = check(long.response, long.observation)
+        assert (truth.false, truth.unreadable) == (0, 0)
+    assert sum(len(example.response) for example in made[1]) > 1.2 * sum(len(example.response) for example in made[0])
+    with pytest.raises(ValueError, match="foresight is 1"):
+        Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=3)
+
+
+def test_foresight_names_every_cell_that_two_moves_towards_the_goal_lead_to_once() -> None:
+    board = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 2), "player_0")
+    lake = FrozenLake(desc=["SFFF", "FHFF", "FFHF", "HFFG"])
+    state = FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 2)
+    # at (2, 3): right of it ice and below it ice; behind them the edge, the ice at (3, 2) and the hole at (2, 1)
+    told = {
+        Demonstrator(lake, StyleShares(), foresight=2)(state, board, np.random.default_rng(k)).think for k in range(9)
+    }
+    assert all("; right right is edge, right down is ice, down down is hole</think>" in one for one in told)
+
+
 def _play(game: Any, style: StyleShares, episodes: int, horizon: int) -> tuple[float, float]:
     demonstrator = Demonstrator(game, style)
     returns, successes = [], []
@@ -215,6 +249,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"modes": ("shout",)}, "modes are think and direct"),
         ({"games": ()}, "games is empty"),
         ({"style": StyleShares(2, 0)}, "shares of 1"),
+        ({"foresight": 3}, "foresight is 1 or 2, got 3"),
     ],
 )
 def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
