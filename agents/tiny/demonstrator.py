@@ -10,11 +10,12 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
-that a small model learns one by one, and hardly learns at once. With a foresight of 2 it also says what lies behind the
-neighbouring cells, which changes what it says and not what it does.
+that a small model learns one by one, and hardly learns at once. With a foresight of 2 or 3 it also says what lies as
+many moves ahead on the ways towards the target, which changes what it says and not what it does.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,12 +60,12 @@ class Demonstrator:
     """Demonstrates one game, Frozen Lake or Snake with any settings.
 
     Raises:
-        ValueError: another game, shares that are negative or more than 1 together, or another foresight than 1 or 2.
+        ValueError: another game, shares that are negative or more than 1 together, or another foresight than 1 to 3.
     """
 
     def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1) -> None:
-        if foresight not in (1, 2):
-            raise ValueError(f"foresight is 1 (neighbouring cells) or 2 (those behind them, too), got {foresight!r}")
+        if foresight not in (1, 2, 3):
+            raise ValueError(f"foresight is 1 (the neighbouring cells) to 3 (moves ahead), got {foresight!r}")
         self.game, self.style, self.foresight = game, style.checked(), foresight
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)
@@ -128,19 +129,22 @@ def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, f
         parts.append(f"{target} is {' and '.join(towards)}")
     considered = towards if action in towards else (*towards, action)
     parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
-    if foresight > 1 and (ahead := _two_ahead(sight, towards)):
-        parts.append(", ".join(f"{first} {second} is {sight.beside(first, second)}" for first, second in ahead))
+    parts += [
+        ", ".join(f"{' '.join(way)} is {sight.beside(*way)}" for way in ways)
+        for ways in _ahead(sight, towards, foresight)
+    ]
     return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"
 
 
-def _two_ahead(sight: Sight, towards: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Pairs of moves towards the target, the first onto a cell that is free; each cell that they lead to once."""
-    pairs: dict[tuple[int, int], tuple[str, str]] = {}
-    for first in towards:
-        if sight.beside(first) in ("ice", "free"):
-            for second in towards:
-                pairs.setdefault(sight.cell(first, second), (first, second))
-    return list(pairs.values())
+def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:
+    """Ways towards the target of 2 moves, then of 3, ..., that lead over free cells; one way to every cell."""
+    ways: list[tuple[str, ...]] = [(direction,) for direction in towards]
+    for _ in range(1, foresight):
+        open_ways = [way for way in ways if sight.beside(*way) in ("ice", "free")]
+        longer = [(*way, direction) for way in open_ways for direction in towards]
+        ways = list({sight.cell(*way): way for way in reversed(longer)}.values())[::-1]
+        if ways:
+            yield ways
 
 
 def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:

@@ -6,12 +6,12 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
     statement  = target " is " direction [" and " direction]     "goal is right and down", "nearest apple is left"
                | target cell " is " direction [" and " ...]      "apple (6, 5) is left and up"
                | direction " is " kind                           "right is ice", "down is hole", "up is wall"
-               | direction " " direction " is " kind             "right down is hole"
+               | direction {" " direction} " is " kind           "right down is hole": up to three moves
                | "head " cell                                    "head (7, 3)"
 
 ``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
 several are equally near), ``target cell is directions`` that such a thing is in that cell and where that cell lies,
-``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that two
+``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
 moves lead to, ``head cell`` where the player's own head is. Boards are read
 from the grid that observations show, so no knowledge of a game's state is needed.
 """
@@ -31,7 +31,7 @@ _DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
 _WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
 _THERE = re.compile(r"(?:the )?(\w+) \((\d+), (\d+)\)" + _DIRECTED)
 _HEAD = re.compile(r"head \((\d+), (\d+)\)")
-_NEXT = re.compile(r"(left|right|up|down)(?: (left|right|up|down))? is (\w+)")
+_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,2}) is (\w+)")
 _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 
@@ -140,7 +140,7 @@ def _holds(statement: str, sight: Sight) -> bool | None:
     """Whether one statement holds; ``None`` if it isn't one."""
     beside = _NEXT.fullmatch(statement)
     if beside is not None:
-        return sight.beside(*filter(None, beside.groups()[:2])) == beside[3]
+        return sight.beside(*beside[1].split()) == beside[2]
     own = _HEAD.fullmatch(statement)
     if own is not None:
         return sight.head == (int(own[1]), int(own[2]))
