@@ -3,7 +3,7 @@
     python perf/lake_sight.py
 
 A player that looks ``depth`` moves ahead sees what the moves towards the goal (down and right) lead to over ice, as
-many of them in a row, and whether it stands at the right or the lower edge; with its position it knows the cell as well.
+many of them in a row, and whether it stands at the right or the lower edge. With its position it knows the cell, too.
 What is printed is the success of the best play that depends on that alone, on the maps of the training seeds, for which
 it is chosen, and on the 500 fresh ones of ``textbench reproduce``. It is found by policy iteration over what is seen in
 place of states, which can end in a local optimum: a lower bound.
