@@ -48,7 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
         )
 
     print(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}", file=sys.stderr)
-    made = imitation.pretrain(recipe, on_progress=None if options.quiet else show)
+    kept = options.out.with_name(options.out.name + ".partial")  # so that the same command goes on after a stop
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        made = imitation.pretrain(recipe, on_progress=None if options.quiet else show, checkpoint=kept)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     # the card goes where the model goes: it must not tell the folders of this machine
     shown = ["DIR" if Path(word) == options.out else word for word in given]
     command = shlex.join(["python", "-m", "agents.tiny", *shown])
