@@ -434,6 +434,20 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     assert "not a folder" in capsys.readouterr().err
 
 
+def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agents.tiny.__main__ import main
+
+    (tmp_path / "model.partial").write_text("not a state")
+    settings = ["--games", "frozen-lake-training", "--modes", "direct", "--examples", "40", "--steps", "1", "--quiet"]
+    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 2
+    assert "model.partial is no checkpoint of a tiny model" in capsys.readouterr().err
+    (tmp_path / "model.partial").unlink()
+    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 0
+    assert not (tmp_path / "model.partial").exists()
+
+
 @pytest.mark.slow
 def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from agents import load_agent
