@@ -2,10 +2,14 @@
 
     python perf/seeds.py configs/tiny-frozen-lake-think.toml --seeds 5 --out runs/seeds
     python perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/tic-tac-toe
+    python perf/seeds.py configs/tiny-frozen-lake-best.toml --seeds 5 --fresh 500 --out runs/lake
 
 Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, goes on where a run was interrupted, and prints, for
 every evaluation, the mean over seeds with its 95% interval (Student's t: the seeds are the sample, not the episodes).
 Run it again to print the table of what is there; ``--csv`` keeps its figures.
+
+``--fresh N`` also plays N episodes that no evaluation has played (seeds ``first_seed + 1000 + k``, those of ``textbench
+reproduce``) with the last iteration's weights, at temperatures 0.5 and 0, and counts the tokens that training took.
 """
 
 import argparse
@@ -19,7 +23,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from agents import load_agent
+from agents.episode import EpisodeTask
+from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
+from textgames import SCENARIOS
+
+FRESH_OFFSET = 1000  # as textbench reproduce has it
+FRESH_TEMPERATURES = (0.5, 0.0)
 
 
 def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
@@ -48,6 +59,64 @@ def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]
     return found
 
 
+def tokens_of(folder: Path) -> dict[str, int]:
+    """The tokens that a run took: prompts and responses of its rollouts, and of the rows of its updates.
+
+    An update that goes over its rows several times (``update_passes``) takes them several times.
+    """
+    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    played = [record for record in records if "evaluation" not in record]
+    rollouts = sum(record["prompt_tokens"] + record["response_tokens"] for record in played)
+    updates = config.update_passes * sum(record["update_tokens"] for record in played)
+    return {"rollout": int(rollouts), "update": int(updates), "all": int(rollouts + updates)}
+
+
+def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
+    """``{scenario: {temperature: mean return}}`` of the last checkpoint on fresh episodes; kept in ``fresh.json``."""
+    kept = folder / "fresh.json"
+    if kept.exists() and (known := json.loads(kept.read_text()))["episodes"] == episodes:
+        returns: dict[str, dict[str, float]] = known["returns"]
+        return returns
+    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
+    returns = {}
+    for name in config.eval_scenarios or config.scenarios:
+        first = SCENARIOS[name].seed(FRESH_OFFSET)
+        tasks = [EpisodeTask.of(name, first + k) for k in range(episodes)]
+        for temperature in FRESH_TEMPERATURES:
+            player = load_agent(f"hf:{folder / 'last'}", temperature=temperature, max_tokens=config.max_response_tokens)
+            played = rollout(player, tasks, max_concurrency=128)
+            mean = float(np.mean([next(iter(episode.returns.values())) for episode in played]))
+            returns.setdefault(name, {})[f"{temperature:g}"] = mean
+    kept.write_text(json.dumps({"episodes": episodes, "returns": returns}))
+    return returns
+
+
+def fresh_table(folders: list[Path], episodes: int) -> str:
+    """What the runs reach on fresh episodes and what they took, in Markdown."""
+    results = [play_fresh(folder, episodes) for folder in folders]
+    lines = [
+        f"| scenario | temperature | {episodes} fresh episodes | 95% interval | worst | each |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in results[0]:
+        for temperature in results[0][name]:
+            values = [result[name][temperature] for result in results]
+            told = f"{np.mean(values):.3f} | {_interval(values)} | {min(values):.3f} | "
+            lines.append(f"| {name} | {temperature} | {told}{' '.join(f'{value:.3f}' for value in values)} |")
+    tokens = [tokens_of(folder) for folder in folders]
+    counts = ", ".join(f"{kind} {np.mean([one[kind] for one in tokens]):,.0f}" for kind in tokens[0])
+    return "\n".join([*lines, "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
+
+
+def _interval(values: list[float]) -> str:
+    """Student's 95% interval of the mean; empty where there is no spread to tell it from."""
+    if len(values) < 2 or np.ptp(values) == 0:
+        return ""
+    low, high = stats.t.interval(0.95, len(values) - 1, loc=float(np.mean(values)), scale=stats.sem(values))
+    return f"{low:.3f} to {high:.3f}"
+
+
 def table(found: dict[str, dict[int, list[float]]], metric: str) -> str:
     """The curves in Markdown."""
     lines = []
@@ -59,12 +128,8 @@ def table(found: dict[str, dict[int, list[float]]], metric: str) -> str:
             "|---|---|---|---|---|",
         ]
         for iteration, values in sorted(points.items()):
-            mean, interval = float(np.mean(values)), ""
-            if len(values) > 1 and np.ptp(values) > 0:
-                low, high = stats.t.interval(0.95, len(values) - 1, loc=mean, scale=stats.sem(values))
-                interval = f"{low:.3f} to {high:.3f}"
             each = " ".join(f"{value:.3f}" for value in values)
-            lines.append(f"| {iteration} | {mean:.3f} | {interval} | {len(values)} | {each} |")
+            lines.append(f"| {iteration} | {np.mean(values):.3f} | {_interval(values)} | {len(values)} | {each} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -81,6 +146,7 @@ def main() -> None:
     )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting")
     parser.add_argument("--csv", type=Path, help="also write every seed's figures to this file")
+    parser.add_argument("--fresh", type=int, default=0, metavar="N", help="also play N fresh episodes at the end")
     parser.add_argument("--table", action="store_true", help="run nothing")
     options = parser.parse_args()
     folders = [options.out / f"seed-{seed}" for seed in range(options.seeds)]
@@ -90,6 +156,8 @@ def main() -> None:
             list(pool.map(lambda seed: train(options.config, options.out, seed, options.set), range(options.seeds)))
     found = curves([folder for folder in folders if (folder / "metrics.jsonl").exists()], options.metric)
     print(table(found, options.metric))
+    if options.fresh:
+        print(fresh_table([folder for folder in folders if (folder / "last").exists()], options.fresh))
     if options.csv:
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")

@@ -48,7 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
         )
 
     print(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}", file=sys.stderr)
-    made = imitation.pretrain(recipe, on_progress=None if options.quiet else show)
+    kept = options.out.with_name(options.out.name + ".partial")  # so that the same command goes on after a stop
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        made = imitation.pretrain(recipe, on_progress=None if options.quiet else show, checkpoint=kept)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     # the card goes where the model goes: it must not tell the folders of this machine
     shown = ["DIR" if Path(word) == options.out else word for word in given]
     command = shlex.join(["python", "-m", "agents.tiny", *shown])
@@ -84,7 +90,7 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
-    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes")
+    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes", "foresight")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     return replace(recipe, **changes)
@@ -101,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--examples", type=int, help="demonstrated decisions")
     parser.add_argument("--batch-size", type=int, help="examples per step")
     parser.add_argument("--learning-rate", type=float, help="the highest")
+    parser.add_argument("--foresight", type=int, help="how many moves ahead the reasoning reports: 1 (default) to 3")
     parser.add_argument("--threads", type=int, help="of PyTorch (default 1)")
     parser.add_argument("--episodes", type=int, default=500, help="evaluation episodes (default 500; 0 for none)")
     parser.add_argument("--force", action="store_true", help="overwrite a model in DIR")

@@ -49,14 +49,20 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
 
 
 def demonstrations(
-    scenario: Scenario, count: int, style: StyleShares, rng: np.random.Generator, *, modes: Sequence[str] = ("think",)
+    scenario: Scenario,
+    count: int,
+    style: StyleShares,
+    rng: np.random.Generator,
+    *,
+    modes: Sequence[str] = ("think",),
+    foresight: int = 1,
 ) -> list[Example]:
     """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``.
 
     The layouts are those of the environment's training seeds; transitions and choices come from ``rng``.
     """
     game = scenario.game()
-    demonstrator = Demonstrator(game, style)
+    demonstrator = Demonstrator(game, style, foresight=foresight)
     # what a prompt says around its observation, which depends on the mode alone
     frames = {mode: _frame(PromptMap(mode=mode), game) for mode in modes}
     examples: list[Example] = []

@@ -10,10 +10,12 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
-that a small model learns one by one, and hardly learns at once.
+that a small model learns one by one, and hardly learns at once. With a foresight of 2 or 3 it also says what lies as
+many moves ahead on the ways towards the target, which changes what it says and not what it does.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,11 +60,13 @@ class Demonstrator:
     """Demonstrates one game, Frozen Lake or Snake with any settings.
 
     Raises:
-        ValueError: another game, or shares that are negative or more than 1 together.
+        ValueError: another game, shares that are negative or more than 1 together, or another foresight than 1 to 3.
     """
 
-    def __init__(self, game: TSMG[Any], style: StyleShares) -> None:
-        self.game, self.style = game, style.checked()
+    def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1) -> None:
+        if foresight not in (1, 2, 3):
+            raise ValueError(f"foresight is 1 (the neighbouring cells) to 3 (moves ahead), got {foresight!r}")
+        self.game, self.style, self.foresight = game, style.checked(), foresight
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)
             self._values: dict[Any, list[str]] = {}
@@ -80,7 +84,8 @@ class Demonstrator:
         else:
             options = list(self.game.actions)
         action = options[rng.integers(len(options))]
-        return Demonstration(action, _explain(sight, target, towards, action), f"<action>{action}</action>")
+        think = _explain(sight, target, towards, action, self.foresight)
+        return Demonstration(action, think, f"<action>{action}</action>")
 
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
         """What it is after and where that lies; no directions where there is nothing to be after."""
@@ -115,7 +120,7 @@ class Demonstrator:
         return best
 
 
-def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
+def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
     """The think form of a response: where the target is, what is beside the player in the directions that matter."""
     parts = []
     if "(" in target:  # a cell to compare one's own with
@@ -124,7 +129,22 @@ def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str) -
         parts.append(f"{target} is {' and '.join(towards)}")
     considered = towards if action in towards else (*towards, action)
     parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
+    parts += [
+        ", ".join(f"{' '.join(way)} is {sight.beside(*way)}" for way in ways)
+        for ways in _ahead(sight, towards, foresight)
+    ]
     return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"
+
+
+def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:
+    """Ways towards the target of 2 moves, then of 3, ..., that lead over free cells; one way to every cell."""
+    ways: list[tuple[str, ...]] = [(direction,) for direction in towards]
+    for _ in range(1, foresight):
+        open_ways = [way for way in ways if sight.beside(*way) in ("ice", "free")]
+        longer = [(*way, direction) for way in open_ways for direction in towards]
+        ways = list({sight.cell(*way): way for way in reversed(longer)}.values())[::-1]
+        if ways:
+            yield ways
 
 
 def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:

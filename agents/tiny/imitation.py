@@ -108,7 +108,9 @@ def demonstrate(recipe: Recipe) -> list[Example]:
         count = max(1, round(share * recipe.examples))
         rng = np.random.default_rng([recipe.seed, 1, index])
         if has_demonstrator(SCENARIOS[name].game()):
-            examples += demonstrations(SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes)
+            examples += demonstrations(
+                SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes, foresight=recipe.foresight
+            )
         elif "think" in recipe.modes:
             raise ValueError(f"{name} is demonstrated by random legal moves, without reasoning: set modes to direct")
         else:

@@ -6,11 +6,13 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
     statement  = target " is " direction [" and " direction]     "goal is right and down", "nearest apple is left"
                | target cell " is " direction [" and " ...]      "apple (6, 5) is left and up"
                | direction " is " kind                           "right is ice", "down is hole", "up is wall"
+               | direction {" " direction} " is " kind           "right down is hole": up to three moves
                | "head " cell                                    "head (7, 3)"
 
 ``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
 several are equally near), ``target cell is directions`` that such a thing is in that cell and where that cell lies,
-``direction is kind`` what is in the neighbouring cell, ``head cell`` where the player's own head is. Boards are read
+``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
+moves lead to, ``head cell`` where the player's own head is. Boards are read
 from the grid that observations show, so no knowledge of a game's state is needed.
 """
 
@@ -29,7 +31,7 @@ _DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
 _WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
 _THERE = re.compile(r"(?:the )?(\w+) \((\d+), (\d+)\)" + _DIRECTED)
 _HEAD = re.compile(r"head \((\d+), (\d+)\)")
-_NEXT = re.compile(r"(left|right|up|down) is (\w+)")
+_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,2}) is (\w+)")
 _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 
@@ -71,9 +73,14 @@ class Sight(NamedTuple):
             raise ValueError(f"the grid isn't {width} by {height} cells with a player: {observation[grid.start() :]!r}")
         return cls(width, height, head, kinds, edge)
 
-    def beside(self, direction: str) -> str:
-        dx, dy = DIRECTIONS[direction]
-        return self.kinds.get((self.head[0] + dx, self.head[1] + dy), self.edge)
+    def beside(self, *directions: str) -> str:
+        """What is in the cell that one step or several lead to."""
+        return self.kinds.get(self.cell(*directions), self.edge)
+
+    def cell(self, *directions: str) -> tuple[int, int]:
+        """The cell that steps lead to, on the board or off it."""
+        steps = [DIRECTIONS[direction] for direction in directions]
+        return self.head[0] + sum(dx for dx, _ in steps), self.head[1] + sum(dy for _, dy in steps)
 
     def nearest(self, target: str) -> list[tuple[str, ...]]:
         """Directions to each of the nearest things of a kind, horizontal first: ``[("right", "down")]``."""
@@ -133,7 +140,7 @@ def _holds(statement: str, sight: Sight) -> bool | None:
     """Whether one statement holds; ``None`` if it isn't one."""
     beside = _NEXT.fullmatch(statement)
     if beside is not None:
-        return sight.beside(beside[1]) == beside[2]
+        return sight.beside(*beside[1].split()) == beside[2]
     own = _HEAD.fullmatch(statement)
     if own is not None:
         return sight.head == (int(own[1]), int(own[2]))

@@ -51,6 +51,12 @@ LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFH
         ("up is ice", True),
         ("down is ice", True),
         ("down is goal", False),
+        ("right down is ice", True),
+        ("down down is hole", True),
+        ("down down is ice", False),
+        ("right right is ice", True),
+        ("left left is edge", True),
+        ("up up is edge", True),
         ("apple is left", False),
     ],
 )
@@ -135,6 +141,47 @@ def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
         assert f"<plan>{action}</plan>" in example.response
 
 
+@pytest.mark.parametrize("name", DEMONSTRATED)
+def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> None:
+    made = [
+        demonstrations(SCENARIOS[name], 80, StyleShares(), np.random.default_rng(1), foresight=foresight)
+        for foresight in (1, 2, 3)
+    ]
+    for shorter, longer in ((made[0], made[1]), (made[1], made[2])):
+        for short, long in zip(shorter, longer, strict=True):
+            assert long[:3] == short[:3]  # the same prompt, so the same moves were made before it
+            assert long.response.split("</think>")[1] == short.response.split("</think>")[1]
+            assert long.response.startswith(short.response.split("</think>")[0])
+            truth = check(long.response, long.observation)
+            assert (truth.false, truth.unreadable) == (0, 0)
+        assert sum(len(one.response) for one in longer) > 1.1 * sum(len(one.response) for one in shorter)
+    with pytest.raises(ValueError, match="foresight is 1"):
+        Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=4)
+
+
+@pytest.mark.parametrize(
+    ("cell", "foresight", "told"),
+    [
+        # at (2, 3): right of it ice and below it ice; behind them the edge, the ice at (3, 2) and the hole at (2, 1)
+        (2, 2, "; right right is edge, right down is ice, down down is hole</think>"),
+        # from (3, 2), which both ways lead to, on: the edge and the ice at (3, 1)
+        (2, 3, "down down is hole; right down right is edge, right down down is ice</think>"),
+        # at (0, 2): right of it a hole, so the way down alone: to (0, 1), and from there to (1, 1) and the hole (0, 0)
+        (4, 2, "down is ice; down right is ice, down down is hole</think>"),
+        (4, 3, "down down is hole; down right right is hole, down right down is ice</think>"),
+    ],
+)
+def test_foresight_names_every_cell_on_the_ways_to_the_goal_once(cell: int, foresight: int, told: str) -> None:
+    game = FrozenLake(desc=["SFFF", "FHFF", "FFHF", "HFFG"])
+    state = FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), cell)
+    demonstrator = Demonstrator(game, StyleShares(0, 1), foresight=foresight)  # only towards the goal
+    assert (
+        demonstrator(state, game.observe(state, "player_0"), np.random.default_rng(0))
+        .think.split("<plan>")[0]
+        .endswith(told)
+    )
+
+
 def _play(game: Any, style: StyleShares, episodes: int, horizon: int) -> tuple[float, float]:
     demonstrator = Demonstrator(game, style)
     returns, successes = [], []
@@ -215,6 +262,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"modes": ("shout",)}, "modes are think and direct"),
         ({"games": ()}, "games is empty"),
         ({"style": StyleShares(2, 0)}, "shares of 1"),
+        ({"foresight": 4}, "foresight is 1 to 3, got 4"),
     ],
 )
 def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
@@ -384,6 +432,20 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     (tmp_path / "file").write_text("")
     assert main(["--out", str(tmp_path / "file")]) == 2
     assert "not a folder" in capsys.readouterr().err
+
+
+def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agents.tiny.__main__ import main
+
+    (tmp_path / "model.partial").write_text("not a state")
+    settings = ["--games", "frozen-lake-training", "--modes", "direct", "--examples", "40", "--steps", "1", "--quiet"]
+    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 2
+    assert "model.partial is no checkpoint of a tiny model" in capsys.readouterr().err
+    (tmp_path / "model.partial").unlink()
+    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 0
+    assert not (tmp_path / "model.partial").exists()
 
 
 @pytest.mark.slow
