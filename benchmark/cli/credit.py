@@ -17,12 +17,14 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agents.turn import Policy
     from benchmark.credit.instrument import Instrument
     from textgames.scenarios import Scenario
+
+SMALL_MODEL = 5_000_000  # parameters
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -160,7 +162,21 @@ def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
     given = Namespace(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
     policy = load_policy(args.agent, read_options(given))
     check_plays(args.agent, policy, [scenario])
+    _take_one_thread(policy)
     return policy
+
+
+def _take_one_thread(policy: "Policy") -> None:
+    """One thread for a small model: its products are too small to be shared, and waiting for each other costs more."""
+    from agents.action_probabilities import has_local_model
+
+    if not has_local_model(policy):
+        return
+    import torch
+
+    local: Any = policy
+    if sum(p.numel() for p in local.model.model.parameters()) < SMALL_MODEL:
+        torch.set_num_threads(1)
 
 
 def _number(flag: str, text: str) -> float:
