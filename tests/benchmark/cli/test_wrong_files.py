@@ -39,6 +39,7 @@ CASES = (
     ("reproduce", "--quick", "--out", "{}"),
     ("inspect", "{}"),
     ("exploitability", "{}"),
+    ("credit", "{}"),
 )
 FREE_PLACES = {"an empty folder", "missing"}
 """Where something new may be made."""
