@@ -106,7 +106,7 @@ def run(args: Namespace) -> int:
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
-    from benchmark.cli.sources import whole_number
+    from benchmark.cli.sources import check_file_place, whole_number
     from benchmark.credit.batches import Setting
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.pictures import check_drawable
@@ -128,6 +128,7 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     methods_of(names, setting)
     if args.picture is not None:
         check_drawable(setting.game())
+        check_file_place(args.picture)
     return Instrument(
         _policy(args, scenario),
         setting,

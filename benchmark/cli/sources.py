@@ -1,11 +1,12 @@
 """What the commands that show results share: which results, when nobody says, and how much of them."""
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.errors import UsageError
+from benchmark.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from benchmark.play.session import Output
@@ -34,6 +35,21 @@ def whole_number(flag: str, text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise UsageError(f"{flag} must be a whole number of at least {least}, got {text!r}")
     return int(text)
+
+
+def check_file_place(file: str) -> None:
+    """Refuse a file that can't be written before the work is done whose result it is to hold.
+
+    Raises:
+        StorageError: it is a folder, its folder doesn't exist, or writing there isn't allowed.
+    """
+    path = Path(file)
+    if not file or path.is_dir():
+        raise StorageError(f"can't write {file!r}: it names a folder and no file")
+    if not path.parent.is_dir():
+        raise StorageError(f"can't write {file}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StorageError(f"can't write {file}: Permission denied")
 
 
 def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:
