@@ -9,17 +9,26 @@ examples:
   textbench reproduce --dry-run                   what the full one would do, and for how long
   textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
   textbench reproduce --config stability          what each setting of MS-GRPO changes
+  textbench reproduce --config credit             methods of credit measured and compared by training
 """
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from benchmark.reproduce.command import Options
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare what to do, where, and with how many processes."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="the recipe quick: the first claim in a few minutes")
-    which.add_argument("--config", metavar="FILE", help="a recipe: full (default), quick, stability, or a TOML file")
+    which.add_argument(
+        "--config", metavar="FILE", help="a recipe: full (default), quick, stability, few-drawn, credit, or a TOML file"
+    )
     parser.add_argument("--seeds", metavar="N", help="training runs per game and arm")
     parser.add_argument("--iterations", metavar="N", help="of MS-GRPO, per run")
     parser.add_argument("--games", metavar="NAME", nargs="+", help="training scenarios")
@@ -37,7 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
     from benchmark.cli.sources import whole_number
-    from benchmark.reproduce.command import Options, reproduce
+    from benchmark.credit.study.settings import is_study
+    from benchmark.reproduce.command import reproduce
     from benchmark.reproduce.settings import read_experiment
     from benchmark.reproduce.timing import default_processes
 
@@ -48,16 +58,36 @@ def run(args: Namespace) -> int:
     }
     processes = counts.pop("jobs") or default_processes()
     changes = {**counts, "games": args.games, "arms": args.arms}
+    if is_study(source):
+        return _study(source, changes, processes, args)
     experiment = read_experiment(source, changes)
-    out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
-    options = Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
+    options = _options(source, processes, args)
     if args.ship:
         from benchmark.reproduce.jobs import Folder
         from benchmark.reproduce.shipping import ship
 
-        folder = Folder(out)
+        folder = Folder(options.out)
         folder.claim(experiment)
         for place in ship(experiment, folder, Path(args.ship), args.note or ()):
             print(place)
         return 0
     return reproduce(experiment, options)
+
+
+def _options(source: str, processes: int, args: Namespace) -> "Options":
+    from benchmark.reproduce.command import Options
+
+    out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
+    return Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
+
+
+def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """The study of credit, which is no reproduction and shares its machinery."""
+    from benchmark.credit.study.command import study_credit
+    from benchmark.credit.study.settings import read_study
+
+    if args.ship:
+        raise UsageError("--ship is of a reproduction: the study of credit makes no models that the package ships")
+    if changes.pop("iterations") is not None:
+        raise UsageError("--iterations: runs of this study end at a budget of tokens, games.NAME.tokens of the recipe")
+    return study_credit(read_study(source, changes), _options(source, processes, args))

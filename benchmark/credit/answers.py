@@ -27,8 +27,8 @@ from agents.action_probabilities import (
     exact_probabilities,
     has_local_model,
     sample_responses,
-    score_actions,
 )
+from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest
 from benchmark.credit.game_graph import Decision, GameGraph, Indices
 from benchmark.credit.solution import Behaviour
@@ -266,20 +266,30 @@ def _known(request: TurnRequest, probabilities: dict[str, float]) -> list[Respon
 
 
 def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
-    """The responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid."""
+    """The responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid.
+
+    They are scored together, in token trees: prompts of one game begin alike, which is computed once.
+    """
+    from benchmark.credit.scores import ScoreModel
+
     model = policy.model
-    asked = [policy.prompt_map(request) for request in requests]
-    prompts = [tuple(ids) for ids in model.encode(asked)]
-    responses = []
-    for prompt, request in zip(asked, requests, strict=True):
-        scored = score_actions(policy, prompt, "", request.legal_actions) or {}
-        ids = [
-            model.tokenizer(f"{OPEN_TAG}{name}{CLOSE_TAG}", add_special_tokens=False)["input_ids"] for name in scored
+    prompts = [tuple(ids) for ids in model.encode([policy.prompt_map(request) for request in requests])]
+    texts: dict[str, tuple[int, ...]] = {}
+    rows = []
+    for prompt, request in zip(prompts, requests, strict=True):
+        for name in request.legal_actions:
+            if name not in texts:
+                text = f"{OPEN_TAG}{name}{CLOSE_TAG}"
+                texts[name] = tuple(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+            rows.append(TokenRow(prompt, texts[name]))
+    scores = iter(ScoreModel(policy).logprobs_and_entropies(rows))
+    responses = [
+        [
+            Response(texts[name], place, exp(float(next(scores)[0].sum())))
+            for place, name in enumerate(request.legal_actions)
         ]
-        weights = scored.values()
-        responses.append(
-            [Response(tuple(own), place, weight) for place, (own, weight) in enumerate(zip(ids, weights, strict=True))]
-        )
+        for request in requests
+    ]
     return prompts, responses
 
 

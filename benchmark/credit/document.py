@@ -27,6 +27,7 @@ class DrawShape(TypedDict):
     tokens: float
     cosine: FigureShape
     minus_uniform: FigureShape
+    minus_nonzero: FigureShape
     cosine_per_episode: FigureShape
     cosine_per_kilotoken: FigureShape
     mean_cosine: FigureShape

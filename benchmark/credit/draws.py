@@ -45,6 +45,7 @@ class DrawResult:
         tokens: response tokens of the update, every draw counted.
         cosine: of the update and the reference, the mean over batches and draws.
         minus_uniform: the cosine less that of the rule ``uniform`` at the same ``m``, paired by batch.
+        minus_nonzero: likewise less that of ``uniform_nonzero``, which leaves out what has no signal too.
         cosine_per_episode: the cosine divided by the number of draws.
         cosine_per_kilotoken: divided by the thousands of tokens of the update.
         mean_cosine: of the mean update of many draws from a batch and the reference. Beside the cosine of the rule
@@ -61,6 +62,7 @@ class DrawResult:
     tokens: float
     cosine: Figure
     minus_uniform: Figure
+    minus_nonzero: Figure
     cosine_per_episode: Figure
     cosine_per_kilotoken: Figure
     mean_cosine: Figure
@@ -85,7 +87,7 @@ def compare_draws(
 
     Args:
         batches: under one method.
-        rules: names of draw rules; ``uniform`` is added for comparison where it is missing.
+        rules: names of draw rules; ``uniform`` and ``uniform_nonzero`` are added for comparison where they are missing.
         sizes: numbers of draws; the rule ``off`` draws all whatever they are.
         norms: (batches,) the length of the reference of each batch.
         reference: which of the references in :class:`EpisodeGradients`.
@@ -98,7 +100,7 @@ def compare_draws(
     """
     tables = {
         (rule, m): _table(batches, DRAWS.make(rule), m, norms, reference, repeats, (seed, number))
-        for number, rule in enumerate(dict.fromkeys([*rules, "uniform"]))
+        for number, rule in enumerate(dict.fromkeys([*rules, "uniform", "uniform_nonzero"]))
         for m in sizes
     }
     effective = float(np.mean([effective_sample_size(each.credit.draw_weight) for each in batches]))
@@ -106,7 +108,7 @@ def compare_draws(
     for (rule, m), table in tables.items():
         if rule not in rules:
             continue
-        paired = np.column_stack([table[:, 0] - tables["uniform", m][:, 0]])
+        minus = {other: table[:, :1] - tables[other, m][:, :1] for other in ("uniform", "uniform_nonzero")}
         results.append(
             DrawResult(
                 rule=rule,
@@ -114,7 +116,8 @@ def compare_draws(
                 drawn=float(table[:, 2].mean()),
                 tokens=float(table[:, 3].mean()),
                 cosine=figure(table, mean(0)),
-                minus_uniform=figure(paired, mean(0)),
+                minus_uniform=figure(minus["uniform"], mean(0)),
+                minus_nonzero=figure(minus["uniform_nonzero"], mean(0)),
                 cosine_per_episode=figure(table, ratio(0, 1)),
                 cosine_per_kilotoken=figure(table / [1, 1, 1, 1000, 1, 1, 1], ratio(0, 3)),
                 mean_cosine=figure(table, mean(5)),

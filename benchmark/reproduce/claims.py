@@ -56,20 +56,25 @@ class Claim(NamedTuple):
     verdict: Verdict
 
 
-def judge(results: Reproduction, games: Sequence[str], arms: Sequence[str], scenarios: Sequence[str]) -> list[Claim]:
+def judge(
+    results: Reproduction,
+    games: Sequence[str],
+    main: str,
+    pairs: Sequence[tuple[str, str]],
+    scenarios: Sequence[str],
+) -> list[Claim]:
     """All claims.
 
     Args:
         results: what was found.
         games: the scenarios that runs were trained on.
-        arms: first the method's own, which claims 1, 3 and 4 are about, then those that draw the update's episodes
-            otherwise.
+        main: the method's own arm, which claims 1, 3 and 4 are about.
+        pairs: an arm that draws by the method, and one that differs in nothing but how it draws.
         scenarios: the scenarios that were evaluated.
     """
-    main = arms[0]
     return [
         small_beats_large(results, main),
-        sampling_improves_training(results, games, arms),
+        sampling_improves_training(results, games, pairs),
         carries_over(results, games, main, scenarios),
         returns_improve(results, games, main),
     ]
@@ -88,13 +93,12 @@ def small_beats_large(results: Reproduction, arm: str) -> Claim:
     return _claim("small beats large", text, findings)
 
 
-def sampling_improves_training(results: Reproduction, games: Sequence[str], arms: Sequence[str]) -> Claim:
-    """AAW sampling against the other arms, on the mean of the training curve: how well and how soon it learns."""
-    main, *others = arms
+def sampling_improves_training(results: Reproduction, games: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Claim:
+    """AAW sampling against other draws, on the mean of the training curve: how well and how soon it learns."""
     findings = []
     for game in games:
-        own = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, main)}
-        for other in others:
+        for main, other in pairs:
+            own = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, main)}
             theirs = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, other)}
             seeds = sorted(own.keys() & theirs.keys())
             if not seeds:

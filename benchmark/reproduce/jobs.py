@@ -6,7 +6,7 @@ is whole and a rerun does what is missing.
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from benchmark.errors import StorageError, UsageError
 from benchmark.reproduce.settings import Experiment
@@ -14,6 +14,35 @@ from benchmark.runs.folder import write_atomically
 
 Kind = Literal["pretrain", "train", "play", "control"]
 SETTINGS_NAME = "experiment.json"
+
+
+class Piece(Protocol):
+    """What the schedule, the timetable and the folder know of a job of any experiment."""
+
+    @property
+    def name(self) -> str:
+        """Unique, and the path of its result below the folder."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of work it is; jobs of one kind go at one pace."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the jobs that must be done before."""
+
+
+class Settings(Protocol):
+    """What a folder knows of the settings of the experiment that it belongs to."""
+
+    def as_data(self) -> dict[str, Any]:
+        """All settings as plain data."""
+
+    def differences(self, other: Any) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against the data of other settings."""
+
+    def additions(self, other: Any) -> list[str]:
+        """Those of the differences that only add work, so that all results of the other settings stay good."""
 
 
 class Job(NamedTuple):
@@ -58,13 +87,13 @@ def jobs_of(experiment: Experiment) -> list[Job]:
 
 
 class Folder:
-    """The folder of one reproduction, which :meth:`claim` makes."""
+    """The folder of one experiment, which :meth:`claim` makes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def claim(self, experiment: Experiment) -> None:
-        """Make the folder this experiment's, or check that it is; one with more seeds takes it over, to add their runs.
+    def claim(self, experiment: Settings) -> None:
+        """Make the folder this experiment's, or check that it is; one that only adds (seeds) takes it over.
 
         Raises:
             UsageError: it was made with other settings (named), or holds something else.
@@ -86,18 +115,17 @@ class Folder:
             raise StorageError(f"can't use the folder {self.path}: {error.strerror or error}") from None
         except ValueError as error:
             raise UsageError(f"{file} isn't a reproduction's settings ({error}); choose another --out") from None
-        differences = experiment.differences(before)
-        more_seeds = isinstance(before.get("seeds"), int) and experiment.seeds > before["seeds"]
-        if more_seeds:
-            del differences["seeds"]
+        differences, more = experiment.differences(before), experiment.additions(before)
+        for name in more:
+            del differences[name]
         for name, (now, then) in differences.items():
             raise UsageError(
                 f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
             )
-        if more_seeds:
+        if more:
             self._write_settings(experiment)
 
-    def _write_settings(self, experiment: Experiment) -> None:
+    def _write_settings(self, experiment: Settings) -> None:
         write_atomically(self.path / SETTINGS_NAME, json.dumps(experiment.as_data(), indent=1) + "\n")
 
     def model(self, agent: str) -> Path:

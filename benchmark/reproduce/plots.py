@@ -4,6 +4,7 @@ Needs matplotlib (the ``plots`` extra). The same results give the same files, so
 control.
 """
 
+from contextlib import AbstractContextManager
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -31,33 +32,44 @@ def draw_plots(results: Reproduction, experiment: Experiment, folder: Path) -> l
     Raises:
         ModuleNotFoundError: without matplotlib; the message has the command.
     """
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(NO_MATPLOTLIB, name="matplotlib") from error
     drawn = []
-    with matplotlib.rc_context({"svg.hashsalt": "textbench", "svg.fonttype": "none", "font.size": 9}):
+    with style():
         for game in experiment.games:
             if any(run.game == game for run in results.runs):
                 name = f"curves-{game}.svg"
-                _save(_curves(results, experiment, game), folder / name)
+                save(_curves(results, experiment, game), folder / name)
                 caption = (
                     f"Training on {game}: mean return on the {experiment.evaluation_episodes} fixed episodes, mean "
                     "and standard deviation over runs, best run dotted"
                 )
                 drawn.append((name, caption))
         if results.agents:
-            _save(_bars(results, experiment), folder / "bars.svg")
+            save(_bars(results, experiment), folder / "bars.svg")
             drawn.append(("bars.svg", f"Mean return on {experiment.final_episodes} fresh episodes, with 95% intervals"))
     return drawn
 
 
-def _save(figure: Any, file: Path) -> None:
+def style() -> AbstractContextManager[None]:
+    """A context in which the same data gives the same file, whenever it is drawn.
+
+    Raises:
+        ModuleNotFoundError: without matplotlib; the message has the command.
+    """
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(NO_MATPLOTLIB, name="matplotlib") from error
+    return matplotlib.rc_context({"svg.hashsalt": "textbench", "svg.fonttype": "none", "font.size": 9})
+
+
+def save(figure: Any, file: Path) -> None:
+    """Write a picture."""
     # without a date the same data gives the same file
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": "textbench"})
 
 
-def _figure(columns: int, rows: int, width: float, height: float) -> tuple[Any, Any]:
+def figure_of(columns: int, rows: int, width: float, height: float) -> tuple[Any, Any]:
+    """A figure with rows of axes; width and height in inches."""
     # not pyplot: it keeps figures alive and would need a display's settings
     from matplotlib.figure import Figure
 
@@ -67,7 +79,7 @@ def _figure(columns: int, rows: int, width: float, height: float) -> tuple[Any, 
 
 def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
     scenarios = experiment.scenarios
-    figure, axes = _figure(len(scenarios), 1, 2.9 * len(scenarios), 2.7)
+    figure, axes = figure_of(len(scenarios), 1, 2.9 * len(scenarios), 2.7)
     for axis, scenario in zip(axes[0], scenarios, strict=True):
         for colour, arm in zip(cycle(COLOURS), experiment.arms, strict=False):
             iterations, curves = results.curve(game, arm, scenario)
@@ -92,7 +104,9 @@ def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
 def _bars(results: Reproduction, experiment: Experiment) -> Any:
     groups = _bar_groups(results, experiment)
     names = [label for label, _, _ in groups]
-    figure, axes = _figure(len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups))
+    figure, axes = figure_of(
+        len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups)
+    )
     for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
         for index, (_, colour, per_scenario) in enumerate(groups):
             returns = per_scenario.get(scenario)

@@ -55,17 +55,21 @@ def report_data(
         "code": list(results.code),
         "settings": experiment.as_data(),
     }
-    return dict(_clean(data))
+    return dict(clean(data))
 
 
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
-    """The claims, judged; the one about sampling only against arms that sample otherwise."""
-    sampling = {
-        arm: {**experiment.msgrpo, **changes}.get("episode_sampling") for arm, changes in experiment.arms.items()
-    }
-    main, *others = experiment.arms
-    rivals = [arm for arm in others if sampling[arm] != sampling[main]]
-    return judge(results, experiment.games, [main, *rivals], experiment.scenarios)
+    """The claims, judged; the one about sampling on pairs of arms that differ in nothing else."""
+    settings = {arm: {**experiment.msgrpo, **changes} for arm, changes in experiment.arms.items()}
+    sampling = {arm: own.pop("episode_sampling", None) for arm, own in settings.items()}
+    main = next(iter(experiment.arms))
+    pairs = [
+        (arm, other)
+        for arm in experiment.arms
+        for other in experiment.arms
+        if sampling[arm] == sampling[main] != sampling[other] and settings[arm] == settings[other]
+    ]
+    return judge(results, experiment.games, main, pairs, experiment.scenarios)
 
 
 def report_markdown(
@@ -315,11 +319,12 @@ def _claim_data(claim: Claim) -> dict[str, Any]:
     return claim._asdict() | {"findings": findings}
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
+    """Plain data without NaN and infinity, which JSON doesn't have: they become ``None``."""
     if isinstance(value, Mapping):
-        return {key: _clean(item) for key, item in value.items()}
+        return {key: clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
+        return [clean(item) for item in value]
     if isinstance(value, float) and not isfinite(value):
         return None
     return value

@@ -1,4 +1,4 @@
-"""All jobs of a reproduction in several processes: which is next, how far each is, and what happens when one fails.
+"""All jobs of an experiment in several processes: which is next, how far each is, and what happens when one fails.
 
 :mod:`graphlib` says which jobs can start, :mod:`concurrent.futures` runs them. The main process and its workers share
 two small pieces of memory: how far each job is, and whether to stop. Ctrl-C reaches only the main process. A worker
@@ -21,8 +21,8 @@ from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from benchmark.errors import BenchmarkError
-from benchmark.reproduce.jobs import Folder, Job
-from benchmark.reproduce.settings import Experiment
+from benchmark.reproduce.jobs import Folder, Piece
+from benchmark.reproduce.work import do as do_job
 
 STOP_SECONDS = 10.0
 """How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last
@@ -45,8 +45,23 @@ class Display(Protocol):
         """A job has its result."""
 
 
-def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], processes: int, display: Display) -> None:
+Do = Callable[[Any, Any, Any, Callable[[float], None]], None]
+"""``job, experiment, folder, report``: does one job and writes its result. It is a function of a module, as a worker
+finds it by its name; ``report`` is to be called with the share that is done, and may raise ``KeyboardInterrupt``."""
+
+
+def run_jobs(
+    experiment: Any, folder: Folder, jobs: Sequence[Piece], processes: int, display: Display, do: Do = do_job
+) -> None:
     """Do every job that has no result yet, the first of those that can start before the others.
+
+    Args:
+        experiment: the settings, handed to every job.
+        folder: where results go.
+        jobs: all of them, done or not, in the order of importance.
+        processes: jobs at a time.
+        display: told how far they are.
+        do: does one of them.
 
     Raises:
         JobFailedError: one failed; the others that were running are stopped as by Ctrl-C.
@@ -69,7 +84,7 @@ def run_jobs(experiment: Experiment, folder: Folder, jobs: Sequence[Job], proces
             waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
             while waiting and len(running) < processes:
                 name = waiting.pop(0)
-                running[submit(executor, _work, left[name], slots[name], experiment, folder)] = name
+                running[submit(executor, _work, do, left[name], slots[name], experiment, folder)] = name
             finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
             display.progress({name: shares[slots[name]] for name in running.values()})
             for future in finished:
@@ -84,7 +99,7 @@ def _raise_if_failed(future: "Future[None]", running: Mapping["Future[None]", st
     if isinstance(error, BrokenProcessPool):
         raise JobFailedError(
             f"a process was killed (out of memory?) while these jobs were running: {', '.join(running.values())}; what "
-            f"is done is kept, go on with textbench reproduce --out {folder.path}"
+            f"is done is kept, go on with the same command (--out {folder.path})"
         )
     if error is not None:
         name, file = running[future], folder.path / "errors.txt"
@@ -155,13 +170,11 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(job: Job, slot: int, experiment: Experiment, folder: Folder) -> None:
+def _work(do: Do, job: Piece, slot: int, experiment: Any, folder: Folder) -> None:
     def report(share: float) -> None:
         _shares[slot] = share
         if _stop.value:
             raise KeyboardInterrupt
 
     report(0.0)
-    from benchmark.reproduce.work import do
-
     do(job, experiment, folder, report)

@@ -130,9 +130,19 @@ class Experiment(BaseModel):
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
-        own, others = dict(_flat(self.as_data())), dict(_flat(other))
+        own, others = dict(flat(self.as_data())), dict(flat(other))
         names = list(dict.fromkeys([*own, *others]))
         return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
+
+    def additions(self, other: Mapping[str, Any]) -> list[str]:
+        """Those of the differences that only add work: ``seeds``, where there are more of them."""
+        return more_seeds(self.seeds, other)
+
+
+def more_seeds(seeds: int, other: Mapping[str, Any]) -> list[str]:
+    """``["seeds"]`` where there are more of them than in the other's data."""
+    before = other.get("seeds")
+    return ["seeds"] if isinstance(before, int) and seeds > before else []
 
 
 def recipe_of(settings: Mapping[str, Any]) -> Any:
@@ -190,11 +200,12 @@ def _experiment(data: Mapping[str, Any], source: str | Path) -> Experiment:
         raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
-def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings as pairs of a name, with dots between its parts, and a value."""
     pairs: list[tuple[str, Any]] = []
     for key, value in data.items():
         if isinstance(value, Mapping):
-            pairs += _flat(value, f"{prefix}{key}.")
+            pairs += flat(value, f"{prefix}{key}.")
         else:
             pairs.append((f"{prefix}{key}", value))
     return pairs

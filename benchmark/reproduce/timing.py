@@ -1,4 +1,4 @@
-"""How long a reproduction takes: typical seconds of each job, corrected by what this run's own jobs took so far.
+"""How long an experiment takes: typical seconds of each job, corrected by what this run's own jobs took so far.
 
 A job's work is counted in decisions and the text that is read for them; a table says what that typically costs. What
 the jobs of this run cost, finished or not, is blended with the table, and counts the more the more there is of it. So
@@ -9,11 +9,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.jobs import Folder, Job, Kind
+from benchmark.reproduce.jobs import Folder, Job, Piece
 from benchmark.reproduce.settings import Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
 
@@ -40,15 +40,21 @@ class Timetable:
     """Says how long what is left will take.
 
     Args:
-        experiment, jobs: all jobs, done or not, and what they belong to.
+        typical: ``{job: what it takes where the table was made}``, or the reproduction that the jobs belong to.
         folder: where the results are; those that are there have the seconds that they took.
+        jobs: all jobs, done or not.
         processes: jobs at a time.
     """
 
-    def __init__(self, experiment: Experiment, folder: Folder, jobs: Sequence[Job], processes: int) -> None:
-        self.jobs, self.processes = {job.name: job for job in jobs}, processes
-        self.typical: dict[str, float] = {job.name: _typical_seconds(job, experiment) for job in jobs}
-        self.left = [job for job in jobs if not folder.is_done(job.name)]
+    def __init__(
+        self, typical: Mapping[str, float] | Experiment, folder: Folder, jobs: Sequence[Any], processes: int
+    ) -> None:
+        self.jobs: dict[str, Piece] = {job.name: job for job in jobs}
+        self.processes = processes
+        if isinstance(typical, Experiment):
+            typical = {job.name: _typical_seconds(job, typical) for job in jobs}
+        self.typical = dict(typical)
+        self.left: list[Piece] = [job for job in jobs if not folder.is_done(job.name)]
         self._shares = dict.fromkeys(self.jobs, 1.0) | {job.name: 0.0 for job in self.left}
         self._order = tuple(TopologicalSorter({job.name: job.needs for job in jobs}).static_order())
         self._folder = folder
@@ -89,7 +95,7 @@ class Timetable:
             ends[name] = left[name] + max((ends[need] for need in self.jobs[name].needs), default=0.0)
         return max(sum(left.values()) / self.processes, max(ends.values()))
 
-    def _pace(self) -> dict[Kind, float]:
+    def _pace(self) -> dict[str, float]:
         """``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of all."""
         overall = _blend(1.0, list(self._measured.values()))
         return {

@@ -55,7 +55,9 @@ def made_up(
 
 
 def judged(results: Reproduction) -> dict[str, claims.Claim]:
-    return {claim.name: claim for claim in judge(results, ("frozen-lake", "snake"), ["aaw", "uniform"], SCENARIOS)}
+    return {
+        claim.name: claim for claim in judge(results, ("frozen-lake", "snake"), "aaw", [("aaw", "uniform")], SCENARIOS)
+    }
 
 
 def test_all_claims_hold() -> None:
@@ -97,7 +99,7 @@ def test_only_common_seeds_are_paired() -> None:
 
 def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
     lake, both = (
-        judge(made_up(), games, ["aaw"], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
+        judge(made_up(), games, "aaw", [], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
     )
     assert lake == "Returns improve on frozen-lake (the paper's claim is of frozen-lake and snake)."
     assert both == "Returns improve on both games."

@@ -1,0 +1,127 @@
+"""The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from agents.clock import duration
+from agents.msgrpo.credit import METHODS
+from benchmark.credit.study.jobs import StudyFolder, StudyJob, jobs_of
+from benchmark.credit.study.settings import Study
+from benchmark.credit.study.work import do
+from benchmark.errors import UsageError
+from benchmark.interrupt import sigterm_interrupts
+from benchmark.reproduce.command import REPORT_JSON, REPORT_MARKDOWN, Options
+from benchmark.reproduce.display import ProgressDisplay
+from benchmark.reproduce.plots import NO_MATPLOTLIB
+from benchmark.reproduce.schedule import run_jobs
+from benchmark.reproduce.timing import Timetable
+from benchmark.runs.folder import write_atomically
+from benchmark.runs.locking import FolderLock
+from benchmark.runs.provenance import facts_of
+from textgames.extras import install_command
+
+TOKENS_PER_SECOND = 60_000
+"""That a training run spends on one core, evaluations included; where the recipe credit was first run."""
+
+SECONDS = {"base": 30.0, "measure": 40.0, "draws": 30.0, "think": 150.0}
+"""Of the other kinds of jobs there."""
+
+
+def study_credit(study: Study, options: Options) -> int:
+    """Do what the folder lacks, then write and print the report; returns the exit code.
+
+    Raises:
+        UsageError: the folder belongs to something else, or a package is missing.
+        JobFailedError: a job failed.
+        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+    """
+    folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
+    if not options.report_only:
+        for name in ("torch", "transformers", "tokenizers", "scipy"):
+            if find_spec(name) is None:
+                raise UsageError(f"this needs {name}, which is not installed: {install_command('train,plots')}")
+    typical = typical_seconds(study, jobs)
+    if options.dry_run:
+        timetable = Timetable(typical, folder, jobs, options.processes)
+        for kind in dict.fromkeys(job.kind for job in jobs):
+            left = [job for job in timetable.left if job.kind == kind]
+            print(f"{len(left):4} jobs {kind}, about {duration(sum(typical[job.name] for job in left))} of one process")
+        total = duration(timetable.seconds_left())
+        print(f"about {total} in all with {options.processes} process(es); nothing was done")
+        return 0
+    folder.claim(study)
+    lock = FolderLock(options.out)
+    try:
+        if not options.report_only:
+            _work(study, folder, jobs, typical, options)
+        return _report(study, folder, options)
+    finally:
+        lock.release()
+
+
+def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
+    """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    seconds = {}
+    for job in jobs:
+        if job.kind in ("stages", "tune", "train"):
+            share = study.tuning_share if job.kind == "tune" else 1.0
+            seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
+        else:
+            seconds[job.name] = SECONDS[job.kind]
+    return seconds
+
+
+def _work(
+    study: Study, folder: StudyFolder, jobs: list[StudyJob], typical: Mapping[str, float], options: Options
+) -> None:
+    timetable = Timetable(typical, folder, jobs, options.processes)
+    if not timetable.left:
+        _say(f"all {len(jobs)} jobs are done already in {options.out}", options)
+        return
+    expected = duration(timetable.seconds_left())
+    _say(
+        f"{len(timetable.left)} of {len(jobs)} jobs to do; this will take about {expected} with "
+        f"{options.processes} process(es). Results go to {options.out}; Ctrl-C stops, the same command goes on.",
+        options,
+    )
+    try:
+        with sigterm_interrupts(), ProgressDisplay(timetable, quiet=options.quiet) as display:
+            run_jobs(study, folder, jobs, options.processes, display, do)
+    except KeyboardInterrupt:
+        print(
+            f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
+            file=sys.stderr,
+        )
+        raise
+
+
+def _report(study: Study, folder: StudyFolder, options: Options) -> int:
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or the recommendation."""
+    from benchmark.credit.study.findings import read_findings
+    from benchmark.credit.study.plots import draw_plots
+    from benchmark.credit.study.report import report_data, report_markdown
+
+    findings, facts = read_findings(study, folder), facts_of()
+    plots: list[tuple[str, str]] = []
+    if find_spec("matplotlib") is not None:
+        plots = draw_plots(findings, folder.path)
+    else:
+        _say(f"no plots: {NO_MATPLOTLIB}", options)
+    text = report_markdown(findings, facts, plots=plots, notes=options.notes)
+    write_atomically(folder.path / REPORT_MARKDOWN, text)
+    data = json.dumps(report_data(findings, facts, options.notes), indent=1) + "\n"
+    write_atomically(folder.path / REPORT_JSON, data)
+    if options.json:
+        print(data, end="")
+    else:
+        print(f"the report: {folder.path / REPORT_MARKDOWN}")
+        if findings.missing:
+            print(f"not complete: {len(findings.missing)} jobs have no result")
+    return 1 if findings.missing else 0
+
+
+def _say(message: str, options: Options) -> None:
+    if not options.quiet:
+        print(message, file=sys.stderr, flush=True)

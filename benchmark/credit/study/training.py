@@ -1,0 +1,104 @@
+"""Training at a budget of tokens, so that methods are compared at equal cost whatever they play and learn from.
+
+What counts are the tokens that the model reads and writes: prompts and responses, of all episodes that it plays to
+learn (fresh rollouts of a method included), and of the rows of every update, each pass counted. Tokens count as if
+nothing were shared, although the decoder and the learner compute equal prefixes once. Forward passes that only score
+what was played (old log-probabilities, entropies, a critic's values) aren't counted; the seconds tell what they
+cost.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import process_time
+from typing import Any, NamedTuple
+
+from agents.models.base import Completion, Decoding
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.engines.live import LiveEngine
+from agents.turn import Prompt
+from textgames.scenarios import Scenario
+
+KEPT_METRICS = (
+    *("return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped", "seconds"),
+    *("prompt_tokens", "response_tokens", "update_tokens"),
+)
+"""The metrics of every iteration that a run's result keeps."""
+
+_ENDLESS = 10**6  # iterations: the budget of tokens ends a run
+
+
+class CountingEngine(LiveEngine):
+    """Samples from the model that is trained, and counts the tokens that it reads and writes for that.
+
+    Attributes:
+        tokens: of prompts and responses, so far.
+    """
+
+    tokens = 0
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        completions = super().generate(prompts, decoding, seeds)
+        self.tokens += sum(len(each.prompt_ids or ()) + len(each.token_ids or ()) for each in completions)
+        return completions
+
+
+class Point(NamedTuple):
+    """An evaluation during a run."""
+
+    tokens: int  # spent until then
+    iterations: int  # done until then
+    value: float  # what the evaluation gave
+
+
+class RunRecord(NamedTuple):
+    """What a run gave."""
+
+    points: list[Point]
+    history: list[dict[str, Any]]  # KEPT_METRICS of every iteration, with the tokens spent until its end
+    training_seconds: float  # of the processor, without evaluations
+    rollout_tokens: int
+    update_tokens: int
+
+
+def train(
+    model: Any,
+    tokenizer: Any,
+    scenario: Scenario,
+    settings: Mapping[str, Any],
+    budget: int,
+    milestones: int,
+    evaluate: Callable[[Any, Any, int], float],
+    report: Callable[[float], None],
+) -> RunRecord:
+    """Train a model in place until it has spent the budget; the iteration that crosses it is the last one.
+
+    Args:
+        model, tokenizer: what is trained.
+        scenario: what it is trained on.
+        settings: fields of :class:`MSGRPOConfig`; the learning rate is constant, as nobody knows how many iterations
+            the budget will buy.
+        budget: tokens.
+        milestones: evaluations after the one at the start, at equal distances in tokens.
+        evaluate: ``model, tokenizer, number of the milestone -> value``; costs no tokens.
+        report: told the share of the budget that is spent.
+    """
+    config = MSGRPOConfig.from_mapping(
+        {**settings, "iterations": _ENDLESS, "schedule": "constant", "eval_every": 0, "threads": 1, "out": ""}
+    )
+    engine = CountingEngine(model, tokenizer)
+    trainer = MSGRPOTrainer(model, tokenizer, scenario, config, engine=engine, quiet=True)
+    points = [Point(0, 0, evaluate(trainer.model, tokenizer, 0))]
+    history: list[dict[str, Any]] = []
+    updated, seconds = 0, 0.0
+    while (spent := engine.tokens + updated) < budget:
+        started = process_time()
+        metrics = trainer.iterate()
+        seconds += process_time() - started
+        updated += int(metrics["update_tokens"]) * config.update_passes
+        spent = engine.tokens + updated
+        history.append({name: metrics[name] for name in KEPT_METRICS if name in metrics} | {"tokens": spent})
+        while len(points) <= milestones and spent * milestones >= len(points) * budget:
+            points.append(Point(spent, trainer.iteration, evaluate(trainer.model, tokenizer, len(points))))
+        report(min(1.0, spent / budget))
+    return RunRecord(points, history, seconds, engine.tokens, updated)
