@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agents.msgrpo.config import MSGRPOConfig, training_config_schema
-from agents.msgrpo.credit.advantages import episode_return, group_advantages
+from agents.msgrpo.credit.advantages import group_advantages
+from agents.msgrpo.credit.batch import episode_return
 from agents.msgrpo.draws.sampling import sample_episodes, sampled_advantages
 from agents.msgrpo.errors import ConfigError
 from textgames.extras import install_command

@@ -22,7 +22,7 @@ from agents.turn import Policy
 from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import REPEATS, DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import EpisodeGradients, RowProducts, numbered
+from benchmark.credit.episode_gradients import EpisodeGradients, RowProducts, means_of_others, numbered
 from benchmark.credit.instrument import Instrument, methods_of
 from benchmark.credit.scores import ScoreModel
 from textgames.scenarios import Scenario
@@ -164,8 +164,7 @@ def _beside_the_others(
         credits.append(method.assign(batch, np.random.default_rng((setting.seed, number, crc32(name.encode())))))
         ((rows,),) = numbered([batch], model.size)
         means.append(rows.gradient(model, credits[-1]))
-    total = torch.stack(means).sum(dim=0)
-    others = [(total - own) / (batches - 1) for own in means]
+    others = means_of_others(means)
     drawn: list[DrawnBatch] = []
     for part in numbered(played, model.size):
         tell("batches' gradients", len(drawn), batches)

@@ -5,7 +5,7 @@ Everything here is in inner products of a batch's episodes, so a draw costs noth
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,6 +70,10 @@ class DrawResult:
     empty: float
     effective_episodes: float
     reference: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Its attributes as plain data."""
+        return {name: each.to_json() if isinstance(each, Figure) else each for name, each in vars(self).items()}
 
 
 def compare_draws(

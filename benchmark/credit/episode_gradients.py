@@ -145,3 +145,9 @@ class RowProducts:
             found.append(self._model.weighted(steps, [torch.as_tensor(np.asarray(each)) for each in own]))
         gradients = torch.stack(found)
         return EpisodeGradients((gradients @ gradients.T).numpy(), (gradients @ self._references).numpy())
+
+
+def means_of_others(gradients: Sequence[Tensor]) -> list[Tensor]:
+    """For every batch the mean of all other batches' gradients, (size,) each."""
+    total = torch.stack(list(gradients)).sum(dim=0)
+    return [(total - own) / max(1, len(gradients) - 1) for own in gradients]

@@ -43,7 +43,7 @@ class MethodResult:
         found.setdefault("gradient_cosine", None)
         return found | {
             "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
-            "draws": [_plain(draw) for draw in self.draws],
+            "draws": [draw.to_json() for draw in self.draws],
             "extra_tokens": self.extra_tokens,
             "seconds": self.seconds,
         }
@@ -124,7 +124,3 @@ class CreditReport:
             "skipped": dict(self.skipped),
             "no_gradient": self.no_gradient,
         }
-
-
-def _plain(draw: DrawResult) -> dict[str, Any]:
-    return {name: each.to_json() if isinstance(each, Figure) else each for name, each in vars(draw).items()}

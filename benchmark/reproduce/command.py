@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,26 +67,30 @@ def reproduce(experiment: Experiment, options: Options) -> int:
     lock = FolderLock(options.out)
     try:
         if not options.report_only:
-            _work(experiment, folder, jobs, options)
+            work_on(
+                Timetable(experiment, folder, jobs, options.processes),
+                options,
+                lambda display: run_jobs(experiment, folder, jobs, options.processes, display),
+            )
         return _report(experiment, folder, options)
     finally:
         lock.release()
 
 
-def _work(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
-    timetable = Timetable(experiment, folder, jobs, options.processes)
+def work_on(timetable: Timetable, options: Options, work: Callable[[ProgressDisplay], None]) -> None:
+    """Do the jobs of a timetable that have no result, telling what it will take and, if stopped, how to go on."""
     if not timetable.left:
-        _say(f"all {len(jobs)} jobs are done already in {options.out}", options)
+        say(f"all {len(timetable.jobs)} jobs are done already in {options.out}", options)
         return
     expected = duration(timetable.seconds_left())
-    _say(
-        f"{len(timetable.left)} of {len(jobs)} jobs to do; this will take about {expected} with "
+    say(
+        f"{len(timetable.left)} of {len(timetable.jobs)} jobs to do; this will take about {expected} with "
         f"{options.processes} process(es). Results go to {options.out}; Ctrl-C stops, the same command goes on.",
         options,
     )
     try:
         with sigterm_interrupts(), ProgressDisplay(timetable, quiet=options.quiet) as display:
-            run_jobs(experiment, folder, jobs, options.processes, display)
+            work(display)
     except KeyboardInterrupt:
         print(
             f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
@@ -121,7 +125,7 @@ def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
     if find_spec("matplotlib") is not None:
         plots = draw_plots(results, experiment, folder.path)
     else:
-        _say(f"no plots: {NO_MATPLOTLIB}", options)
+        say(f"no plots: {NO_MATPLOTLIB}", options)
     text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
     write_atomically(folder.path / REPORT_MARKDOWN, text)
     data = json.dumps(report_data(results, experiment, facts, options.notes), indent=1) + "\n"
@@ -145,6 +149,7 @@ def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
         print(f"not complete: {len(results.missing)} jobs have no result")
 
 
-def _say(message: str, options: Options) -> None:
+def say(message: str, options: Options) -> None:
+    """Tell on stderr, unless it is to be quiet."""
     if not options.quiet:
         print(message, file=sys.stderr, flush=True)

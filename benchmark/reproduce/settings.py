@@ -130,13 +130,18 @@ class Experiment(BaseModel):
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
-        own, others = dict(flat(self.as_data())), dict(flat(other))
-        names = list(dict.fromkeys([*own, *others]))
-        return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
+        return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """Those of the differences that only add work: ``seeds``, where there are more of them."""
         return more_seeds(self.seeds, other)
+
+
+def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with dots."""
+    own, others = dict(flat(data)), dict(flat(other))
+    names = list(dict.fromkeys([*own, *others]))
+    return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
 
 
 def more_seeds(seeds: int, other: Mapping[str, Any]) -> list[str]:

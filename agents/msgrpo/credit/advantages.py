@@ -1,4 +1,4 @@
-"""Returns and group-relative advantages: one number per episode, however many steps it has.
+"""Group-relative advantages: one number per episode, however many steps it has.
 
 ``A_i = (R_i - mean_g R) / (std_g R + eps)`` (arXiv 2508.10839, section 4; the group-relative advantage of GRPO over
 the cumulative rewards of whole episodes).
@@ -14,13 +14,6 @@ from agents.msgrpo.credit.arithmetic import other_means
 from agents.msgrpo.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
-
-
-def episode_return(rewards: Sequence[float], discount: float = 1.0) -> float:
-    """``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Format penalties are part of the rewards."""
-    if discount == 1.0:
-        return float(sum(rewards))
-    return float(sum(reward * discount**t for t, reward in enumerate(rewards)))
 
 
 def group_advantages(

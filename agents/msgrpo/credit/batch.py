@@ -99,10 +99,7 @@ class Trajectory:
 
     def returned(self, discount: float = 1.0) -> float:
         """``R_i = sum_t discount^t r_it``."""
-        rewards = self.rewards.tolist()
-        if discount == 1.0:
-            return float(sum(rewards))
-        return float(sum(reward * discount**t for t, reward in enumerate(rewards)))
+        return episode_return(self.rewards.tolist(), discount)
 
     def returns_to_go(self, discount: float = 1.0) -> Floats:
         """(T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
@@ -232,6 +229,13 @@ class Credit(NamedTuple):
         """Credit that gives all steps of an episode the same advantage, from (N,) advantages."""
         spread = [np.full(len(t), a) for t, a in zip(batch.trajectories, advantages.tolist(), strict=True)]
         return cls(np.abs(advantages), spread)
+
+
+def episode_return(rewards: Sequence[float], discount: float = 1.0) -> float:
+    """``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Format penalties are part of the rewards."""
+    if discount == 1.0:
+        return float(sum(rewards))
+    return float(sum(reward * discount**t for t, reward in enumerate(rewards)))
 
 
 def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:

@@ -1,7 +1,6 @@
 """The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
 
 import json
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 
@@ -11,9 +10,7 @@ from benchmark.credit.study.jobs import StudyFolder, StudyJob, jobs_of
 from benchmark.credit.study.settings import Study
 from benchmark.credit.study.work import do
 from benchmark.errors import UsageError
-from benchmark.interrupt import sigterm_interrupts
-from benchmark.reproduce.command import REPORT_JSON, REPORT_MARKDOWN, Options
-from benchmark.reproduce.display import ProgressDisplay
+from benchmark.reproduce.command import REPORT_JSON, REPORT_MARKDOWN, Options, say, work_on
 from benchmark.reproduce.plots import NO_MATPLOTLIB
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.timing import Timetable
@@ -55,7 +52,11 @@ def study_credit(study: Study, options: Options) -> int:
     lock = FolderLock(options.out)
     try:
         if not options.report_only:
-            _work(study, folder, jobs, typical, options)
+            work_on(
+                Timetable(typical, folder, jobs, options.processes),
+                options,
+                lambda display: run_jobs(study, folder, jobs, options.processes, display, do),
+            )
         return _report(study, folder, options)
     finally:
         lock.release()
@@ -73,30 +74,6 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     return seconds
 
 
-def _work(
-    study: Study, folder: StudyFolder, jobs: list[StudyJob], typical: Mapping[str, float], options: Options
-) -> None:
-    timetable = Timetable(typical, folder, jobs, options.processes)
-    if not timetable.left:
-        _say(f"all {len(jobs)} jobs are done already in {options.out}", options)
-        return
-    expected = duration(timetable.seconds_left())
-    _say(
-        f"{len(timetable.left)} of {len(jobs)} jobs to do; this will take about {expected} with "
-        f"{options.processes} process(es). Results go to {options.out}; Ctrl-C stops, the same command goes on.",
-        options,
-    )
-    try:
-        with sigterm_interrupts(), ProgressDisplay(timetable, quiet=options.quiet) as display:
-            run_jobs(study, folder, jobs, options.processes, display, do)
-    except KeyboardInterrupt:
-        print(
-            f"stopped; what is done is in {options.out}. To go on: the same command (--out {options.out})",
-            file=sys.stderr,
-        )
-        raise
-
-
 def _report(study: Study, folder: StudyFolder, options: Options) -> int:
     """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or the recommendation."""
     from benchmark.credit.study.findings import read_findings
@@ -108,7 +85,7 @@ def _report(study: Study, folder: StudyFolder, options: Options) -> int:
     if find_spec("matplotlib") is not None:
         plots = draw_plots(findings, folder.path)
     else:
-        _say(f"no plots: {NO_MATPLOTLIB}", options)
+        say(f"no plots: {NO_MATPLOTLIB}", options)
     text = report_markdown(findings, facts, plots=plots, notes=options.notes)
     write_atomically(folder.path / REPORT_MARKDOWN, text)
     data = json.dumps(report_data(findings, facts, options.notes), indent=1) + "\n"
@@ -120,8 +97,3 @@ def _report(study: Study, folder: StudyFolder, options: Options) -> int:
         if findings.missing:
             print(f"not complete: {len(findings.missing)} jobs have no result")
     return 1 if findings.missing else 0
-
-
-def _say(message: str, options: Options) -> None:
-    if not options.quiet:
-        print(message, file=sys.stderr, flush=True)

@@ -15,9 +15,8 @@ from torch import Tensor
 from agents.msgrpo.credit import METHODS, Credit, CreditMethod
 from agents.msgrpo.errors import ConfigError
 from benchmark.credit.batches import Setting, play
-from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts, numbered
-from benchmark.credit.estimates import Figure
+from benchmark.credit.draws import DrawnBatch, compare_draws
+from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts, means_of_others, numbered
 from benchmark.credit.instrument import Instrument
 from benchmark.credit.scores import ScoreModel
 from benchmark.credit.study.jobs import StudyFolder, StudyJob
@@ -116,9 +115,7 @@ def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -
 
 def _others(model: ScoreModel, played: Sequence[Played]) -> list[Tensor]:
     """For every batch the mean gradient of all the others, (size,) each."""
-    means = [each.rows.gradient(model, each.credit).float() for each in played]
-    total = torch.stack(means).sum(dim=0)
-    return [(total - own) / max(1, len(means) - 1) for own in means]
+    return means_of_others([each.rows.gradient(model, each.credit).float() for each in played])
 
 
 def _compared(
@@ -131,13 +128,9 @@ def _compared(
     results = []
     for column, (name, lengths) in enumerate(norms.items()):
         compared = compare_draws(drawn, size.rules, size.sizes, lengths, reference=column, reference_name=name)
-        results += [_plain(each) for each in compared]
+        results += [each.to_json() for each in compared]
     silent = [float(np.mean(each.credit.draw_weight == 0)) for each in drawn]
     return {"draws": results, "without_signal": float(np.mean(silent)), "batches": len(drawn)}
-
-
-def _plain(result: DrawResult) -> dict[str, Any]:
-    return {name: each.to_json() if isinstance(each, Figure) else each for name, each in vars(result).items()}
 
 
 def draws_of_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchmark.errors import UsageError, problem_of, unknown_name
-from benchmark.reproduce.settings import Count, PositiveCount, Table, flat, more_seeds, recipe_of
+from benchmark.reproduce.settings import Count, PositiveCount, Table, differences_of, more_seeds, recipe_of
 from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -176,9 +176,7 @@ class Study(BaseModel):
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """``{setting: (own value, other's value)}`` against another study's data; nested settings with dots."""
-        own, others = dict(flat(self.as_data())), dict(flat(other))
-        names = list(dict.fromkeys([*own, *others]))
-        return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
+        return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """Those of the differences that only add work: more seeds, and arms that the other doesn't have."""
