@@ -15,14 +15,21 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from agents.msgrpo.credit import CreditMethod
+from agents.msgrpo.credit import Batch, Credit, CreditMethod
 from agents.msgrpo.draws import DRAWS
 from agents.turn import Policy
 from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import REPEATS, DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import EpisodeGradients, RowProducts, means_of_others, numbered
+from benchmark.credit.episode_gradients import (
+    EpisodeGradients,
+    RowProducts,
+    episode_by_episode,
+    means_of_others,
+    numbered,
+)
 from benchmark.credit.instrument import Instrument, methods_of
 from benchmark.credit.scores import ScoreModel
 from textgames.scenarios import Scenario
@@ -139,16 +146,9 @@ def _beside_the_exact(
     instrument = Instrument(policy, setting, batches=batches, samples=samples, progress=tell)
     if instrument.model is None or instrument.exact is None:
         raise ValueError(str(instrument.no_gradient))
-    credits = instrument.assign(name, method).credits
-    reference = instrument.exact.vector[:, None]
-    drawn: list[DrawnBatch] = []
-    for part in numbered(instrument.batches, instrument.model.size):
-        products = RowProducts(instrument.model, part[0].rows, reference)
-        for rows in part:
-            tell("batches' gradients", len(drawn), batches)
-            credit = credits[len(drawn)]
-            drawn.append(DrawnBatch(rows.batch, credit, products.episodes(rows, credit), rows.tokens))
-    return drawn, [max(instrument.exact.squared_norm, 0.0) ** 0.5] * batches
+    credits, exact = instrument.assign(name, method).credits, instrument.exact
+    drawn = ready_to_draw(instrument.model, instrument.batches, credits, exact=exact.vector, tell=tell)
+    return drawn, [max(exact.squared_norm, 0.0) ** 0.5] * batches
 
 
 def _beside_the_others(
@@ -156,26 +156,62 @@ def _beside_the_others(
 ) -> Drawn:
     if (reason := why_not_met(method, policy, None)) is not None:
         raise ValueError(f"{name}: {reason}")
-    model, played, credits, means = ScoreModel(policy), [], [], []
+    model, played, credits = ScoreModel(policy), [], []
     for number in range(batches):
         tell("batches played", number, batches)
         batch = with_needs(play(policy, setting, number, fresh_starts=True), method, policy, model, None)
         played.append(batch)
         credits.append(method.assign(batch, np.random.default_rng((setting.seed, number, crc32(name.encode())))))
-        ((rows,),) = numbered([batch], model.size)
-        means.append(rows.gradient(model, credits[-1]))
-    others = means_of_others(means)
+    others = gradients_of_others(model, played, credits)
+    return ready_to_draw(model, played, credits, others=others, tell=tell), [float(each.norm()) for each in others]
+
+
+def gradients_of_others(model: ScoreModel, batches: Sequence[Batch], credits: Sequence[Credit]) -> list[Tensor]:
+    """For every batch the mean gradient of all other batches, every episode in it; (size,) each."""
+    rows = [each for part in numbered(batches, model.size) for each in part]
+    return means_of_others([each.gradient(model, credit) for each, credit in zip(rows, credits, strict=True)])
+
+
+def ready_to_draw(
+    model: ScoreModel,
+    batches: Sequence[Batch],
+    credits: Sequence[Credit],
+    *,
+    exact: Tensor | None = None,
+    others: Sequence[Tensor] | None = None,
+    tell: Progress = lambda what, done, total: None,
+) -> list[DrawnBatch]:
+    """Batches with the gradients of their episodes, along the references that are given.
+
+    Args:
+        model: whose gradients.
+        batches: what was played.
+        credits: of one method, for each of them.
+        exact: (size,) a reference for all batches, the first column of :attr:`EpisodeGradients.along`.
+        others: (size,) a reference for each batch, the last column.
+        tell: how far it is.
+    """
     drawn: list[DrawnBatch] = []
-    for part in numbered(played, model.size):
-        tell("batches' gradients", len(drawn), batches)
-        first = len(drawn)
-        references = torch.stack(others[first : first + len(part)], dim=1)
-        products = RowProducts(model, part[0].rows, references)
-        for column, rows in enumerate(part):
-            own = products.episodes(rows, credits[first + column])
-            gradients = EpisodeGradients(own.products, own.along[:, [column]])
-            drawn.append(DrawnBatch(rows.batch, credits[first + column], gradients, rows.tokens))
-    return drawn, [float(each.norm()) for each in others]
+    shared = [] if exact is None else [exact.float()]
+    for part in numbered(batches, model.size):
+        first, last = len(drawn), len(drawn) + len(part)
+        tell("batches' gradients", first, len(batches))
+        own = [] if others is None else [each.float() for each in others[first:last]]
+        references = torch.stack([*shared, *own], dim=1)
+        products = None
+        if len(part[0].rows) <= sum(_with_advantage(each) for each in credits[first:last]):
+            products = RowProducts(model, part[0].rows, references)
+        for place, (rows, credit) in enumerate(zip(part, credits[first:last], strict=True)):
+            found = products.episodes(rows, credit) if products else episode_by_episode(model, rows, credit, references)
+            columns = [*range(len(shared)), *([len(shared) + place] if own else [])]
+            gradients = EpisodeGradients(found.products, found.along[:, columns])
+            drawn.append(DrawnBatch(rows.batch, credit, gradients, rows.tokens))
+    return drawn
+
+
+def _with_advantage(credit: Credit) -> int:
+    """How many episodes have any, and so a gradient: where responses reason these are fewer than different rows."""
+    return sum(any(np.any(each) for each in own) for own in credit.advantages)
 
 
 def _silent_groups(drawn: Sequence[DrawnBatch]) -> float:

@@ -123,7 +123,7 @@ class RowProducts:
     def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
         """The gradients of a batch's episodes as a method credits them."""
         if not all(isinstance(each, np.ndarray) for each in credit.advantages):
-            return self._token_by_token(rows, credit)
+            return episode_by_episode(self._model, rows, credit, self._references)
         coefficients = rows.coefficients(credit.advantages, row_weights)
         used = np.flatnonzero(coefficients.any(axis=0))  # few of the rows that batches share
         own = coefficients[:, used]
@@ -137,14 +137,20 @@ class RowProducts:
         mean = rows.coefficients(credit.advantages).mean(axis=0)
         return torch.from_numpy(mean).float() @ self._scores
 
-    def _token_by_token(self, rows: BatchRows, credit: Credit) -> EpisodeGradients:
-        """Where tokens have advantages of their own, each episode has a backward pass of its own."""
-        found = []
-        for numbers, own in zip(rows.row_of, credit.advantages, strict=True):
-            steps = [rows.rows[number] for number in numbers]
-            found.append(self._model.weighted(steps, [torch.as_tensor(np.asarray(each)) for each in own]))
-        gradients = torch.stack(found)
-        return EpisodeGradients((gradients @ gradients.T).numpy(), (gradients @ self._references).numpy())
+
+def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
+    """The gradients of a batch's episodes, by a backward pass for each episode that has an advantage.
+
+    It is the only way where tokens have advantages of their own, and the shorter one where hardly two responses are
+    alike. ``references`` is (size, references).
+    """
+    gradients = torch.zeros(len(rows.batch), model.size)
+    for index, (numbers, own) in enumerate(zip(rows.row_of, credit.advantages, strict=True)):
+        weights = [torch.as_tensor(np.asarray(each)) for each in own]
+        if any(bool(each.any()) for each in weights):
+            gradients[index] = model.weighted([rows.rows[number] for number in numbers], weights).float()
+    products = (gradients @ gradients.T).double().numpy()
+    return EpisodeGradients(products, (gradients @ references.float()).double().numpy())
 
 
 def means_of_others(gradients: Sequence[Tensor]) -> list[Tensor]:
