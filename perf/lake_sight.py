@@ -135,7 +135,7 @@ def main() -> None:
             f"beside it and chooses evenly else arrives with {maps.mean(arrives):.3f}"
         )
     print("\n| what is seen | views | training maps | fresh maps |\n|---|---|---|---|")
-    for depth in (1, 2, 3):
+    for depth in (1, 2, 3, 4, 5, 6):
         for place in (False, True):
 
             def view(tiles: str, cell: int, depth: int = depth, place: bool = place) -> Hashable:

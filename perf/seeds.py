@@ -27,6 +27,7 @@ from agents import load_agent
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.run.tokens import TokensTaken, tokens_taken
 from textgames import SCENARIOS
 
 FRESH_OFFSET = 1000  # as textbench reproduce has it
@@ -59,17 +60,10 @@ def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]
     return found
 
 
-def tokens_of(folder: Path) -> dict[str, int]:
-    """The tokens that a run took: prompts and responses of its rollouts, and of the rows of its updates.
-
-    An update that goes over its rows several times (``update_passes``) takes them several times.
-    """
+def tokens_of(folder: Path) -> TokensTaken:
+    """The tokens that a run took."""
     config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    played = [record for record in records if "evaluation" not in record]
-    rollouts = sum(record["prompt_tokens"] + record["response_tokens"] for record in played)
-    updates = config.update_passes * sum(record["update_tokens"] for record in played)
-    return {"rollout": int(rollouts), "update": int(updates), "all": int(rollouts + updates)}
+    return tokens_taken(map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()), config)
 
 
 def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
@@ -105,7 +99,7 @@ def fresh_table(folders: list[Path], episodes: int) -> str:
             told = f"{np.mean(values):.3f} | {_interval(values)} | {min(values):.3f} | "
             lines.append(f"| {name} | {temperature} | {told}{' '.join(f'{value:.3f}' for value in values)} |")
     tokens = [tokens_of(folder) for folder in folders]
-    counts = ", ".join(f"{kind} {np.mean([one[kind] for one in tokens]):,.0f}" for kind in tokens[0])
+    counts = ", ".join(f"{kind} {np.mean([getattr(one, kind) for one in tokens]):,.0f}" for kind in TokensTaken._fields)
     return "\n".join([*lines, "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
 
 

@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--examples", type=int, help="demonstrated decisions")
     parser.add_argument("--batch-size", type=int, help="examples per step")
     parser.add_argument("--learning-rate", type=float, help="the highest")
-    parser.add_argument("--foresight", type=int, help="how many moves ahead the reasoning reports: 1 (default) to 3")
+    parser.add_argument("--foresight", type=int, help="how many moves ahead the reasoning reports: 1 (default) to 6")
     parser.add_argument("--threads", type=int, help="of PyTorch (default 1)")
     parser.add_argument("--episodes", type=int, default=500, help="evaluation episodes (default 500; 0 for none)")
     parser.add_argument("--force", action="store_true", help="overwrite a model in DIR")

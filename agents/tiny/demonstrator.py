@@ -10,7 +10,7 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
-that a small model learns one by one, and hardly learns at once. With a foresight of 2 or 3 it also says what lies as
+that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
 many moves ahead on the ways towards the target, which changes what it says and not what it does.
 """
 
@@ -28,6 +28,9 @@ from textgames.tsmg import TSMG
 
 # Frozen Lake: the values for 1 to so many steps are added up, so that reaching the goal sooner counts for more
 _HORIZON = 24
+
+FORESIGHTS = range(1, 7)
+"""How many moves ahead reasoning may report; six moves lead across a lake of 4x4."""
 
 
 class StyleShares(NamedTuple):
@@ -60,12 +63,16 @@ class Demonstrator:
     """Demonstrates one game, Frozen Lake or Snake with any settings.
 
     Raises:
-        ValueError: another game, shares that are negative or more than 1 together, or another foresight than 1 to 3.
+        ValueError: another game, shares that are negative or more than 1 together, or a foresight that isn't in
+            :data:`FORESIGHTS`.
     """
 
     def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1) -> None:
-        if foresight not in (1, 2, 3):
-            raise ValueError(f"foresight is 1 (the neighbouring cells) to 3 (moves ahead), got {foresight!r}")
+        if foresight not in FORESIGHTS:
+            raise ValueError(
+                f"foresight is {FORESIGHTS[0]} (the neighbouring cells) to {FORESIGHTS[-1]} (moves ahead), "
+                f"got {foresight!r}"
+            )
         self.game, self.style, self.foresight = game, style.checked(), foresight
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agents.tiny.demonstrator import StyleShares
+from agents.tiny.demonstrator import FORESIGHTS, StyleShares
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Recipe:
         modes: response modes to learn: ``"think"``, ``"direct"``.
         examples: decisions that are demonstrated, over all scenarios.
         style: how noisy the demonstrator is.
-        foresight: how many moves ahead the demonstrator's reasoning reports, 1 (the neighbouring cells) to 3. What it
-            does is the same.
+        foresight: how many moves ahead the demonstrator's reasoning reports, from 1 (the neighbouring cells) to 6 (all
+            of a lake of 4x4). What it does is the same.
         steps: optimiser steps.
         batch_size: examples per step.
         learning_rate: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine.
@@ -59,8 +59,8 @@ class Recipe:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a whole number of at least 1, got {value!r}")
-        if self.foresight not in (1, 2, 3):
-            raise ValueError(f"foresight is 1 to 3, got {self.foresight!r}")
+        if self.foresight not in FORESIGHTS:
+            raise ValueError(f"foresight is {FORESIGHTS[0]} to {FORESIGHTS[-1]}, got {self.foresight!r}")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is above 0, got {self.learning_rate!r}")
         if self.hidden_size % (2 * self.heads):

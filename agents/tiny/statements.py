@@ -31,7 +31,7 @@ _DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
 _WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
 _THERE = re.compile(r"(?:the )?(\w+) \((\d+), (\d+)\)" + _DIRECTED)
 _HEAD = re.compile(r"head \((\d+), (\d+)\)")
-_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,2}) is (\w+)")
+_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,5}) is (\w+)")
 _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 

@@ -27,7 +27,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="the recipe quick: the first claim in a few minutes")
     which.add_argument(
-        "--config", metavar="FILE", help="a recipe: full (default), quick, stability, few-drawn, credit, or a TOML file"
+        "--config",
+        metavar="FILE",
+        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, or a TOML file",
     )
     parser.add_argument("--seeds", metavar="N", help="training runs per game and arm")
     parser.add_argument("--iterations", metavar="N", help="of MS-GRPO, per run")

@@ -37,6 +37,7 @@ def report_data(
         "runs": [
             {
                 **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
+                "tokens": run.tokens,
                 "final": {name: _episodes_data(played) for name, played in run.final.items()},
             }
             for run in results.runs
@@ -88,7 +89,7 @@ def report_markdown(
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know, such as what was cut short; they come first.
     """
-    parts = ["# The paper's experiment in miniature", _introduction(results, experiment)]
+    parts = [f"# {experiment.title}", _introduction(results, experiment)]
     if results.missing:
         some, more = ", ".join(results.missing[:6]), len(results.missing) - 6
         some += f" and {more} more" if more > 0 else ""
@@ -187,14 +188,19 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
         for arm in experiment.arms:
             summary = arm_summary(results, game, arm)
             if summary is not None:
-                shown = {name: number(value) for name, value in summary.items()}
+                shown = {name: number(value) for name, value in summary.items() if value is not None}
                 spread = f"{shown['last']} ± {shown['deviation']}"
                 figures = [shown["first"], spread, shown["worst"], shown["best"], shown["fallback"]]
-                rows.append([game, arm, str(summary["runs"]), *figures, duration(summary["seconds"])])
-    head = ["game", "arm", "runs", "start", "end (mean ± sd)", "worst run", "best run", "largest fall-back", "per run"]
+                tokens = "-" if summary["tokens"] is None else f"{summary['tokens'] / 1e6:.2f}M"
+                rows.append([game, arm, str(summary["runs"]), *figures, tokens, duration(summary["seconds"])])
+    head = [
+        *("game", "arm", "runs", "start", "end (mean ± sd)", "worst run", "best run", "largest fall-back"),
+        *("tokens per run", "per run"),
+    ]
     note = (
         "Mean return on the fixed evaluation episodes of the training scenario. *Fall-back* is how far a run's end "
-        "lies below its own best evaluation, the largest of all runs."
+        "lies below its own best evaluation, the largest of all runs. *Tokens*: read and written in rollouts, and in "
+        "the rows of updates."
     )
     return f"{note}\n\n{table(head, rows)}"
 
@@ -205,6 +211,8 @@ def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | 
     if not curves.size:
         return None
     last = curves[:, -1]
+    runs = results.runs_of(game, arm)
+    counted = [run.tokens for run in runs if run.tokens is not None]
     return {
         "runs": len(curves),
         "first": float(curves[:, 0].mean()),
@@ -213,7 +221,8 @@ def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | 
         "worst": float(last.min()),
         "best": float(last.max()),
         "fallback": float((curves.max(axis=1) - last).max()),
-        "seconds": float(np.mean([run.seconds for run in results.runs_of(game, arm)])),
+        "tokens": float(np.mean(counted)) if counted else None,
+        "seconds": float(np.mean([run.seconds for run in runs])),
     }
 
 

@@ -39,6 +39,7 @@ class Run:
     curves: Mapping[str, Array]  # ``{scenario: shape (evaluations,)}``, the mean return on the fixed episodes
     final: Mapping[str, Played]  # ``{scenario: the fresh episodes that were played with its last weights}``
     seconds: float = 0.0  # how long the training took, without evaluations
+    tokens: int | None = None  # read and written in rollouts and updates; None: not counted yet when it ran
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
                     _curves(evaluations),
                     {name: Played.of(columns) for name, columns in final.items()},
                     there[job.name]["training_seconds"],
+                    sum(there[job.name]["tokens"].values()) if "tokens" in there[job.name] else None,
                 )
             )
     names = [*experiment.bases, *experiment.reference_agents]

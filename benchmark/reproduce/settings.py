@@ -16,7 +16,10 @@ from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS
 
-RECIPES = ("full", "quick", "stability", "few-drawn", "miniature")  # the recipes that ship with the package, by name
+RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
+"""The recipes that ship with the package."""
+
+_NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
 
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -29,6 +32,14 @@ class Base(BaseModel):
     # All other keys are fields of agents.tiny.Recipe that this base has for itself, on top of the data's.
     model_config = ConfigDict(frozen=True, extra="allow")
     source: str = ""  # an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made
+
+
+class Shipped(BaseModel):
+    """Under which names the package ships what an experiment makes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    base: str = "tiny"  # the small base
+    trained: str = "tiny-msgrpo-{game}"  # the model that was trained on a game
 
 
 class Experiment(BaseModel):
@@ -56,6 +67,8 @@ class Experiment(BaseModel):
     temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of all evaluations
     reference_agents: tuple[str, ...] = ("random", "greedy")  # without a model, evaluated too, for scale
     control_episodes: Count = 50  # per game, for the controls; 0: no controls
+    title: str = "The paper's experiment in miniature"  # of the report
+    ships: Shipped = Shipped()  # names of the models that the package ships
 
     @model_validator(mode="after")
     def _check_together(self) -> "Experiment":
@@ -129,8 +142,12 @@ class Experiment(BaseModel):
         return self.model_dump(mode="json")
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
-        return differences_of(self.as_data(), other)
+        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots.
+
+        What results are called is no difference.
+        """
+        found = differences_of(self.as_data(), other)
+        return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """Those of the differences that only add work: ``seeds``, where there are more of them."""

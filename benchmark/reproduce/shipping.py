@@ -1,7 +1,7 @@
 """The models that the package ships, from a finished reproduction.
 
-``tiny`` is the small base. The others follow a rule that was fixed before any run: seed 0 of the first arm (the
-method's own), with the weights of its last iteration. It is neither the best run nor the best iteration, so that a
+One is the small base. The others follow a rule that was fixed before any run: seed 0 of the first arm (the method's
+own), with the weights of its last iteration. It is neither the best run nor the best iteration, so that a
 shipped model shows what to expect.
 """
 
@@ -25,9 +25,10 @@ LARGEST = 5_000_000  # how many bytes a shipped model may have
 
 
 def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
-    """Write ``place/tiny`` and, for every game whose run is done, ``place/tiny-msgrpo-GAME``, each with its card.
+    """Write the base and, for every game whose run is done, the model trained on it, each with its card.
 
-    The ``notes`` are sentences for the base's card. Returns the models' folders.
+    Their folders in ``place`` have the names of ``experiment.ships``, ``tiny`` and ``tiny-msgrpo-GAME`` by default. The
+    ``notes`` are sentences for the base's card. Returns the models' folders.
 
     Raises:
         UsageError: the base isn't done, or a model is too large.
@@ -42,7 +43,7 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
             "README.md": base_card(experiment, folder, notes),
             "recipe.json": (base / "recipe.json").read_text("utf-8"),
         }
-        written.append(_write(base, base, place / "tiny", texts))
+        written.append(_write(base, base, place / experiment.ships.base, texts))
     for game in experiment.games:
         run = f"train/{game}/{arm}/0"
         if not folder.is_done(run):
@@ -50,7 +51,9 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
         result = folder.result(run)
         record = {name: result[name] for name in ("settings", "evaluations", "history")}
         texts = {"README.md": card(experiment, folder, game, arm), "training.json": json.dumps(record) + "\n"}
-        written.append(_write(folder.model(run), folder.model("small"), place / f"tiny-msgrpo-{game}", texts))
+        written.append(
+            _write(folder.model(run), folder.model("small"), place / experiment.ships.trained.format(game=game), texts)
+        )
     return written
 
 
@@ -93,7 +96,8 @@ def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     """The model card, Markdown: data, settings, seed, commit, results, limits."""
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
-    base = experiment.bases["small"].source or "tiny"
+    base = experiment.bases["small"].source or experiment.ships.base
+    title = experiment.ships.trained.format(game=game)
     name = f"train/{game}/{arm}/0"
     result = folder.result(name)
     shown = "\n".join(f"- {key}: {value}" for key, value in result["settings"].items() if key not in ("out", "threads"))
@@ -105,10 +109,10 @@ library_name: transformers
 pipeline_tag: text-generation
 ---
 
-# tiny-msgrpo-{game}
+# {title}
 
 A language model of {results.parameters["small"]:,} parameters, post-trained with MS-GRPO on `{game}`. Play it:
-`textbench run --agent tiny-msgrpo-{game}`.
+`textbench run --agent {title} --scenario {game}`.
 
 ## Data
 
@@ -135,7 +139,7 @@ evaluation and every iteration's metrics.
 - It knows only the wording of the package's default `think` prompts, and only the scenarios that its base knows; see
   the base's card.
 - It was trained on one game; what the other game's figures above say is all that is known about it there.
-- The figures are of one training run; `textbench reproduce` gives the spread over seeds.
+- The figures are of one training run; the report of the reproduction gives the spread over seeds.
 """
 
 

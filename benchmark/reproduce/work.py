@@ -89,6 +89,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
     from agents.msgrpo.run.checkpoint import STATE, load_state
+    from agents.msgrpo.run.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):
         def iterate(self) -> dict[str, Any]:
@@ -114,6 +115,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
         "evaluations": [[done, [result._asdict() for result in results]] for done, results in trainer.evaluations],
         "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
         "training_seconds": sum(metrics["seconds"] for metrics in history),
+        "tokens": tokens_taken(history, trainer.config)._asdict(),
     }
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +146,9 @@ def test_what_it_says_is_true_and_names_its_action(name: str) -> None:
 def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> None:
     made = [
         demonstrations(SCENARIOS[name], 80, StyleShares(), np.random.default_rng(1), foresight=foresight)
-        for foresight in (1, 2, 3)
+        for foresight in (1, 2, 3, 5)
     ]
-    for shorter, longer in ((made[0], made[1]), (made[1], made[2])):
+    for shorter, longer in pairwise(made):
         for short, long in zip(shorter, longer, strict=True):
             assert long[:3] == short[:3]  # the same prompt, so the same moves were made before it
             assert long.response.split("</think>")[1] == short.response.split("</think>")[1]
@@ -156,7 +157,7 @@ def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> N
             assert (truth.false, truth.unreadable) == (0, 0)
         assert sum(len(one.response) for one in longer) > 1.1 * sum(len(one.response) for one in shorter)
     with pytest.raises(ValueError, match="foresight is 1"):
-        Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=4)
+        Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=7)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,8 @@ def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> N
         # at (0, 2): right of it a hole, so the way down alone: to (0, 1), and from there to (1, 1) and the hole (0, 0)
         (4, 2, "down is ice; down right is ice, down down is hole</think>"),
         (4, 3, "down down is hole; down right right is hole, down right down is ice</think>"),
+        # and on to the goal, and to the edge below the cell before it
+        (4, 5, "; down right down right right is goal, down right down right down is edge</think>"),
     ],
 )
 def test_foresight_names_every_cell_on_the_ways_to_the_goal_once(cell: int, foresight: int, told: str) -> None:
@@ -262,7 +265,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"modes": ("shout",)}, "modes are think and direct"),
         ({"games": ()}, "games is empty"),
         ({"style": StyleShares(2, 0)}, "shares of 1"),
-        ({"foresight": 4}, "foresight is 1 to 3, got 4"),
+        ({"foresight": 7}, "foresight is 1 to 6, got 7"),
     ],
 )
 def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:

@@ -34,6 +34,7 @@ def results() -> Reproduction:
             dict.fromkeys(scenarios, np.array([0.25, 1.0, last])),
             dict.fromkeys(scenarios, played(18)),
             12.5,
+            1_234_567 if arm == "aaw" else None,
         )
         for arm, last in (("aaw", 0.75), ("uniform", 0.5))
     ]
