@@ -97,7 +97,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps(report.to_json(), indent=1))
     else:
-        from benchmark.credit.tables import print_report
+        from benchmark.credit.show.tables import print_report
         from benchmark.show.terminal_tables import stdout_console
 
         print_report(report, stdout_console())
@@ -109,7 +109,7 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     from benchmark.cli.sources import check_file_place, whole_number
     from benchmark.credit.batches import Setting
     from benchmark.credit.instrument import Instrument, methods_of
-    from benchmark.credit.pictures import check_drawable
+    from benchmark.credit.show.pictures import check_drawable
     from benchmark.errors import UsageError
     from benchmark.runs.plan import find_scenarios
     from textgames import SUITES
@@ -145,7 +145,7 @@ def _draw(instrument: "Instrument", file: str) -> None:
     from pathlib import Path
 
     from benchmark.credit.instrument import ORACLE
-    from benchmark.credit.pictures import board_picture
+    from benchmark.credit.show.pictures import board_picture
     from benchmark.errors import StorageError
 
     names = [name for name in instrument.credited if name != ORACLE]

@@ -52,7 +52,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
         schema = options_model().model_json_schema()
     else:
-        from benchmark.credit.document import CreditDocument
+        from benchmark.credit.show.document import CreditDocument
         from benchmark.runs.manifest import ManifestShape
         from benchmark.runs.record import EpisodeRecord
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from benchmark.credit.batches import Setting
-    from benchmark.credit.draw_study import DrawStudy, study_draws
+    from benchmark.credit.draws.study import DrawStudy, study_draws
+    from benchmark.credit.exact.truth import Truth
     from benchmark.credit.instrument import Instrument, default_methods, measure, methods_of
-    from benchmark.credit.pictures import board_picture
     from benchmark.credit.results import CreditReport, MethodResult
-    from benchmark.credit.truth import Truth
+    from benchmark.credit.show.pictures import board_picture
 
 __all__ = [
     "CreditReport",
@@ -34,11 +34,11 @@ __all__ = [
 
 _HOMES = {
     "batches": ("Setting",),
-    "draw_study": ("DrawStudy", "study_draws"),
+    "draws.study": ("DrawStudy", "study_draws"),
     "instrument": ("Instrument", "default_methods", "measure", "methods_of"),
-    "pictures": ("board_picture",),
+    "show.pictures": ("board_picture",),
     "results": ("CreditReport", "MethodResult"),
-    "truth": ("Truth",),
+    "exact.truth": ("Truth",),
 }
 
 

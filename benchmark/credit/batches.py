@@ -19,8 +19,8 @@ from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
-from benchmark.credit.scores import ScoreModel, why_no_gradient
-from benchmark.credit.truth import Truth
+from benchmark.credit.exact.truth import Truth
+from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from textgames.episode_rules import InvalidAction, layout_generator
 from textgames.scenarios import TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from benchmark.credit.estimates import Array, Figure, figure, ratio, weights
-from benchmark.credit.truth import Truth
+from benchmark.credit.exact.truth import Truth
 from benchmark.score.statistics import LEVELS
 
 NOTHING = 1e-9

@@ -16,18 +16,18 @@ from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
 from agents.turn import Policy
-from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
-from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import BatchRows, EpisodeGradients, RowProducts, numbered
+from benchmark.credit.draws.comparison import DrawnBatch, DrawResult, compare_draws
 from benchmark.credit.estimates import Figure, figure, mean
-from benchmark.credit.exact_gradient import ExactGradient, exact_gradient
+from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
+from benchmark.credit.exact.game_graph import MAX_STATES
+from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
+from benchmark.credit.exact.truth import Noise, Oracle, Truth
 from benchmark.credit.fidelity import compare, fidelity
-from benchmark.credit.game_graph import MAX_STATES
-from benchmark.credit.gradient_quality import BatchGradient, quality
+from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
+from benchmark.credit.gradients.quality import BatchGradient, quality
+from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
-from benchmark.credit.scores import ScoreModel, why_no_gradient
-from benchmark.credit.truth import Noise, Oracle, Truth
 from textgames.episode_rules import InvalidAction
 from textgames.scenarios import Scenario
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmark.credit.draws import DrawResult
+from benchmark.credit.draws.comparison import DrawResult
 from benchmark.credit.estimates import Figure
 from benchmark.credit.fidelity import Fidelity
-from benchmark.credit.gradient_quality import GradientQuality
+from benchmark.credit.gradients.quality import GradientQuality
 
 
 @dataclass(frozen=True)

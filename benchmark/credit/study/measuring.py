@@ -12,12 +12,12 @@ import numpy as np
 
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.errors import ConfigError
-from benchmark.credit.answers import Progress
 from benchmark.credit.batches import Setting, play
-from benchmark.credit.draw_study import gradients_of_others, ready_to_draw
-from benchmark.credit.draws import DrawnBatch, compare_draws
+from benchmark.credit.draws.comparison import DrawnBatch, compare_draws
+from benchmark.credit.draws.study import gradients_of_others, ready_to_draw
+from benchmark.credit.exact.answers import Progress
+from benchmark.credit.gradients.scores import ScoreModel
 from benchmark.credit.instrument import Instrument
-from benchmark.credit.scores import ScoreModel
 from benchmark.credit.study.jobs import StudyFolder, StudyJob
 from benchmark.credit.study.players import load, policy_of
 from benchmark.credit.study.settings import DrawMeasurement, Measurement, Study

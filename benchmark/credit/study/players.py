@@ -14,7 +14,7 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> floa
 
     No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all.
     """
-    from benchmark.credit.truth import Truth
+    from benchmark.credit.exact.truth import Truth
 
     scenario = study.scenario(game)
     rules, unused = scenario.game(), np.random.default_rng(0)

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from benchmark.credit.document import CreditDocument
+from benchmark.credit.show.document import CreditDocument
 
 SMALL = ("--groups", "2", "--group-size", "4", "--batches", "2")
 

@@ -10,7 +10,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts, as_text
 from agents.turn import TurnRequest
-from benchmark.credit.game_graph import GameGraph, expand
+from benchmark.credit.exact.game_graph import GameGraph, expand
 from textgames.registry import game_of
 
 HORIZON = 3

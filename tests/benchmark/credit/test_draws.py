@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
-from benchmark.credit.draw_study import study_draws
-from benchmark.credit.draws import DrawnBatch, compare_draws
-from benchmark.credit.episode_gradients import EpisodeGradients
+from benchmark.credit.draws.comparison import DrawnBatch, compare_draws
+from benchmark.credit.draws.study import study_draws
+from benchmark.credit.gradients.episodes import EpisodeGradients
 from tests.benchmark.credit.helpers import direct_policy
 from tests.benchmark.credit.test_instrument import SMALL
 

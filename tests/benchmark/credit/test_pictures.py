@@ -7,7 +7,7 @@ import pytest
 from agents import load_agent
 from benchmark.credit.batches import Setting
 from benchmark.credit.instrument import Instrument, methods_of
-from benchmark.credit.pictures import board_picture
+from benchmark.credit.show.pictures import board_picture
 from textgames import SCENARIOS
 
 SVG = "{http://www.w3.org/2000/svg}"

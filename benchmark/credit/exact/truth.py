@@ -9,9 +9,9 @@ import numpy as np
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
 from agents.turn import Policy
-from benchmark.credit.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
-from benchmark.credit.game_graph import MAX_STATES, GameGraph, expand
-from benchmark.credit.solution import Solution, solve
+from benchmark.credit.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
+from benchmark.credit.exact.game_graph import MAX_STATES, GameGraph, expand
+from benchmark.credit.exact.solution import Solution, solve
 from textgames.episode_rules import InvalidAction
 from textgames.tsmg import TSMG
 

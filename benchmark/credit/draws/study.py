@@ -20,18 +20,18 @@ from torch import Tensor
 from agents.msgrpo.credit import Batch, Credit, CreditMethod
 from agents.msgrpo.draws import DRAWS
 from agents.turn import Policy
-from benchmark.credit.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
-from benchmark.credit.draws import REPEATS, DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.episode_gradients import (
+from benchmark.credit.draws.comparison import REPEATS, DrawnBatch, DrawResult, compare_draws
+from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
+from benchmark.credit.gradients.episodes import (
     EpisodeGradients,
     RowProducts,
     episode_by_episode,
     means_of_others,
     numbered,
 )
+from benchmark.credit.gradients.scores import ScoreModel
 from benchmark.credit.instrument import Instrument, methods_of
-from benchmark.credit.scores import ScoreModel
 from textgames.scenarios import Scenario
 
 RULES = ("aaw", "unbiased", "uniform", "uniform_nonzero", "off")

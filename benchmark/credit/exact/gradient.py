@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo.rows import TokenRow
-from benchmark.credit.answers import Answers, Response
-from benchmark.credit.game_graph import Floats
-from benchmark.credit.scores import ScoreModel
-from benchmark.credit.solution import Solution
+from benchmark.credit.exact.answers import Answers, Response
+from benchmark.credit.exact.game_graph import Floats
+from benchmark.credit.exact.solution import Solution
+from benchmark.credit.gradients.scores import ScoreModel
 
 
 class ExactGradient(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.credit.game_graph import Floats, GameGraph, Indices
+from benchmark.credit.exact.game_graph import Floats, GameGraph, Indices
 from textgames.episode_rules import InvalidAction
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.draws import DRAWS, DrawRule, effective_sample_size
-from benchmark.credit.episode_gradients import EpisodeGradients
 from benchmark.credit.estimates import Figure, figure, mean, ratio
+from benchmark.credit.gradients.episodes import EpisodeGradients
 
 REPEATS = 20
 """Draws from each batch, whose mean is one independent value."""

@@ -24,8 +24,8 @@ from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates.ppo import PPO
 from agents.msgrpo.trajectories import training_rows
 from benchmark.credit.estimates import Figure, figure, mean
-from benchmark.credit.exact_gradient import ExactGradient
-from benchmark.credit.scores import ScoreModel
+from benchmark.credit.exact.gradient import ExactGradient
+from benchmark.credit.gradients.scores import ScoreModel
 
 PASSES, SHIFT = 4, 0.1
 

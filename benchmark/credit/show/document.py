@@ -19,7 +19,7 @@ class FigureShape(TypedDict):
 
 @with_config(STRICT)
 class DrawShape(TypedDict):
-    """What a draw rule does to a method's gradient; see benchmark.credit.draws.DrawResult."""
+    """What a draw rule does to a method's gradient; see benchmark.credit.draws.comparison.DrawResult."""
 
     rule: str
     m: int
@@ -39,7 +39,7 @@ class DrawShape(TypedDict):
 
 @with_config(STRICT)
 class MethodShape(TypedDict):
-    """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradient_quality.
+    """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradients.quality.
 
     Without a model in the process ``gradient_cosine`` is null, and the other figures of gradients are missing.
     """

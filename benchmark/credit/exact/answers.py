@@ -30,8 +30,8 @@ from agents.action_probabilities import (
 )
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest
-from benchmark.credit.game_graph import Decision, GameGraph, Indices
-from benchmark.credit.solution import Behaviour
+from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
+from benchmark.credit.exact.solution import Behaviour
 from textgames.action_text import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
@@ -270,7 +270,7 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
 
     They are scored together, in token trees: prompts of one game begin alike, which is computed once.
     """
-    from benchmark.credit.scores import ScoreModel
+    from benchmark.credit.gradients.scores import ScoreModel
 
     model = policy.model
     prompts = [tuple(ids) for ids in model.encode([policy.prompt_map(request) for request in requests])]
