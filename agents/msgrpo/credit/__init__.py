@@ -52,6 +52,7 @@ METHODS: Registry[CreditMethod] = Registry(
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
         "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
         "vine": "agents.msgrpo.credit.step.vine:Vine",
+        "choice": "agents.msgrpo.credit.step.choice:Choice",
         "empg": "agents.msgrpo.credit.step.empg:EMPG",
         "igpo": "agents.msgrpo.credit.step.igpo:IGPO",
         "direct_apo": "agents.msgrpo.credit.step.direct_apo:DirectAPO",

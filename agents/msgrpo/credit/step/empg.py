@@ -13,45 +13,24 @@ Where the base method tells tokens apart, a step's ``g`` and bonus are those of 
 mean with the mean of its tokens (our reading; the method knows one advantage per step).
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
+from agents.msgrpo.credit.composed import Composed
 from agents.msgrpo.plugins import configured
 
 
 @configured
-class EMPG:
+class EMPG(Composed):
     """Another method's advantages, larger where the policy was sure."""
 
-    base: str = "msgrpo"
-    """The method whose advantages are modulated; its own settings stand in its own table, [credit.NAME]."""
     zeta: float = Field(0.05, ge=0)
     """Weight of the bonus for what a step leads to."""
 
-    def __post_init__(self) -> None:
-        if issubclass(METHODS.find(self.base), EMPG):
-            raise ValueError(f"base = {self.base!r} can't be used: accepted is another method of credit")
-        self._method: CreditMethod = METHODS.make(self.base)
-
-    def compose(self, make: Callable[[str], CreditMethod]) -> None:
-        """Take the base method with the run's settings: ``make(name)`` makes methods of credit."""
-        self._method = make(self.base)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What the base method needs, and entropies."""
-        return frozenset(self._method.needs) | {"entropies"}
-
-    @property
-    def heads(self) -> Mapping[str, Any]:
-        """The critic's values that the base method asks for."""
-        heads: Mapping[str, Any] = getattr(self._method, "heads", {"state": "step"})
-        return heads
+    adds: ClassVar[frozenset[str]] = frozenset({"entropies"})
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         base = self._method.assign(batch, rng)
@@ -69,15 +48,6 @@ class EMPG:
             each - level if isinstance(each, np.ndarray) else [tokens - level for tokens in each] for each in modulated
         ]
         return Credit.of(advantages, value_targets=base.value_targets, metrics=base.metrics)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the base method has learnt."""
-        tell = getattr(self._method, "state_dict", None)
-        return {} if tell is None else tell()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if state:
-            self._method.load_state_dict(state)  # type: ignore[attr-defined]  # what told it takes it up
 
 
 def _modulated(advantages: StepCredit, factors: Floats, bonus: Floats) -> StepCredit:
