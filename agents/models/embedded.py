@@ -1,5 +1,6 @@
-"""The very small models that ship with the package: ``tiny`` and what MS-GRPO made of it. A spec is just their name."""
+"""The very small models that ship with the package: ``tiny``, and what MS-GRPO made. A spec is just their name."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,17 @@ from agents.models.provider import Provider
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
 
-EMBEDDED = ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
+_BOTH = ("frozen-lake", "snake")
+READS: Mapping[str, tuple[str, ...]] = {
+    "tiny": _BOTH,
+    "tiny-msgrpo-frozen-lake": _BOTH,
+    "tiny-msgrpo-snake": _BOTH,
+    "tiny-lake": ("frozen-lake",),
+    "tiny-snake": ("snake",),
+}
+"""``{name: the games whose prompts the model has learnt to read}``; it answers in form in these alone."""
+
+EMBEDDED = tuple(READS)
 """Their names, where the installed version has them."""
 
 CONTEXT_LENGTH = 16_384

@@ -38,7 +38,7 @@ class Shipped(BaseModel):
     """Under which names the package ships what an experiment makes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    base: str = "tiny"  # the small base
+    base: str = "tiny"  # the small base; empty: it doesn't ship
     trained: str = "tiny-msgrpo-{game}"  # the model that was trained on a game
 
 

@@ -37,7 +37,7 @@ def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[st
         raise UsageError(f"{folder.path} has no base model yet; finish it: textbench reproduce --out {folder.path}")
     arm = next(iter(experiment.arms))
     written = []
-    if not experiment.bases["small"].source:  # else it ships already
+    if experiment.ships.base and not experiment.bases["small"].source:  # else it ships already
         base = folder.model("small")
         texts = {
             "README.md": base_card(experiment, folder, notes),
@@ -97,6 +97,7 @@ def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or experiment.ships.base
+    begun = f"`{base}`, which imitates" if base else "a base that the same recipe makes, which imitates"
     title = experiment.ships.trained.format(game=game)
     name = f"train/{game}/{arm}/0"
     result = folder.result(name)
@@ -116,8 +117,8 @@ A language model of {results.parameters["small"]:,} parameters, post-trained wit
 
 ## Data
 
-The weights it began with: `{base}`, which imitates a noisy demonstrator. Then only its own episodes, on layouts of the
-training seeds 0 to 9,999: {experiment.iterations} iterations of MS-GRPO with {arm} episode sampling.
+The weights it began with: {begun} a noisy demonstrator. Then only its own episodes, on layouts of the training seeds 0
+to 9,999: {experiment.iterations} iterations of MS-GRPO with {arm} episode sampling.
 
 ## Which run
 
@@ -136,9 +137,9 @@ evaluation and every iteration's metrics.
 {_controls_text(controls)}
 ## Limits
 
-- It knows only the wording of the package's default `think` prompts, and only the scenarios that its base knows; see
-  the base's card.
-- It was trained on one game; what the other game's figures above say is all that is known about it there.
+- It knows only the wording of the package's default `think` prompts, and only what its base learnt to read:
+  {", ".join(dict.fromkeys(experiment.pretraining_settings("small")["games"]))}.
+- It was trained on one game; what the figures of others above say is all that is known about it there.
 - The figures are of one training run; the report of the reproduction gives the spread over seeds.
 """
 

@@ -99,7 +99,7 @@ def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment:
 def test_all_embedded_agents_ship() -> None:
     from agents.models.embedded import embedded_agents
 
-    assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake")
+    assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake", "tiny-lake", "tiny-snake")
 
 
 @pytest.mark.parametrize("folder", sorted(path for path in EMBEDDED.glob("*") if path.is_dir()), ids=lambda p: p.name)
@@ -107,6 +107,7 @@ def test_shipped_models_are_small_documented_and_play(folder: Path) -> None:
     pytest.importorskip("torch")
     from agents import EpisodeTask, load_agent
     from agents.loop.rollout import rollout
+    from agents.models.embedded import READS
 
     assert sum(file.stat().st_size for file in folder.iterdir()) < LARGEST
     card = (folder / "README.md").read_text()
@@ -114,7 +115,7 @@ def test_shipped_models_are_small_documented_and_play(folder: Path) -> None:
         assert part in card, part
     policy = load_agent(folder.name)
     assert policy.name == folder.name
-    tasks = [EpisodeTask.of(name, 10_000 + k) for name in ("frozen-lake", "snake") for k in range(4)]
+    tasks = [EpisodeTask.of(name, 10_000 + k) for name in READS[folder.name] for k in range(4)]
     steps = [step for episode in rollout(policy, tasks) for step in episode.steps]
     assert sum(step.valid for step in steps) >= 0.9 * len(steps)
     assert all("<think>" in step.turn.response for step in steps)

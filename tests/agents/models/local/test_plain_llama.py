@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from agents.models.base import Decoding  # noqa: E402
-from agents.models.embedded import EMBEDDED  # noqa: E402
+from agents.models.embedded import READS  # noqa: E402
 from agents.models.local.llama_forward import LlamaWeights, read_weights, why_not  # noqa: E402
 from agents.models.local.loading import load_model  # noqa: E402
 from agents.models.local.plain_llama import read_plain_llama  # noqa: E402
@@ -44,10 +44,11 @@ def tensors(weights: LlamaWeights) -> list[Any]:
 @pytest.mark.slow
 def test_embedded_models_play_without_importing_the_modelling_code() -> None:
     # all of them in one process, as importing torch takes most of the time
+    names = [name for name, games in READS.items() if "frozen-lake" in games]
     code = (
         "import sys\n"
         "from agents import EpisodeTask, load_agent, rollout\n"
-        f"policies = [load_agent(name) for name in {list(EMBEDDED)!r}]\n"
+        f"policies = [load_agent(name) for name in {names!r}]\n"
         "for policy in policies:\n"
         "    (episode,) = rollout(policy, [EpisodeTask.of('frozen-lake', 10_000)])\n"
         "    assert all(step.valid for step in episode.steps)\n"
