@@ -106,7 +106,7 @@ def run(args: Namespace) -> int:
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
-    from benchmark.cli.sources import check_file_place, whole_number
+    from benchmark.cli.sources import check_file_place, real_number, whole_number
     from benchmark.credit.batches import Setting
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.show.pictures import check_drawable
@@ -122,7 +122,7 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
         groups=whole_number("--groups", args.groups, 1),
         group_size=whole_number("--group-size", args.group_size, 2),
         horizon=None if args.horizon is None else whole_number("--horizon", args.horizon, 1),
-        format_penalty=_number("--format-penalty", args.format_penalty),
+        format_penalty=real_number("--format-penalty", args.format_penalty),
         seed=whole_number("--seed", args.seed, 0),
     )
     methods_of(names, setting)
@@ -178,20 +178,6 @@ def _take_one_thread(policy: "Policy") -> None:
     local: Any = policy
     if sum(p.numel() for p in local.model.model.parameters()) < SMALL_MODEL:
         torch.set_num_threads(1)
-
-
-def _number(flag: str, text: str) -> float:
-    from math import isfinite
-
-    from benchmark.errors import UsageError
-
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not (isfinite(number) and number >= 0):
-        raise UsageError(f"{flag} must be a number of at least 0, got {text!r}")
-    return number
 
 
 def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:

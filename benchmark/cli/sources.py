@@ -3,6 +3,7 @@
 import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,21 @@ def whole_number(flag: str, text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise UsageError(f"{flag} must be a whole number of at least {least}, got {text!r}")
     return int(text)
+
+
+def real_number(flag: str, text: str) -> float:
+    """The number of at least 0 that was given to a flag.
+
+    Raises:
+        UsageError: it isn't a finite number, or is below 0.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not (isfinite(number) and number >= 0):
+        raise UsageError(f"{flag} must be a number of at least 0, got {text!r}")
+    return number
 
 
 def check_file_place(file: str) -> None:
