@@ -57,7 +57,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
 
             - ``random``, ``greedy``, ``planner``, ``human``;
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
-              (``tiny-msgrpo`` is the first of the two that are post-trained);
+              (``tiny-msgrpo`` is the first of the two that are post-trained), and ``tiny-lake`` and ``tiny-snake``,
+              which read one game only and play it better;
             - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``: a language
               model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;

@@ -11,15 +11,15 @@ from agents.models.provider import Provider
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
 
-_BOTH = ("frozen-lake", "snake")
+_PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
 READS: Mapping[str, tuple[str, ...]] = {
-    "tiny": _BOTH,
-    "tiny-msgrpo-frozen-lake": _BOTH,
-    "tiny-msgrpo-snake": _BOTH,
+    "tiny": _PAPER,
+    "tiny-msgrpo-frozen-lake": _PAPER,
+    "tiny-msgrpo-snake": _PAPER,
     "tiny-lake": ("frozen-lake",),
     "tiny-snake": ("snake",),
 }
-"""``{name: the games whose prompts the model has learnt to read}``; it answers in form in these alone."""
+"""``{name: the scenarios that the model has learnt to read}``; in others it hardly answers in form."""
 
 EMBEDDED = tuple(READS)
 """Their names, where the installed version has them."""

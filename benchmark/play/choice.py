@@ -35,11 +35,18 @@ def choose_scenarios(options: RunOptions) -> Choice:
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: random, the searching players where they can play, and the embedded models."""
-    from agents.baselines.search import find_search_player
+    """Who plays when nobody is named: random, the searching players where they can play, and embedded models.
 
+    Of these, models of one scenario play where nothing else is asked for.
+    """
+    from agents.baselines.search import find_search_player
+    from agents.models.embedded import READS
+
+    scenarios = list(scenarios)
     searched = any(find_search_player(scenario.game()) is not None for scenario in scenarios)
-    return ["random", *(("greedy", "planner") if searched else ()), *embedded_models()]
+    asked = {scenario.name for scenario in scenarios}
+    models = [name for name in embedded_models() if len(READS[name]) > 1 or asked <= set(READS[name])]
+    return ["random", *(("greedy", "planner") if searched else ()), *models]
 
 
 def left_out(

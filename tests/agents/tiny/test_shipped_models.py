@@ -22,6 +22,7 @@ pytest.importorskip("transformers")
 from agents.models.local.transformers import TransformersModel  # noqa: E402 - needs torch
 
 FOLDER = Path(agents.__file__).parent / "tiny" / "weights"
+READERS = [(name, scenario) for name in embedded_agents() for scenario in READS[name]]
 pytestmark = pytest.mark.skipif(not embedded_agents(), reason="this version ships no models")
 
 
@@ -33,7 +34,9 @@ def test_a_shipped_model_is_small_and_has_its_card(name: str) -> None:
     assert "## Limits" in (FOLDER / name / "README.md").read_text()
 
 
-@pytest.mark.parametrize(("name", "scenario"), [(name, game) for name in embedded_agents() for game in READS[name]])
+@pytest.mark.parametrize(
+    ("name", "scenario"), [(name, scenario) for name in embedded_agents() for scenario in READS[name]]
+)
 def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: str) -> None:
     """Its tokenizer has whole blocks of prompts as tokens: if this fails, a text was changed and the models must be
     made anew.

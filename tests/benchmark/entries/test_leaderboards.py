@@ -9,12 +9,13 @@ from agents.models.embedded import READS
 from agents.models.fingerprint import weights_fingerprint
 from benchmark.entries.validation import validate
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score.results import read_results
 from benchmark.show.document_of import results_document
 from benchmark.show.markdown import leaderboard_markdown
 
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
-GENERALISTS = sorted(name for name, games in READS.items() if len(games) > 1)  # the suite has both games
+GENERALISTS = sorted(name for name, scenarios in READS.items() if set(PAPER_SCENARIOS) <= set(scenarios))
 ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json"))
 
 

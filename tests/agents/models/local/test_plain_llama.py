@@ -44,7 +44,7 @@ def tensors(weights: LlamaWeights) -> list[Any]:
 @pytest.mark.slow
 def test_embedded_models_play_without_importing_the_modelling_code() -> None:
     # all of them in one process, as importing torch takes most of the time
-    names = [name for name, games in READS.items() if "frozen-lake" in games]
+    names = [name for name, scenarios in READS.items() if "frozen-lake" in scenarios]
     code = (
         "import sys\n"
         "from agents import EpisodeTask, load_agent, rollout\n"
