@@ -117,14 +117,15 @@ A language model of {results.parameters["small"]:,} parameters, post-trained wit
 
 ## Data
 
-The weights it began with: {begun} a noisy demonstrator. Then only its own episodes, on layouts of the training seeds 0
-to 9,999: {experiment.iterations} iterations of MS-GRPO with {arm} episode sampling.
+The weights it began with: {begun} a noisy demonstrator.
+Then only its own episodes, on layouts of the training seeds 0 to 9,999: {experiment.iterations} iterations of MS-GRPO
+with {arm} episode sampling.
 
 ## Which run
 
 Seed 0, the weights of the last iteration. That rule was fixed before any run; it is neither the best seed nor the best
-iteration. What settings were tried before, and on what: docs/stability.md. `training.json` has all of this run's, every
-evaluation and every iteration's metrics.
+iteration. What settings were tried before, and on what: docs/stability.md and docs/credit/recipe.md. `training.json` has
+all of this run's, every evaluation and every iteration's metrics.
 
 {shown}
 
