@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ALLOWED = {
 PACKAGES = set(ALLOWED)
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Every module that a file imports, anywhere in it, as dotted names."""
     found: set[str] = set()

@@ -72,6 +72,7 @@ def test_both_cross_every_lake_that_is_not_slippery():
         assert all(episode.successes["player_0"] for episode in episodes)
 
 
+@pytest.mark.slow
 def test_the_planner_is_optimal_and_greedy_is_not_on_slippery_ice():
     """The planner's mean return agrees with the exact optimum of the very same maps, greedy's lies below it."""
     scenario = textgames.SCENARIOS["frozen-lake-slippery"]

@@ -89,6 +89,7 @@ def test_only_the_first_player_of_the_planner_cleans():
     assert (values["clean"], values["stay"]) == (-1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_references_beat_random_play():
     duel = {spec: returns(spec, "gathering-duel").sum(axis=1).mean() for spec in ("random", "greedy", "planner")}
     assert duel["random"] < 6 < 15 < min(duel["greedy"], duel["planner"])
@@ -164,6 +165,7 @@ def test_the_doctor_protects_and_the_wolves_attack_whoever_said_it_is_the_seer()
     assert player.plan(asked(game, state, "player_1")).action == "player_0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["werewolf-5", "werewolf-7"])
 def test_a_village_that_talks_wins_more_often_than_one_at_random(scenario):
     """Against the same silent wolves: by side, since all players of one agent win and lose together otherwise."""

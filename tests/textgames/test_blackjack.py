@@ -74,6 +74,7 @@ def test_what_an_end_pays_is_what_gymnasium_pays(settings: dict[str, bool]) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS[:3])
 def test_gymnasiums_episodes_pay_the_value(settings: dict[str, bool]) -> None:
     """Always sticking and always hitting once, played in Gymnasium: the mean is the exact value of doing so here."""

@@ -90,6 +90,7 @@ def positions_by_discs(game: ConnectFour, discs: int) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 def test_the_usual_board_has_as_many_positions_as_others_counted() -> None:
     """OEIS A212693: positions of the board of 7 by 6 after n discs."""
     assert positions_by_discs(ConnectFour(), 6) == [1, 7, 49, 238, 1120, 4263, 16422]

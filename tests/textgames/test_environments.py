@@ -300,6 +300,7 @@ def test_episode_statistics() -> None:
     assert (info["episode"]["r"], info["episode"]["l"]) == (1.0, 7)
 
 
+@pytest.mark.slow
 def test_videos_can_be_recorded(tmp_path: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # moviepy's

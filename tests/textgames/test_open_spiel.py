@@ -213,6 +213,7 @@ def test_a_deal_with_too_many_starts_is_not_listed() -> None:
 # ---------------------------------------------------------------- yardsticks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "information_sets", "value"),
     [("kuhn_poker", 12, 0.9167), ("leduc_poker", 936, 4.747), ("matrix_pd", 2, 3)],
@@ -240,6 +241,7 @@ def test_our_equilibrium_is_one_for_openspiel() -> None:
     assert pyspiel.nash_conv(library, table) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("tic_tac_toe", 0), ("nim", -1), ("dots_and_boxes", 1)])
 def test_minimax_has_the_values_of_openspiels_alpha_beta(name: str, value: float) -> None:
     from open_spiel.python.algorithms import minimax

@@ -95,6 +95,7 @@ def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
     return SnakeState(tuple(snakes), kinds[0], kinds[1], kinds[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

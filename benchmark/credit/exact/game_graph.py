@@ -142,9 +142,9 @@ class _Builder:
             self.states.append(state)
             if len(self.states) > self.max_states:
                 raise ValueError(
-                    f"{type(self.game).__name__}: more than {self.max_states:,} states can be reached within "
-                    f"{self.horizon} rounds, too many for true advantages; choose a smaller board or fewer rounds "
-                    "(--horizon), or allow more states (--max-states)"
+                    f"more than {self.max_states:,} states can be reached within {self.horizon} rounds, too many "
+                    "for true advantages; choose a smaller board or fewer rounds (--horizon), or allow more states "
+                    "(--max-states)"
                 )
         return number
 

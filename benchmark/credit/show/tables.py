@@ -94,8 +94,14 @@ def _notes(report: CreditReport) -> list[str]:
             told = f"from {truth.samples} responses to each prompt, reliability {truth.reliability:.3f}"
         lines += [
             f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
-            f"The policy expects {truth.expected_return:.3f}; {truth.invalid:.1%} of its responses are invalid.",
+            f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
         ]
+        oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
+        if oracle is not None and oracle.correlation.value is None:
+            lines.append(
+                f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
+                "state it always does the same, or all it does is worth the same."
+            )
     if report.no_gradient is not None:
         lines.append(f"No gradients: {report.no_gradient}.")
     elif truth is not None and truth.gradient_reliability is not None:

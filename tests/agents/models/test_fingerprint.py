@@ -23,6 +23,7 @@ def test_it_is_of_the_weights_alone(tmp_path: Path) -> None:
     assert weights_fingerprint(tmp_path) != first
 
 
+@pytest.mark.slow
 def test_large_files_are_sampled_over_their_whole_length(tmp_path: Path) -> None:
     size = 80 * 2**20
     file = tmp_path / "model.safetensors"

@@ -378,6 +378,7 @@ def base() -> Any:
     return pretrain(Recipe.legal_play(["tic-tac-toe"], examples=600, steps=40, batch_size=16, **shape))
 
 
+@pytest.mark.slow
 def test_a_run_of_tic_tac_toe_with_its_yardstick(base: Any, tmp_path: Path, capsys: Any) -> None:
     weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
     config = replace(

@@ -195,7 +195,11 @@ def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -
 
 @pytest.mark.parametrize(
     ("lora", "credit"),
-    [(0, "msgrpo"), (4, "msgrpo"), (0, "riskpo")],  # RiskPO remembers quantiles from one iteration to the next
+    [
+        (0, "msgrpo"),
+        pytest.param(4, "msgrpo", marks=pytest.mark.slow),
+        pytest.param(0, "riskpo", marks=pytest.mark.slow),  # remembers quantiles from one iteration to the next
+    ],
 )
 def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     make_trainer: Any, tmp_path: Path, lora: int, credit: str

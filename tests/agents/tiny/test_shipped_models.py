@@ -51,6 +51,7 @@ def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: s
     assert len(ids) <= 110
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", embedded_agents())
 def test_a_shipped_model_answers_in_form(name: str) -> None:
     scenario = "snake" if name.endswith("snake") else "frozen-lake"  # what it was trained on

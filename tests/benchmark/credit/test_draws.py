@@ -59,6 +59,7 @@ def test_a_batch_without_any_advantage_gives_no_update():
     assert aaw.cosine_per_kilotoken.value is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["exact", "others"])
 def test_a_study_compares_rules_by_the_same_episodes(reference):
     study = study_draws(

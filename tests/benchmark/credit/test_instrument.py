@@ -56,7 +56,9 @@ class TokenByToken:
         )
 
 
-@pytest.mark.parametrize("game", ["frozen-lake", "kuhn-poker", "frozen-lake-slippery"])
+@pytest.mark.parametrize(
+    "game", ["frozen-lake", "kuhn-poker", pytest.param("frozen-lake-slippery", marks=pytest.mark.slow)]
+)
 def test_the_oracle_has_fidelity_one_and_noise_none(game):
     report = measure(load_agent("random"), SCENARIOS[game], ["msgrpo"], batches=4)
     oracle, noise = report["oracle"].fidelity, report["noise"].fidelity

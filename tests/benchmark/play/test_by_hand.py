@@ -68,6 +68,7 @@ def test_a_death_is_said_with_its_cause_and_the_return():
         assert terminal.ends_with() == 0
 
 
+@pytest.mark.slow
 def test_the_step_limit_is_said():
     with playing("frozen-lake", "--episode", "1") as terminal:
         terminal.wait_for("> ")
@@ -76,6 +77,7 @@ def test_the_step_limit_is_said():
         assert terminal.ends_with() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "said", "code"),
     [

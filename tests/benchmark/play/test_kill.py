@@ -98,6 +98,7 @@ main(arguments)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", [(), ("--prompts", "own.toml")])
 @pytest.mark.parametrize("moment", ["the draft", "the episodes"])
 def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbench, workplace, moment, prompts):

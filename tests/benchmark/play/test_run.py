@@ -298,6 +298,7 @@ def test_money_is_counted_and_limited(textbench):
     assert counted("limited") == counted("free")
 
 
+@pytest.mark.slow
 def test_time_is_limited(textbench):
     done = textbench("run", "--agent", "random", *LAKE, "--episodes", 500, "--run-timeout", 0.05, "--out", "r")
     assert done.code == 1

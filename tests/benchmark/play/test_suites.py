@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmark.runs.folder import RunFolder
 from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES
 
@@ -39,6 +41,7 @@ def test_a_misspelt_suite_is_told_the_nearest(textbench):
     assert done.err == "textbench: no suite named 'planing'; did you mean 'planning'?\n"
 
 
+@pytest.mark.slow
 def test_a_run_of_a_suite_is_resumed_by_its_scenarios(textbench):
     command = ("run", "--suite", "planning", "--agent", "random", "--episodes", 2, "--out", "r", "--quiet")
     assert textbench(*command).code == 0

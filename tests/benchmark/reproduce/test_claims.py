@@ -72,6 +72,7 @@ def test_all_claims_hold() -> None:
     assert [len(claim.findings) for claim in found.values()] == [1, 2, 2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("large", "verdict"),
     [(0.5, Verdict.HOLDS), (0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],

@@ -130,6 +130,7 @@ def test_fall_back_is_measured_from_a_runs_own_best() -> None:
     assert arm_summary(results(), "snake", "aaw") is None
 
 
+@pytest.mark.slow
 def test_plots_are_svg_and_the_same_every_time(experiment: Experiment, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folders = [tmp_path / name for name in ("one", "two")]

@@ -38,6 +38,7 @@ def pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.3, 1.0])
 def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(
     delay: float, capfd: pytest.CaptureFixture[str]

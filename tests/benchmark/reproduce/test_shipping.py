@@ -102,6 +102,7 @@ def test_all_embedded_agents_ship() -> None:
     assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake", "tiny-lake", "tiny-snake")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path for path in EMBEDDED.glob("*") if path.is_dir()), ids=lambda p: p.name)
 def test_shipped_models_are_small_documented_and_play(folder: Path) -> None:
     pytest.importorskip("torch")

@@ -127,6 +127,7 @@ def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make):
         list(RunFolder.open(folder.path).records())
 
 
+@pytest.mark.slow
 def test_two_processes_cant_write_one_run(folder):
     code = (
         "import sys; from pathlib import Path; from benchmark.runs.folder import RunFolder\n"

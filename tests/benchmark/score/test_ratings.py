@@ -70,6 +70,7 @@ def test_groups_that_never_met_are_on_scales_of_their_own():
         assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_circle_is_said():
     games = [Game(a, b, 1.0) for a, b in ("ab", "bc", "ca")] * 10
     assert {one.agent: one.in_cycle for one in bradley_terry(games)} == {"a": True, "b": True, "c": True}

@@ -92,6 +92,7 @@ def test_a_changed_source_is_played_again(checkout: Path) -> None:
     assert ask(checkout, ASK) == "2 0.5 0.5"
 
 
+@pytest.mark.slow
 def test_the_game_the_players_and_the_loop_all_count(checkout: Path) -> None:
     changed = (
         *("textgames/tsmg.py", "textgames/snake/solver.py"),

@@ -156,6 +156,7 @@ def _stones_at_first(record):
     return sum({"one": 1, "two": 2}[step["action"]] for step in record["steps"])
 
 
+@pytest.mark.slow
 def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
     assert not any(row["opposed"] for row in rating_rows(read_results([shared])))
     assert "the mean return says who did well" in textbench("leaderboard", shared).out

@@ -42,6 +42,7 @@ def slippery_difference(rng, shape):
     return (rng.random(shape) < 0.3).astype(float) - (rng.random(shape) < 0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize(
     ("draw", "truth", "possible", "least"),

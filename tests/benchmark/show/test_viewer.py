@@ -238,6 +238,7 @@ def test_a_replay_is_stepped_through_and_scrolled_with_keys(long_winded):
         assert terminal.was_put_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_replay_puts_the_terminal_back(small_run, number):
     with replaying(small_run) as terminal:
@@ -298,6 +299,7 @@ def test_mistakes_about_a_replay_or_an_export_are_one_sentence(textbench, small_
     assert not Path("x.csv").exists()  # said before anything is written
 
 
+@pytest.mark.slow
 def test_view_serves_the_page_to_this_machine_until_ctrl_c(small_run):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "benchmark.cli", "view", str(small_run), "--no-browser"]

@@ -98,6 +98,7 @@ def test_by_hand() -> None:
     assert credit.metrics["compared_steps"] == 3 / 4
 
 
+@pytest.mark.slow
 def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample() -> None:
     """The mean of m samples includes the own one, which shrinks the advantage by (m - 1) / m."""
     policy, settings = Known(share=0.3, invalid=0.1), {**LAKE}
@@ -152,6 +153,7 @@ def test_at_the_reference_it_is_the_policy_gradient_over_beta() -> None:
     np.testing.assert_allclose(got.numpy(), -advantages.numpy() / 0.1, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_all_of_it_together_makes_good_actions_likelier(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     """Offline, as in the paper: one iteration, many passes over what the model at the start did."""
     config = MSGRPOConfig(

@@ -160,6 +160,7 @@ def _gradients(critic: Critic) -> dict[str, torch.Tensor]:
     return zero | {n: p.grad.clone() for n, p in critic.model.named_parameters() if p.grad is not None}
 
 
+@pytest.mark.slow
 def test_it_learns_what_it_is_taught_by_each_head() -> None:
     config = replace(CONFIG, critic_learning_rate=1e-2, critic_clip=0.0, critic_passes=40)
     critic, given = make_critic(config=config), episodes()

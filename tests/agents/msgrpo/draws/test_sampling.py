@@ -26,6 +26,7 @@ def inclusion_without_replacement(weights: np.ndarray, m: int) -> np.ndarray:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_frequencies_without_replacement(m: int) -> None:
     rng = np.random.default_rng(0)

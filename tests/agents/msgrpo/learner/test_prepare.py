@@ -41,6 +41,7 @@ def test_making_an_adapter_leaves_the_global_randomness_alone(tokenizer: Any, ma
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAYABLE)
 def test_a_hybrid_is_trained_by_rows_and_its_sampler_and_learner_agree(
     kind: str, tokenizer: Any, prompt_file: str

@@ -68,6 +68,7 @@ def make_entry(textbench, spec):
     return entry, json.loads(done.out)
 
 
+@pytest.mark.slow
 def test_a_clairvoyant_entry_is_refused(textbench, short_entries):
     entry, document = make_entry(textbench, f"seer={__file__}:Clairvoyant")
     (score,) = [row for row in document["scores"] if row["scenario"] == ICE.name]
@@ -99,6 +100,7 @@ def test_an_honest_entry_is_told_its_luck(textbench, short_entries):
     assert f"luck: {ICE.name} z = " in textbench("validate", "entries/greedy").out
 
 
+@pytest.mark.slow
 def test_the_stored_entries_are_within_two_deviations(textbench):
     entries = Path(__file__).parents[4] / "leaderboards"
     done = textbench("leaderboard", entries, "--json", "--quiet")
@@ -122,6 +124,7 @@ def attempts(skill, entries=400, tries=4, episodes=50):
     return type(played)(*(column.reshape(entries, tries, episodes) for column in played))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skill", [1.0, 0.5, 0.0])
 def test_honest_entries_are_hardly_ever_suspected(skill):
     """2,000 entries of 50 episodes: z is close to standard normal, and 5% and 1% are where they should be."""

@@ -49,6 +49,7 @@ def check_coverage(lakes, skill, runs, episodes):
     assert np.std([one.value for one in free]) < np.std([one.value for one in plain])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
 def test_intervals_of_twenty_episodes_cover_the_truth(lakes, skill):
     check_coverage(lakes, skill, runs=400, episodes=20)

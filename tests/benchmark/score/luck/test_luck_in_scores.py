@@ -149,6 +149,7 @@ def test_reading_results_replays_nothing(monkeypatch):
     assert read_results([ENTRIES / "planner"]).cells["planner", "frozen-lake"].episodes == 50
 
 
+@pytest.mark.slow
 def test_until_adds_episodes_until_the_score_is_known(textbench):
     command = ("run", "--agent", "planner", "--agent", "random", "--scenario", ICE, "--until", 0.1, "--quiet")
     done = textbench(*command, "--out", "u", "--json")
