@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=5000)
     args = parser.parse_args()
-    from benchmark.score.results import read_results
+    from benchmark.score.results import read_columns
     from benchmark.show.document_of import results_document
     from benchmark.show.page import write_page
 
@@ -37,7 +37,7 @@ def main() -> None:
         folder, page = Path(name) / "board", Path(name) / "page.html"
         make_board(folder, args.agents)
         started = time.process_time()
-        document = results_document(read_results([folder]), max_episodes=args.episodes)
+        document = results_document(read_columns([folder]), max_episodes=args.episodes)
         read = time.process_time()
         size = write_page(document, page)
         written = time.process_time()

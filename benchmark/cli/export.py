@@ -27,29 +27,26 @@ def run(args: Namespace) -> int:
     """Write."""
     import sys
 
+    from benchmark.cli.output import Output
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError
-    from benchmark.play.session import Output
-    from benchmark.score.references import References
-    from benchmark.score.results import read_results
-    from benchmark.score.scores import score_rows
+    from benchmark.results import read_results
     from benchmark.show import export
 
     if not (args.csv or args.parquet or args.plot):
         raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")
     if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
-    output = Output()
-    sources = given_or_newest(args.sources, output)
-    results = read_results(sources)
-    if not results.played:
+    sources = given_or_newest(args.sources, Output())
+    results = read_results(*sources)
+    if not results.columns.played:
         raise UsageError(f"{', '.join(map(str, sources))} has no finished episode")
     rows = export.step_rows if args.steps else export.episode_rows
     fields = export.STEP_FIELDS if args.steps else export.EPISODE_FIELDS
     for file, write in ((args.csv, export.write_csv), (args.parquet, export.write_parquet)):
         if file:
-            print(f"{file}: {write(rows(results), fields, file)} rows", file=sys.stderr)
+            print(f"{file}: {write(rows(results.columns), fields, file)} rows", file=sys.stderr)
     if args.plot:
-        export.write_plot(score_rows(results, References(results, output.say)), args.plot, args.measure)
+        export.write_plot(results.leaderboard().scores, args.plot, args.measure)
         print(args.plot, file=sys.stderr)
     return 0

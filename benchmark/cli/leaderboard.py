@@ -7,8 +7,13 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from benchmark.cli.sources import add_page_options, given_or_newest
+
+if TYPE_CHECKING:
+    from benchmark.cli.output import Output
+    from benchmark.results import Results
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,33 +30,32 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print the scores, or write the page."""
-    from benchmark.play.session import Output, print_scores
-    from benchmark.score.references import References
-    from benchmark.score.results import read_results
-    from benchmark.show.document_of import results_document
-    from benchmark.show.markdown import leaderboard_markdown
-    from benchmark.show.terminal_tables import leaderboard_sheets, print_sheets, stdout_console
+    from benchmark.cli.output import Output
+    from benchmark.results import read_results
 
-    output = Output(quiet=args.quiet)
-    results = read_results(given_or_newest(args.sources, output), args.agent or ())
-    most = args.max_episodes if args.html else 0
-    document = results_document(
-        results, title=args.title, max_episodes=most, references=References(results, output.say)
-    )
+    output = Output(args.json, args.quiet)
+    results = read_results(*given_or_newest(args.sources, output), agents=args.agent or (), quiet=args.quiet)
     if args.html:
-        from benchmark.errors import StorageError
-        from benchmark.show.page import write_page
-
-        try:
-            size = write_page(document, args.html)
-        except OSError as error:
-            raise StorageError(f"can't write {args.html}: {error.strerror}") from None
-        count = f"{len(document['episodes'])} of {document['episodes_total']} episodes"
-        output.say(f"{args.html}: {size / 1000:.0f} kB, {count}")
-    elif args.json:
-        print_scores(document)
+        return _write_page(args, results, output)
+    leaderboard = results.leaderboard(title=args.title)
+    if args.json:
+        output.document(leaderboard.document)
     elif args.markdown:
-        print(leaderboard_markdown(document), end="")
+        print(leaderboard.to_markdown(), end="")
     else:
-        print_sheets(leaderboard_sheets(document), stdout_console())
+        leaderboard.print()
+    return 0
+
+
+def _write_page(args: Namespace, results: "Results", output: "Output") -> int:
+    from benchmark.errors import StorageError
+    from benchmark.show.page import write_page
+
+    document = results.document(title=args.title, max_episodes=args.max_episodes)
+    try:
+        size = write_page(document, args.html)
+    except OSError as error:
+        raise StorageError(f"can't write {args.html}: {error.strerror}") from None
+    count = f"{len(document['episodes'])} of {document['episodes_total']} episodes"
+    output.say(f"{args.html}: {size / 1000:.0f} kB, {count}")
     return 0

@@ -27,9 +27,9 @@ def run(args: Namespace) -> int:
     """Show."""
     import sys
 
+    from benchmark.cli.output import Output
     from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError, unknown_name
-    from benchmark.play.session import Output
     from benchmark.runs.folder import RunFolder
     from benchmark.show.viewer import EpisodePicker, print_episode, step_through
 

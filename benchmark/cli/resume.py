@@ -31,10 +31,13 @@ def run(args: Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
-    from benchmark.play.session import Output, resume_session
+    from benchmark.cli.output import Output, report
+    from benchmark.play.session import reopen_session
 
     options = read_options(args, names=_NAMES)
     changed = {name: getattr(args, name) for name in ("base_url", "episodes") if getattr(args, name) is not None}
     changed = checked_options(changed, {"episodes": "--episodes"})
     options = replace(options, **changed, given=options.given | changed.keys())
-    return resume_session(Path(args.folder), options, Output(args.json, args.quiet), repair=args.repair)
+    output = Output(args.json, args.quiet)
+    session = reopen_session(Path(args.folder), options, output.say, repair=args.repair)
+    return report(session.play(quiet=output.quiet), output)

@@ -35,35 +35,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Play, or only say what would be played."""
-    from dataclasses import replace
+    from benchmark.cli.output import Output, report
+    from benchmark.play.choice import plan_run
+    from benchmark.play.session import open_session
 
-    from agents.redaction import Redactor
-    from benchmark.play.choice import choose_scenarios, default_agents, left_out
-    from benchmark.play.players import AgentSpec, Players
-    from benchmark.play.session import Output, play_session, prepare
-    from benchmark.play.until import first_plan
-    from benchmark.runs.plan import Plan
-    from benchmark.score.stopping import MOST
-
-    options, output = read_options(args), Output(args.json, args.quiet)
-    choice = choose_scenarios(options)
-    agents = options.agents or tuple(default_agents(choice.scenarios.values()))
-    options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
-    if options.until is not None and "episodes" not in options.given:
-        options = replace(options, episodes=MOST)
-    players = Players([AgentSpec.parse(text) for text in options.agents], options)
-    without = left_out(players, choice, named="agents" in options.given, say=output.say)
-    plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
-    if options.until is not None:
-        plan = first_plan(plan, options)
-        if args.dry_run:
-            return _forecast(plan, players, options, args.json)
-    if args.dry_run:
-        return _dry_run(plan, args.json)
-    redactor = Redactor.from_environment([options.base_url or ""])
-    folder = prepare(options, plan, players, redactor)
-    plan = Plan.from_manifest(folder.manifest)
-    return play_session(folder, plan, players, options, output, redactor)
+    output = Output(args.json, args.quiet)
+    planned = plan_run(read_options(args), output.say)
+    if not args.dry_run:
+        return report(open_session(planned).play(quiet=output.quiet), output)
+    if planned.options.until is not None:
+        return _forecast(planned.plan, planned.players, planned.options, args.json)
+    return _dry_run(planned.plan, args.json)
 
 
 def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchmark.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
-    from benchmark.play.session import Output
+    from benchmark.cli.output import Output
 
 
 def add_page_options(parser: ArgumentParser) -> None:

@@ -22,11 +22,9 @@ def run(args: Namespace) -> int:
     """Serve the page until Ctrl-C."""
     import sys
 
+    from benchmark.cli.output import Output
     from benchmark.errors import UsageError
-    from benchmark.play.session import Output
-    from benchmark.score.references import References
-    from benchmark.score.results import read_results
-    from benchmark.show.document_of import results_document
+    from benchmark.results import read_results
     from benchmark.show.page import render_page
     from benchmark.show.page.server import serve_page
 
@@ -34,11 +32,8 @@ def run(args: Namespace) -> int:
         print(url, flush=True)
         print("Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    output = Output()
-    results = read_results(given_or_newest(args.sources, output))
-    document = results_document(
-        results, title=args.title, max_episodes=args.max_episodes, references=References(results, output.say)
-    )
+    results = read_results(*given_or_newest(args.sources, Output()))
+    document = results.document(title=args.title, max_episodes=args.max_episodes)
     try:
         serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=announce)
     except OSError as error:

@@ -1,17 +1,55 @@
 """What a run plays of what was asked for: which scenarios, which agents, and who sits out where.
 
-``--scenario, --suite, --agent -> Choice, agents -> pairs (agent, scenario) that aren't played``.
+``--scenario, --suite, --agent -> Choice, agents -> pairs (agent, scenario) that aren't played -> PlannedRun``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from agents.models.provider import find_model
+from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
-from benchmark.play.players import Players, embedded_models, load_policy, why_not_played
-from benchmark.runs.plan import find_scenarios, find_suite
+from benchmark.play.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
+from benchmark.play.until import first_plan
+from benchmark.runs.plan import Plan, find_scenarios, find_suite
+from benchmark.score.stopping import MOST
 from textgames.scenarios import SUITES, Scenario
+
+
+class PlannedRun(NamedTuple):
+    """All that is known of a run before anything is played or written."""
+
+    options: RunOptions  # with the agents and the scenarios by their names
+    players: Players
+    plan: Plan  # with ``--until`` that of the first look
+
+
+def plan_run(
+    options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None = None
+) -> PlannedRun:
+    """Decide who plays what.
+
+    Args:
+        options: as they were given.
+        say: is told who doesn't play what.
+        policies: ``{name: policy}`` of the agents that needn't be made.
+
+    Raises:
+        UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
+    """
+    choice = choose_scenarios(options)
+    agents = options.agents or tuple(default_agents(choice.scenarios.values()))
+    options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
+    if options.until is not None and "episodes" not in options.given:
+        options = replace(options, episodes=MOST)
+    players = Players([AgentSpec.parse(text) for text in options.agents], options, policies)
+    without = left_out(players, choice, named="agents" in options.given, say=say)
+    plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
+    if options.until is not None:
+        plan = first_plan(plan, options)
+    return PlannedRun(options, players, plan)
 
 
 class Choice(NamedTuple):
@@ -78,12 +116,13 @@ def left_out(
 
 def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
     """``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is said later."""
-    spec = players.specs[agent].spec
-    try:
-        if find_model(spec) is not None:  # a language model plays any game, and may be large
+    spec, policy = players.specs[agent].spec, players.policies.get(agent)
+    if policy is None:
+        try:
+            if find_model(spec) is not None:  # a language model plays any game, and may be large
+                return {}
+            policy = load_policy(spec, players.options)
+        except (UsageError, ValueError, ImportError):
             return {}
-        policy = load_policy(spec, players.options)
-    except (UsageError, ValueError, ImportError):
-        return {}
     found = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
     return {name: reason for name, reason in found.items() if reason is not None}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agents.models.base import LanguageModel
 from agents.turn import Policy
 from benchmark.errors import UsageError
+from benchmark.play.objects import NAME, code_of, is_object
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
@@ -20,7 +21,7 @@ from textgames.tsmg import TSMG
 OWN_PLAYERS = ("random", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
 
-_NAMED = re.compile(r"^(?P<name>[\w.+@-]+)=(?P<spec>.+)$", re.DOTALL)
+_NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
 
 
 class AgentSpec(NamedTuple):
@@ -42,13 +43,17 @@ class Players:
     Args:
         specs: in the order of the command line.
         options: the run's options; those about models and servers go to the agents that have one.
+        policies: ``{name: policy}`` of the agents that needn't be made, since a Python program has them.
 
     Raises:
         UsageError: two agents of one name.
     """
 
-    def __init__(self, specs: Sequence[AgentSpec], options: RunOptions) -> None:
+    def __init__(
+        self, specs: Sequence[AgentSpec], options: RunOptions, policies: Mapping[str, Policy] | None = None
+    ) -> None:
         self.specs = {spec.name: spec for spec in specs}
+        self.policies = dict(policies or {})
         if len(self.specs) < len(specs):
             twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
             raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
@@ -67,12 +72,16 @@ class Players:
             policy = self.load(name)
             check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(self.specs[name], policy))
+            if name in self.policies:
+                continue
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
             if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
                 self._kept[name] = policy  # not every large model at once
         return cards
 
     def load(self, name: str) -> Policy:
+        if name in self.policies:
+            return self.policies[name]
         kept = self._kept.pop(name, None)
         return kept if kept is not None else load_policy(self.specs[name].spec, self.options)
 
@@ -85,6 +94,11 @@ def load_policy(spec: str, options: RunOptions) -> Policy:
     """
     from agents.load import known_options, load_agent
 
+    if is_object(spec):
+        raise UsageError(
+            f"the agent {spec.partition(':')[2]} is an object of a Python program, which has to go on itself: "
+            "benchmark.evaluate(agents, ..., out=FOLDER)"
+        )
     values = {name: getattr(options, name, None) for name in known_options()}
     try:
         return load_agent(spec, **{name: value for name, value in values.items() if value is not None})
@@ -128,6 +142,8 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
         plain = _plain(prompt_map.settings)
         settings |= {"mode": plain.get("mode"), "history_turns": plain.get("history_turns")}
         settings |= {"prompt_map": plain, "prompt_map_digest": data_digest(plain)}
+    if is_object(spec.spec) and (code := code_of(policy)):
+        settings |= {"code": code}
     kind = "scripted" if model is None else spec.spec.partition(":")[0]
     return {"name": spec.name, "spec": spec.spec, "kind": kind, "settings": settings}
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -178,6 +178,16 @@ def summary_line(meter: Meter) -> str:
     if left is not None and meter.left:
         parts.append(f"about {duration(left)} left")
     return " · ".join(parts)
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """What tells a person a sentence on stderr; nothing when asked to be quiet."""
+
+    def say(message: str) -> None:
+        if not quiet:
+            print(message, file=sys.stderr, flush=True)
+
+    return say
 
 
 def choose_display(meter: Meter, quiet: bool) -> Display:

@@ -1,61 +1,122 @@
-"""One process's work on a run folder: open it, play what is missing, say what came of it.
+"""One process's work on a run folder: open it, play what is missing, tell how that ended.
 
-``options -> plan, players, manifest -> folder -> play -> leaderboard -> exit code``. ``run`` and ``resume`` are both
-this.
+``PlannedRun | folder -> manifest, prices -> Session -> play -> Ending``. ``textbench run``, ``textbench resume`` and
+:func:`benchmark.evaluate` are all this; what they print or return of it is their own.
 """
 
 import json
 import secrets
-import sys
-import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
+from benchmark.play.choice import PlannedRun
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
 from benchmark.play.players import AgentSpec, Players
 from benchmark.play.progress import Meter, choose_display
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
-from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
+from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Key, key_of
 from benchmark.score.prices import price_of, read_prices
-from benchmark.score.references import References
-from benchmark.score.results import read_results
-from benchmark.show.document_of import results_document
-from benchmark.show.terminal_tables import leaderboard_sheets, print_sheets, stdout_console
-
-COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 @dataclass(frozen=True)
-class Output:
-    """What the user wants to see."""
+class Ending:
+    """How one process's work on a run ended.
 
-    json: bool = False  # one JSON document on stdout instead of tables
-    quiet: bool = False  # nothing on stderr but errors
+    Attributes:
+        path: the run folder, which is closed.
+        done, total: scored episodes, and those that are planned.
+        stopped: why not everything was played, as half a sentence without secrets; ``None`` where it was.
+        error: what stopped it where that was neither a limit that somebody set nor an agent for which nothing works:
+            Ctrl-C, a disk that refuses, an error in a player's own code.
+        too_wide: ``{agent and scenario: half-width}`` of the scores that ``--until`` couldn't get narrow enough.
+        options: of the run.
+    """
 
-    def say(self, message: str) -> None:
-        if not self.quiet:
-            print(message, file=sys.stderr, flush=True)
+    path: Path
+    done: int
+    total: int
+    stopped: str | None
+    error: BaseException | None
+    too_wide: Mapping[str, float]
+    options: RunOptions
+
+    @property
+    def told_too_wide(self) -> str:
+        """Which scores aren't known well enough, as a sentence; empty where all are."""
+        names = ", ".join(f"{name} ({width:.3f})" for name, width in self.too_wide.items())
+        most, width = self.options.episodes, self.options.until
+        return f"after {most} episodes these scores aren't known to --until {width:g}: {names}" if names else ""
 
 
-def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redactor) -> RunFolder:
+@dataclass(frozen=True)
+class Session:
+    """A run folder that is open for writing, and what it takes to play what it lacks."""
+
+    folder: RunFolder
+    players: Players
+    options: RunOptions
+    redactor: Redactor
+
+    def play(self, *, quiet: bool = False) -> Ending:
+        """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
+
+        Whatever stops it, finished episodes are kept and the manifest says how it ended.
+
+        Raises:
+            BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
+        """
+        with self.folder:
+            return self._play(quiet)
+
+    def _play(self, quiet: bool) -> Ending:
+        folder, options = self.folder, self.options
+        plan = Plan.from_manifest(folder.manifest)
+        meter = _meter(plan, folder)
+        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
+        growth = None if options.until is None else Growth(folder, options.until, options.episodes, meter)
+        start_session(folder.manifest)
+        folder.write_manifest()
+        stopped: str | None
+        error: BaseException | None = None
+        try:
+            with sigterm_interrupts(), choose_display(meter, quiet) as display:
+                stopped = play_plan(plan, folder, self.players.load, limits, meter, display, growth)
+        except KeyboardInterrupt as interrupt:
+            stopped, error = "interrupted", interrupt
+        except StorageError as refusal:
+            stopped, error = str(refusal), refusal
+        except BenchmarkError:
+            _finish(folder, "failed")
+            raise
+        except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
+            stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
+        stopped = None if stopped is None else self.redactor.scrub(stopped)
+        _finish(folder, stopped or "finished")
+        done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
+        return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
+
+
+def open_session(planned: PlannedRun) -> Session:
     """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
 
     Raises:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
         StorageError: the folder can't be written, or is in use.
     """
+    options, players, plan = planned
+    redactor = Redactor.from_environment([options.base_url or ""])
     cards = players.check(plan)
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
@@ -63,22 +124,23 @@ def prepare(options: RunOptions, plan: Plan, players: Players, redactor: Redacto
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
         files = {PROMPTS_NAME: Path(options.prompts).read_bytes()} if options.prompts else {}
-        return RunFolder.create(path, manifest, redactor, files)
+        return Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
     folder = RunFolder.open_for_writing(path, redactor)
     try:
         take_over(path, folder.manifest, as_stored(manifest, redactor))
     except UsageError:
         folder.close()
         raise
-    return folder
+    return Session(folder, players, options, redactor)
 
 
-def resume_session(path: Path, given: RunOptions, output: Output, *, repair: bool = False) -> int:
-    """Play what a run folder lacks, with the settings of its manifest.
+def reopen_session(path: Path, given: RunOptions, say: Callable[[str], None], *, repair: bool = False) -> Session:
+    """Open a run folder to play what it lacks, with the settings of its manifest.
 
     Args:
-        path, output: the run folder, and what the user wants to see.
+        path: the run folder.
         given: the options that may change; those that nobody set stay as they were.
+        say: is told of damaged lines.
         repair: set damaged lines aside first, and play their episodes again.
 
     Raises:
@@ -93,13 +155,17 @@ def resume_session(path: Path, given: RunOptions, output: Output, *, repair: boo
         plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment([options.base_url or ""])
     players = Players(specs, options)
-    with RunFolder.open_for_writing(path, redactor) as folder:
+    folder = RunFolder.open_for_writing(path, redactor)
+    try:
         if repair and (damaged := folder.set_damaged_lines_aside()):
-            output.say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
+            say(f"{damaged} damaged lines are now in {path / DAMAGED_NAME}; their episodes are played again")
         cards = players.check(plan)
         prices = agent_prices(cards, options, manifest.get("prices", {}))
         take_over(path, folder.manifest, as_stored(new_manifest(options, plan, cards, prices), redactor))
-        return play_session(folder, Plan.from_manifest(folder.manifest), players, options, output, redactor)
+    except BaseException:
+        folder.close()
+        raise
+    return Session(folder, players, options, redactor)
 
 
 def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
@@ -147,68 +213,6 @@ def agent_prices(cards: list[dict[str, Any]], options: RunOptions, before: Mappi
     return prices
 
 
-def play_session(
-    folder: RunFolder, plan: Plan, players: Players, options: RunOptions, output: Output, redactor: Redactor
-) -> int:
-    """Play what the folder lacks, print the results, and return the exit code."""
-    meter = _meter(plan, folder)
-    limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
-    growth = None if options.until is None else Growth(folder, options.until, options.episodes, meter)
-    start_session(folder.manifest)
-    folder.write_manifest()
-    code, broken = INCOMPLETE, True
-    try:
-        with sigterm_interrupts(), choose_display(meter, output.quiet) as display:
-            stopped = play_plan(plan, folder, players.load, limits, meter, display, growth)
-        broken = False
-    except KeyboardInterrupt:
-        stopped, code = "interrupted", INTERRUPTED
-    except StorageError as error:
-        stopped = str(error)
-    except BenchmarkError:
-        _close(folder, "failed")
-        raise
-    except Exception as error:  # noqa: BLE001 - a player's own code: its author needs the traceback, its user the rest
-        print(redactor.scrub(traceback.format_exc()), file=sys.stderr)
-        stopped = f"a player failed: {type(error).__name__}: {error}"
-    stopped = None if stopped is None else redactor.scrub(stopped)
-    _close(folder, stopped or "finished")
-    complete = not broken and show_run(folder.path, output, stopped)
-    if growth is not None and growth.too_wide and stopped is None:
-        names = ", ".join(f"{name} ({width:.3f})" for name, width in growth.too_wide.items())
-        output.say(f"after {options.episodes} episodes these scores aren't known to --until {options.until:g}: {names}")
-        output.say(f"play more: {resume_command(folder.path)} --episodes {2 * options.episodes}")
-        return INCOMPLETE
-    if stopped is None:
-        return COMPLETE if complete else INCOMPLETE
-    total = sum(tally.total for tally in meter.tallies.values())
-    done = sum(tally.done for tally in meter.tallies.values())
-    print(f"textbench: {stopped}; {done} of {total} episodes are kept. Go on with:", file=sys.stderr)
-    print(f"  {resume_command(folder.path)}", file=sys.stderr, flush=True)
-    return code
-
-
-def show_run(path: Path, output: Output, stopped: str | None = None) -> bool:
-    """Print a run's leaderboard; returns whether everything was played and scored."""
-    results = read_results([path])
-    document = results_document(results, max_episodes=0, references=References(results, output.say))
-    if output.json:
-        print_scores(document, {"run": str(path), "complete": results.complete, "stopped": stopped})
-        return results.complete
-    print_sheets(leaderboard_sheets(document), stdout_console())
-    output.say(f"episodes and settings are in {path}; step through them with: textbench replay {quote(str(path))}")
-    unscored = sum(cell.unscored for cell in results.cells.values())
-    if unscored and stopped is None:
-        output.say(f"{unscored} episodes are unscored; play them again with: {resume_command(path)}")
-    return results.complete
-
-
-def print_scores(document: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
-    """The scores of a document as JSON on stdout, after what is to be said ``about`` them."""
-    short = {key: value for key, value in document.items() if key not in ("texts", "episodes", "comparisons")}
-    print(json.dumps({**(about or {}), **short}, indent=1))
-
-
 def _meter(plan: Plan, folder: RunFolder) -> Meter:
     """The meter, with what is on disk already counted in."""
     scored: set[Key] = set()
@@ -229,12 +233,8 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
     return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
 
 
-def _close(folder: RunFolder, outcome: str) -> None:
+def _finish(folder: RunFolder, outcome: str) -> None:
     """Note the outcome; a full disk must not hide why the run ended."""
     finish_session(folder.manifest, outcome)
-    try:
+    with suppress(StorageError):
         folder.write_manifest()
-    except StorageError:
-        pass
-    finally:
-        folder.close()

@@ -8,7 +8,7 @@ from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan, num_players, to_ranges
 from benchmark.score.references import References
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 from benchmark.score.scores import score_row
 from benchmark.score.stopping import half_width, looks
 
@@ -42,7 +42,7 @@ class Growth:
 
         A scenario with unscored episodes isn't extended: a resume plays those first.
         """
-        results = read_results([self._folder.path], sorted({agent for matchup in matchups for agent in matchup.agents}))
+        results = read_columns([self._folder.path], sorted({agent for matchup in matchups for agent in matchup.agents}))
         references = References(results)
         plan = Plan.from_manifest(self._folder.manifest)
         further: dict[Matchup, list[int]] = {}

@@ -10,13 +10,13 @@ from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.luck.estimate import Corrected
-from benchmark.score.results import Results
+from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
 BEST = 8  # how many agents of a large board are compared with everyone below them
 
 
-def compare(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
+def compare(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
     """Every pair of ``agents`` in every scenario for one player, where both scored at least two common seeds.
 
     Positive differences mean that the first of the pair got the higher returns. Holm's correction is over everything
@@ -25,7 +25,7 @@ def compare(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
     return _compare(results, combinations(agents, 2), None)
 
 
-def compare_best(results: Results, agents: Sequence[str]) -> list[ComparisonView]:
+def compare_best(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
     """The comparisons that a page shows of a board whose ``agents`` are given best first.
 
     Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
@@ -36,7 +36,7 @@ def compare_best(results: Results, agents: Sequence[str]) -> list[ComparisonView
     return _compare(results, pairs, board_family(results))
 
 
-def board_family(results: Results) -> int:
+def board_family(results: ResultColumns) -> int:
     """How many comparisons a board could make: all pairs of agents in every scenario, and overall."""
     played = [sum((agent, scenario) in results.cells for agent in results.agents) for scenario in results.scenarios]
     if len(solo_scenarios(results)) > 1:
@@ -44,12 +44,12 @@ def board_family(results: Results) -> int:
     return sum(count * (count - 1) // 2 for count in played)
 
 
-def solo_scenarios(results: Results) -> list[Scenario]:
+def solo_scenarios(results: ResultColumns) -> list[Scenario]:
     """The scenarios for one player: the others are told by ratings."""
     return [scenario for scenario in results.scenarios.values() if num_players(scenario) == 1]
 
 
-def _compare(results: Results, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
+def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
     rows = []
     scenarios = {}
     for scenario in solo_scenarios(results):
@@ -94,7 +94,7 @@ def return_range(scenario: Scenario) -> tuple[float, ...]:
     return scenario.game().return_range or ()
 
 
-def paired_differences(results: Results, a: str, b: str, scenario: str) -> stats.Array:
+def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) -> stats.Array:
     """``return_a - return_b`` on every seed that both scored, in the order of seeds; luck-free where there are such."""
     cells = [results.cells[agent, scenario] for agent in (a, b) if (agent, scenario) in results.cells]
     if len(cells) < 2:

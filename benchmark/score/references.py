@@ -22,7 +22,7 @@ from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.loop.rollout import rollout
 from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, write_cache
-from benchmark.score.results import Results
+from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
 EXACT_RANDOM = "exact (uniform policy)"
@@ -48,7 +48,7 @@ class References:
     Since playing takes time, ``say`` is told so, once per scenario.
     """
 
-    def __init__(self, results: Results | None = None, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, results: ResultColumns | None = None, say: Callable[[str], None] | None = None) -> None:
         self._results = results
         self._tell = say or (lambda message: None)
         self._told: set[str] = set()

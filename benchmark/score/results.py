@@ -114,7 +114,7 @@ def per_seed(
 
 
 @dataclass
-class Results:
+class ResultColumns:
     """What several sources hold together."""
 
     sources: list[tuple[Path, Manifest]] = field(default_factory=list)  # ``(path, manifest)`` of each
@@ -163,7 +163,7 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Results:
+def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> ResultColumns:
     """Read run folders and entries into columns.
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
@@ -173,7 +173,7 @@ def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or
             no episode at all.
     """
-    results = Results()
+    results = ResultColumns()
     for path in expand_sources(paths):
         _add_source(results, RunFolder.open(path), frozenset(agents))
     if not results.cells:
@@ -181,7 +181,7 @@ def read_results(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     return results
 
 
-def _rename_clashes(results: Results, path: Path, manifest: Manifest) -> dict[str, str]:
+def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> dict[str, str]:
     """``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
     renamed = {}
     for card in manifest["agents"]:
@@ -192,7 +192,7 @@ def _rename_clashes(results: Results, path: Path, manifest: Manifest) -> dict[st
     return renamed
 
 
-def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> None:
+def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str]) -> None:
     plan = Plan.from_manifest(folder.manifest)
     luck = FolderLuck(folder.path, folder.manifest)
     renamed = _rename_clashes(results, folder.path, folder.manifest)
@@ -231,7 +231,7 @@ def _add_source(results: Results, folder: RunFolder, keep: frozenset[str]) -> No
     results.source_complete.append(scored >= plan.total)
 
 
-def _add_game(results: Results, record: Record, renamed: Mapping[str, str]) -> None:
+def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:
     """A game between agents counts for the ratings: the higher return wins."""
     if len(record["agents"]) < 2 or record["error"] is not None or key_of(record) in results.rated:
         return

@@ -1,6 +1,6 @@
 """From columns of results to the rows of a leaderboard: estimates, normalised scores, ranks.
 
-``Results -> [Cell -> ScoreView] -> ranks -> overall``.
+``ResultColumns -> [Cell -> ScoreView] -> ranks -> overall``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
-from benchmark.score.results import Cell, Results
+from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.seats import metric_means, seat_means
 from textgames.scenarios import Scenario
 
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     tied: bool
 
 
-def score_rows(results: Results, references: References | None = None) -> list[ScoreView]:
+def score_rows(results: ResultColumns, references: References | None = None) -> list[ScoreView]:
     """One row per agent and scenario with planned episodes; scenarios in order, best agents first.
 
     Without ``references`` there are no normalised scores.
@@ -210,7 +210,7 @@ def rank(values: Mapping[str, float], told_apart: Callable[[str, str], bool]) ->
     return places
 
 
-def overall_scenarios(results: Results) -> list[str]:
+def overall_scenarios(results: ResultColumns) -> list[str]:
     """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
 
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
@@ -220,13 +220,13 @@ def overall_scenarios(results: Results) -> list[str]:
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
-def is_shared(results: Results, scenario: str) -> bool:
+def is_shared(results: ResultColumns, scenario: str) -> bool:
     """Whether more than half of the agents were to play a scenario."""
     return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
 
 
 def overall_rows(
-    results: Results, references: References, names: Sequence[str] | None = None
+    results: ResultColumns, references: References, names: Sequence[str] | None = None
 ) -> tuple[list[str], list[OverallView]]:
     """Every agent's mean normalised score, best first, unranked ones last, and the scenarios that it is over.
 
@@ -268,7 +268,7 @@ def _span(table: stats.Array) -> float:
     return span if span > 1e-12 else 0.0
 
 
-def board_test(results: Results, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
+def board_test(results: ResultColumns, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
     """Whether two agents differ on their common seeds of some scenarios, whose returns weigh as ``spans`` say.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
@@ -287,7 +287,7 @@ def board_test(results: Results, spans: Mapping[str, float]) -> Callable[[str, s
     return told_apart
 
 
-def rating_rows(results: Results) -> list[RatingView]:
+def rating_rows(results: ResultColumns) -> list[RatingView]:
     """The head-to-head ratings of every scenario for several players."""
     return [
         RatingView(

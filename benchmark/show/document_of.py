@@ -10,7 +10,7 @@ from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
 from benchmark.score.references import References
-from benchmark.score.results import Results
+from benchmark.score.results import ResultColumns
 from benchmark.score.scores import overall_rows, rating_rows, score_rows
 from benchmark.score.suites import suite_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
@@ -18,7 +18,7 @@ from textgames.scenarios import Scenario
 
 
 def results_document(
-    results: Results,
+    results: ResultColumns,
     *,
     title: str = "textbench leaderboard",
     max_episodes: int = 5000,
@@ -27,7 +27,7 @@ def results_document(
     """What a page shows of results.
 
     Args:
-        results: of :func:`benchmark.score.results.read_results`.
+        results: of :func:`benchmark.score.results.read_columns`.
         title: the page's heading.
         max_episodes: at most this many episodes are kept with their steps; scores are over all of them. With 0 the
             comparisons are left out, too.
@@ -59,7 +59,7 @@ def results_document(
     )
 
 
-def _source_view(results: Results, index: int) -> SourceView:
+def _source_view(results: ResultColumns, index: int) -> SourceView:
     path, manifest = results.sources[index]
     sessions = manifest.get("sessions") or [{}]
     code = manifest["textbench"]
@@ -75,7 +75,7 @@ def _source_view(results: Results, index: int) -> SourceView:
     )
 
 
-def _agent_view(results: Results, name: str) -> AgentView:
+def _agent_view(results: ResultColumns, name: str) -> AgentView:
     card = results.agents[name]
     prompt_map = prompt_map_of(card)
     scenarios = {s.name: s for s in results.scenarios.values() if (name, s.name) in results.cells}

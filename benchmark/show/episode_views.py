@@ -12,7 +12,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, ending, replay_if_unchanged
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
-from benchmark.score.results import Results
+from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
 NONE = -1
@@ -34,7 +34,7 @@ class TextTable:
         return NONE if text is None else self._places.setdefault(text, len(self._places))
 
 
-def episode_views(results: Results, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
+def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
     """The first episodes of every scenario, the same seeds for all agents, so that they can be shown side by side."""
     shown = _shown_seeds(results, max_episodes)
     seen = set()
@@ -52,7 +52,7 @@ def episode_views(results: Results, max_episodes: int, texts: TextTable) -> Iter
                 number += 1
 
 
-def _shown_seeds(results: Results, max_episodes: int) -> dict[str, set[int]]:
+def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int]]:
     tables = dict.fromkeys(results.scenarios, 0)
     seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
     for (_, scenario), cell in results.cells.items():

@@ -12,7 +12,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record
 from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
-from benchmark.score.results import Results
+from benchmark.score.results import ResultColumns
 from textgames.extras import install_command
 
 _WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str}
@@ -36,7 +36,7 @@ _BATCH = 10_000
 Row = dict[str, Any]
 
 
-def episode_rows(results: Results) -> Iterator[Row]:
+def episode_rows(results: ResultColumns) -> Iterator[Row]:
     """One row per episode and player, in the order of the sources; read one at a time."""
     for source, record, names in _records(results):
         for player, agent in record["agents"].items():
@@ -61,7 +61,7 @@ def episode_rows(results: Results) -> Iterator[Row]:
             }
 
 
-def step_rows(results: Results) -> Iterator[Row]:
+def step_rows(results: ResultColumns) -> Iterator[Row]:
     """One row per step of every episode, responses included.
 
     ``happened`` is what the round did to the player; it comes from a replay, and is empty where the game has changed.
@@ -85,7 +85,7 @@ def step_rows(results: Results) -> Iterator[Row]:
             }
 
 
-def _records(results: Results) -> Iterator[tuple[str, Record, Mapping[str, str]]]:
+def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str, str]]]:
     for (path, manifest), names in zip(results.sources, results.names, strict=True):
         for record in RunFolder(path, manifest).records():
             if set(record["agents"].values()) & set(names):

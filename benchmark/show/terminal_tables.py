@@ -6,7 +6,8 @@ same figures. What the columns of a leaderboard are stands in ``benchmark.show.c
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from io import StringIO
+from typing import Any, cast
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -230,6 +231,13 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
         console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
         return
     _draw_sheets(sheets, console)
+
+
+def to_text(sheets: Sequence[Sheet]) -> str:
+    """The tables as plain text, wide enough for every one of them."""
+    console = Console(file=StringIO(), highlight=False, color_system=None, force_terminal=False, width=180)
+    print_sheets(sheets, console)
+    return cast(StringIO, console.file).getvalue().rstrip("\n")
 
 
 NARROW = 110  # terminals with fewer columns get intervals below their values, and fewer of them

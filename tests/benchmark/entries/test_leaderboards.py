@@ -10,7 +10,7 @@ from agents.models.fingerprint import weights_fingerprint
 from benchmark.entries.validation import validate
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import PAPER_SCENARIOS
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 from benchmark.show.document_of import results_document
 from benchmark.show.markdown import leaderboard_markdown
 
@@ -26,7 +26,7 @@ def test_the_players_of_the_project_have_entries():
 @pytest.mark.slow
 def test_the_page_is_what_the_entries_give(workplace):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
-    document = results_document(read_results([LEADERBOARDS]), max_episodes=0)
+    document = results_document(read_columns([LEADERBOARDS]), max_episodes=0)
     assert (LEADERBOARDS / "README.md").read_text() == leaderboard_markdown(document)
 
 

@@ -144,10 +144,10 @@ def test_own_prompts_are_kept_with_the_run(textbench):
         Path("r/episodes.jsonl").write_bytes(lines[0])
         assert textbench("resume", "r", "--quiet").code == 0
         assert Counter(Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True))[lines[0]] == 1
-    from benchmark.score.results import read_results
+    from benchmark.score.results import read_columns
     from benchmark.show.document_of import results_document
 
-    (agent,) = results_document(read_results(["r"]))["agents"]
+    (agent,) = results_document(read_columns(["r"]))["agents"]
     assert agent["prompts"]["frozen-lake"][0]["pieces"][0]["text"].startswith("Rules follow.")
 
 

@@ -12,7 +12,7 @@ from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges,
 from benchmark.runs.record import to_line
 from benchmark.score.comparison import board_family, compare, compare_best, paired_differences
 from benchmark.score.references import ExactValues, References
-from benchmark.score.results import COLUMNS, Cell, Results, read_results
+from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import board_test, cost, overall_rows, overall_scenarios, rank, score_rows
 from textgames.scenarios import SCENARIOS
 
@@ -53,7 +53,7 @@ def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):
 
 def board(returns):
     """Results of hand-made returns: ``{scenario: {agent: [return of episode 0, 1, ...]}}``."""
-    results = Results(sources=[(Path("made"), {})])
+    results = ResultColumns(sources=[(Path("made"), {})])
     for scenario, agents in returns.items():
         results.scenarios[scenario] = SCENARIOS[scenario]
         for agent, values in agents.items():
@@ -74,7 +74,7 @@ def overall(results):
 
 
 def test_a_cell_is_counted_by_hand(tmp_path):
-    results = read_results([write_run(tmp_path / "r", {"a": [1.0, 0.0, 1.0, 1.0]})])
+    results = read_columns([write_run(tmp_path / "r", {"a": [1.0, 0.0, 1.0, 1.0]})])
     (row,) = score_rows(results)
     assert (row["episodes"], row["planned"], row["unscored"], row["rank"]) == (4, 4, 0, 1)
     assert row["mean_return"]["value"] == 0.75
@@ -91,7 +91,7 @@ def test_a_cell_is_counted_by_hand(tmp_path):
 
 def test_only_whole_cells_are_ranked_and_what_cant_be_told_apart_shares_a_place(tmp_path):
     returns = {"a": [1.0] * 20, "b": [1.0] * 19 + [0.0], "c": [0.0] * 20, "late": [1.0] * 19, "down": [1.0] * 20}
-    results = read_results([write_run(tmp_path / "r", returns, planned=20, errors={("down", 1)})])
+    results = read_columns([write_run(tmp_path / "r", returns, planned=20, errors={("down", 1)})])
     rows = {row["agent"]: row for row in score_rows(results)}
     places = {name: (row["rank"], row["tied"]) for name, row in rows.items()}
     assert places == {
@@ -122,7 +122,7 @@ def test_a_few_episodes_rank_nobody_above_anybody():
 
 
 def test_an_agent_without_a_scored_episode_has_no_figures(tmp_path):
-    results = read_results([write_run(tmp_path / "r", {"a": [1.0]}, errors={("a", 0)})])
+    results = read_columns([write_run(tmp_path / "r", {"a": [1.0]}, errors={("a", 0)})])
     (row,) = score_rows(results, References(results))
     assert (row["episodes"], row["unscored"], row["rank"]) == (0, 1, None)
     assert row["mean_return"] is None
@@ -130,7 +130,7 @@ def test_an_agent_without_a_scored_episode_has_no_figures(tmp_path):
 
 def test_the_same_name_in_two_runs_gets_the_runs_name_in_front(tmp_path):
     paths = [write_run(tmp_path / name, {"a": [1.0, 0.5]}) for name in ("before", "after")]
-    results = read_results(paths)
+    results = read_columns(paths)
     assert list(results.agents) == ["a", "after/a"]
     assert [row["agent"] for row in score_rows(results)] == ["a", "after/a"]
 
@@ -141,7 +141,7 @@ def test_two_meanings_of_a_scenario_cant_be_shown_together(tmp_path):
     manifest["scenarios"]["frozen-lake"]["horizon"] = 80
     (paths[1] / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(Exception, match="means something else by scenario 'frozen-lake'"):
-        read_results(paths)
+        read_columns(paths)
 
 
 def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
@@ -185,7 +185,7 @@ def test_snakes_references_are_the_agents_own_scores_and_are_kept(workplace, mon
 
 
 def test_references_come_from_the_results_where_the_agents_played(tmp_path):
-    results = read_results([write_run(tmp_path / "r", {"random": [0.0, 1.0], "planner": [2.0, 5.0]}, "snake")])
+    results = read_columns([write_run(tmp_path / "r", {"random": [0.0, 1.0], "planner": [2.0, 5.0]}, "snake")])
     scale = References(results).scale(SCENARIOS["snake"], [40_001, 40_000])
     assert (scale.random.tolist(), scale.optimal.tolist()) == ([1.0, 0.0], [5.0, 2.0])
     rows = {row["agent"]: row for row in score_rows(results, References(results))}
@@ -308,7 +308,7 @@ def test_a_snake_that_always_gets_the_same_isnt_certain_of_it():
 def test_pairs_are_formed_by_seed(tmp_path):
     one = write_run(tmp_path / "one", {"a": [3.0, 1.0, 2.0]})
     two = write_run(tmp_path / "two", {"b": [1.0, 1.0]})
-    results = read_results([one, two])
+    results = read_columns([one, two])
     assert paired_differences(results, "a", "b", "frozen-lake").tolist() == [2.0, 0.0]
     (row,) = compare(results, ["b", "a"])
     assert (row["a"], row["b"], row["pairs"], row["difference"]["value"]) == ("b", "a", 2, -1.0)
@@ -318,7 +318,7 @@ def test_a_clear_difference_is_told_and_noise_is_not(tmp_path):
     rng = np.random.default_rng(0)
     base = rng.normal(size=50)
     returns = {"good": base + 1 + rng.normal(0, 0.5, 50), "base": base, "same": base + rng.normal(0, 0.5, 50)}
-    results = read_results([write_run(tmp_path / "r", {name: values.tolist() for name, values in returns.items()})])
+    results = read_columns([write_run(tmp_path / "r", {name: values.tolist() for name, values in returns.items()})])
     rows = {(row["a"], row["b"]): row for row in compare(results, ["good", "base", "same"])}
     assert rows["good", "base"]["p_value"] < 0.001
     assert rows["good", "base"]["difference"]["low"] > 0

@@ -10,7 +10,7 @@ from benchmark.entries.validation import replay_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import defined_metrics, parse_line, to_line
 from benchmark.score.move_losses import VALUE_LOST
-from benchmark.score.results import Cell, add_to_cell, per_seed, read_results
+from benchmark.score.results import Cell, add_to_cell, per_seed, read_columns
 from benchmark.score.scores import rating_rows, score_row, score_rows
 from textgames.scenarios import Scenario
 
@@ -30,7 +30,7 @@ def shared(textbench, suite_with_strangers):
 
 def test_returns_are_means_over_every_seat_at_every_table(shared):
     """Two rounds. A taker gets 1 and 1 for every giver; a giver 1 for every other giver; the lucky seat 1 more."""
-    rows = {row["agent"]: row for row in score_rows(read_results([shared]))}
+    rows = {row["agent"]: row for row in score_rows(read_columns([shared]))}
     for row in rows.values():
         # of every seed: three seats at its own table, and three at the two tables with the other
         assert row["episodes"] == row["planned"] == 6 * 6
@@ -48,7 +48,7 @@ def test_returns_are_means_over_every_seat_at_every_table(shared):
 
 
 def test_a_table_is_a_game_for_every_two_agents_at_it(shared):
-    rows = {row["agent"]: row for row in rating_rows(read_results([shared]))}
+    rows = {row["agent"]: row for row in rating_rows(read_columns([shared]))}
     assert (rows["taker"]["games"], rows["taker"]["wins"]) == (12, 12)  # both mixed tables of every seed
     assert (rows["giver"]["losses"], rows["giver"]["rating"]) == (12, None)
 
@@ -158,8 +158,8 @@ def _stones_at_first(record):
 
 @pytest.mark.slow
 def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
-    assert not any(row["opposed"] for row in rating_rows(read_results([shared])))
+    assert not any(row["opposed"] for row in rating_rows(read_columns([shared])))
     assert "the mean return says who did well" in textbench("leaderboard", shared).out
     command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero")
     assert "the mean return says who did well" not in textbench(*command).out
-    assert all(row["opposed"] for row in rating_rows(read_results(["zero"])))
+    assert all(row["opposed"] for row in rating_rows(read_columns(["zero"])))

@@ -2,13 +2,13 @@
 
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import ending, replay
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 from benchmark.show.document_of import results_document
 from textgames import SCENARIOS
 
 
 def test_the_page_is_told_what_happened_and_why_it_ended(small_run):
-    document = results_document(read_results([small_run]))
+    document = results_document(read_columns([small_run]))
     texts = document["texts"]
     assert len(set(texts)) == len(texts)
     views = {(v["scenario"], v["agents"]["player_0"], v["seed"]): v for v in document["episodes"]}
@@ -26,6 +26,6 @@ def test_the_page_is_told_what_happened_and_why_it_ended(small_run):
 def test_an_episode_of_other_rules_has_no_more_than_its_record(small_run):
     file = small_run / "episodes.jsonl"
     file.write_text(file.read_text().replace('"observations_digest":"', '"observations_digest":"other'))
-    for view in results_document(read_results([small_run]))["episodes"]:
+    for view in results_document(read_columns([small_run]))["episodes"]:
         assert set(view["steps"]["happened"]) == set(view["steps"]["board"]) == {-1}
         assert view["final_board"] == -1

@@ -10,7 +10,7 @@ import pytest
 
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import canonical_line, observations_digest, parse_line
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 from benchmark.show.columns import estimate_figure
 from benchmark.show.document_of import results_document
 from benchmark.show.terminal_tables import Sheet, p_text, printable, to_markdown
@@ -145,9 +145,9 @@ def test_plots_are_pictures(textbench, small_run, ending):
 
 
 def test_the_pages_document_replays_every_episode(small_run):
-    document = results_document(read_results([small_run]))
+    document = results_document(read_columns([small_run]))
     assert json.loads(json.dumps(document, allow_nan=False)) == json.loads(json.dumps(document))
-    assert document == results_document(read_results([small_run]))
+    assert document == results_document(read_columns([small_run]))
     records = {(r["scenario"], r["agents"]["player_0"], r["seed"]): r for r in RunFolder.open(small_run).records()}
     assert len(document["episodes"]) == document["episodes_total"] == len(records)
     texts = document["texts"]
@@ -164,7 +164,7 @@ def test_the_pages_document_replays_every_episode(small_run):
 
 
 def test_the_page_keeps_the_same_seeds_of_all_agents_when_there_are_too_many(small_run):
-    document = results_document(read_results([small_run]), max_episodes=4)
+    document = results_document(read_columns([small_run]), max_episodes=4)
     shown = {(e["scenario"], e["agents"]["player_0"], e["seed"]) for e in document["episodes"]}
     assert shown == {
         (scenario, agent, seed)
@@ -206,7 +206,7 @@ def test_a_changed_game_shows_no_wrong_boards(small_run):
     lines = [json.loads(line) for line in Path(small_run, "episodes.jsonl").read_text().splitlines()]
     lines[0]["observations_digest"] = "0" * 32
     Path(small_run, "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    episode = results_document(read_results([small_run]))["episodes"][0]
+    episode = results_document(read_columns([small_run]))["episodes"][0]
     assert set(episode["steps"]["board"]) == {-1}
     assert set(episode["steps"]["observation"]) == {-1}
 

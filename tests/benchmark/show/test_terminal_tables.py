@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from benchmark.cli import main
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
 from benchmark.show.document_of import results_document
 from benchmark.show.terminal_tables import leaderboard_sheets, narrowed, overall_sheet, print_sheets, score_sheets
@@ -59,7 +59,7 @@ def printed(sheets, width):
 
 
 def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
-    sheets = score_sheets(score_rows(read_results([hand_made])))
+    sheets = score_sheets(score_rows(read_columns([hand_made])))
     assert "tokens" in sheets[0].columns
     assert not {"length", "tokens", "cost USD"} & set(narrowed(sheets[0]).columns)
     lines = printed(sheets, 80).splitlines()
@@ -69,7 +69,7 @@ def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
 
 def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
     """The committed entries: only names may be folded."""
-    document = results_document(read_results([ENTRIES]), max_episodes=0)
+    document = results_document(read_columns([ENTRIES]), max_episodes=0)
     sheets = leaderboard_sheets(document)
     lines = printed(sheets, 80).splitlines()
     assert max(map(len, lines)) <= 80

@@ -12,7 +12,7 @@ from benchmark.score import results as results_module
 from benchmark.score.comparison import compare, paired_differences
 from benchmark.score.luck import folder as luck_folder
 from benchmark.score.luck.cells import luck_free
-from benchmark.score.results import read_results
+from benchmark.score.results import read_columns
 
 ENTRIES = Path(__file__).parents[4] / "leaderboards"
 ICE = "frozen-lake-slippery"
@@ -68,14 +68,14 @@ def check_controlled(row):
 def test_a_heuristic_is_asked_only_for_its_own_figure(monkeypatch):
     """Ranks and comparisons of Snake are plain, so nothing is played again for them."""
     monkeypatch.setattr(luck_folder, "record_luck", None)
-    results = read_results([ENTRIES / "planner", ENTRIES / "greedy"])
+    results = read_columns([ENTRIES / "planner", ENTRIES / "greedy"])
     cells = [results.cells[agent, "snake"] for agent in ("planner", "greedy")]
     plain = cells[0].returns()[1] - cells[1].returns()[1]
     assert np.array_equal(paired_differences(results, "planner", "greedy", "snake"), plain)
 
 
 def test_comparisons_are_of_luck_free_returns(textbench):
-    results = read_results([ENTRIES / "planner", ENTRIES / "greedy"])
+    results = read_columns([ENTRIES / "planner", ENTRIES / "greedy"])
     rows = {row["scenario"]: row for row in compare(results, ["planner", "greedy"])}
     assert rows[ICE]["luck_free"] is True
     assert rows[ICE]["p_value"] < 0.001
@@ -115,25 +115,25 @@ def test_few_episodes_are_plain(textbench):
 def test_luck_is_computed_once_and_kept(workplace, monkeypatch):
     entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
-    first = read_results([entry]).cells["planner", ICE].luck
+    first = read_columns([entry]).cells["planner", ICE].luck
     monkeypatch.setattr(luck_folder, "record_luck", None)  # nothing is played again
-    again = read_results([entry]).cells["planner", ICE].luck
+    again = read_columns([entry]).cells["planner", ICE].luck
     assert np.array_equal(first, again)
     monkeypatch.undo()
     for file in (workplace / "cache").iterdir():
         file.write_text("garbage")
-    assert np.array_equal(first, read_results([entry]).cells["planner", ICE].luck)
+    assert np.array_equal(first, read_columns([entry]).cells["planner", ICE].luck)
 
 
 def test_changed_episodes_have_no_kept_luck(workplace, monkeypatch):
     """A record that doesn't replay to its return has no luck, and its agent's scores are plain."""
     entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
-    assert read_results([entry]).cells["planner", ICE].luck is not None
+    assert read_columns([entry]).cells["planner", ICE].luck is not None
     lines = (entry / "episodes.jsonl").read_text().splitlines()
     forged = [index for index, line in enumerate(lines) if ICE in line and '"returns":{"player_0":0.0}' in line]
     lines[forged[0]] = lines[forged[0]].replace('"returns":{"player_0":0.0}', '"returns":{"player_0":1.0}')
     (entry / "episodes.jsonl").write_text("\n".join(lines) + "\n")
-    results = read_results([entry])
+    results = read_columns([entry])
     assert results.cells["planner", ICE].luck is None
     assert luck_free(results.cells["planner", ICE], results.scenarios[ICE]) is None
     assert results.cells["planner", "frozen-lake"].luck is not None
@@ -141,12 +141,12 @@ def test_changed_episodes_have_no_kept_luck(workplace, monkeypatch):
 
 def test_very_many_episodes_are_plain(monkeypatch):
     monkeypatch.setattr(results_module, "LUCK_LIMIT", 49)
-    assert read_results([ENTRIES / "planner"]).cells["planner", ICE].luck is None
+    assert read_columns([ENTRIES / "planner"]).cells["planner", ICE].luck is None
 
 
 def test_reading_results_replays_nothing(monkeypatch):
     monkeypatch.setattr(luck_folder, "record_luck", None)
-    assert read_results([ENTRIES / "planner"]).cells["planner", "frozen-lake"].episodes == 50
+    assert read_columns([ENTRIES / "planner"]).cells["planner", "frozen-lake"].episodes == 50
 
 
 @pytest.mark.slow

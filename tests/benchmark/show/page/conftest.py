@@ -16,7 +16,7 @@ from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import Plan, find_scenarios
 from benchmark.runs.record import to_line, to_record
 from benchmark.score.document import ViewDocument
-from benchmark.score.results import Results, read_results
+from benchmark.score.results import ResultColumns, read_columns
 from benchmark.show.document_of import results_document
 from textgames.scenarios import SCENARIOS
 
@@ -111,7 +111,7 @@ def make_document(
                 record = to_record(episode)
                 record["agents"] = dict(zip(record["agents"], matchup.agents, strict=True))
                 file.write(to_line(record))
-    return results_document(read_results([folder]), title="Test leaderboard")
+    return results_document(read_columns([folder]), title="Test leaderboard")
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +129,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path) -
                 folder / "hostile", {HOSTILE_NAME: hostile, "plain": bare}, ("frozen-lake",), episodes=6
             ),
             "one agent": make_document(folder / "one", {"only": bare}, ("frozen-lake",), episodes=2),
-            "empty": results_document(Results()),
-            "not played": results_document(Results(scenarios={"snake": SCENARIOS["snake"]})),
+            "empty": results_document(ResultColumns()),
+            "not played": results_document(ResultColumns(scenarios={"snake": SCENARIOS["snake"]})),
             "long names": make_document(folder / "long", long_names, ("frozen-lake",), episodes=2),
         }

@@ -1,0 +1,67 @@
+"""What the commands tell: results on stdout, everything else on stderr, and how a run ended as an exit code."""
+
+import json
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmark.play.session import Ending
+
+COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the user wants to see."""
+
+    json: bool = False  # one JSON document on stdout instead of tables
+    quiet: bool = False  # nothing on stderr but errors
+
+    def say(self, message: str) -> None:
+        from benchmark.play.progress import teller
+
+        teller(self.quiet)(message)
+
+    def document(self, document: Mapping[str, Any]) -> None:
+        """Print the one JSON document."""
+        print(json.dumps(document, indent=1))
+
+
+def report(ending: "Ending", output: Output) -> int:
+    """Print the leaderboard of a run and how to go on with it; returns the exit code."""
+    from agents.redaction import Redactor
+    from benchmark.errors import StorageError
+    from benchmark.results import read_results
+    from benchmark.runs.folder import resume_command
+
+    path, stopped, error = ending.path, ending.stopped, ending.error
+    complete = error is None
+    if error is None:
+        results = read_results(path, quiet=output.quiet)
+        leaderboard, complete = results.leaderboard(), results.complete
+        if output.json:
+            about = {"run": str(path), "complete": complete, "stopped": stopped}
+            output.document(about | leaderboard.document)
+        else:
+            leaderboard.print()
+            replay = f"textbench replay {quote(str(path))}"
+            output.say(f"episodes and settings are in {path}; step through them with: {replay}")
+            if results.unscored and stopped is None:
+                output.say(f"{results.unscored} episodes are unscored; play them again with: {resume_command(path)}")
+    elif not isinstance(error, KeyboardInterrupt | StorageError):
+        # a player's own code: its author needs the traceback, its user the rest
+        scrub = Redactor.from_environment([ending.options.base_url or ""]).scrub
+        print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
+    if ending.too_wide and stopped is None:
+        output.say(ending.told_too_wide)
+        output.say(f"play more: {resume_command(path)} --episodes {2 * ending.options.episodes}")
+        return INCOMPLETE
+    if stopped is None:
+        return COMPLETE if complete else INCOMPLETE
+    print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
+    print(f"  {resume_command(path)}", file=sys.stderr, flush=True)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE

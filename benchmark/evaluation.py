@@ -1,0 +1,109 @@
+"""Evaluating agents from Python: :func:`evaluate`."""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmark.errors import unknown_name
+from benchmark.play.choice import PlannedRun, plan_run
+from benchmark.play.objects import Agents, given_agents
+from benchmark.play.options import OPTIONS, RunOptions, checked_options
+from benchmark.play.progress import teller
+from benchmark.play.session import open_session
+from benchmark.results import Results
+from benchmark.score.results import read_columns
+
+
+def evaluate(
+    agents: Agents = (),
+    *,
+    suite: str | Sequence[str] = (),
+    scenarios: str | Sequence[str] = (),
+    episodes: int | None = None,
+    out: str | Path | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Results:
+    """Play agents on scenarios and return the results: what ``textbench run`` does, from a program or a notebook.
+
+    Progress is shown on standard error, in a notebook in the cell; nothing is printed to standard output. It may be
+    called where an event loop is running.
+
+    Args:
+        agents: a spec as ``--agent`` takes it (``"planner"``, ``"openai:MODEL"``, ``"hf:FOLDER"``), a policy (any
+            object with a ``name`` and ``act(requests)``, see :class:`agents.turn.Policy`), a list of these, or
+            ``{name: spec or policy}``. With nothing, those that ``textbench run`` plays. A policy of your own should
+            have ``settings``, plain data that decide what it does: they stand in the results, and a run goes on only
+            with equal ones.
+        suite: a suite, or several, to play.
+        scenarios: a scenario, or several, to play besides; the paper's four where neither is given.
+        episodes: per scenario and agent; 50 where nothing is said.
+        out: the run folder. It is that of ``textbench run``, and every command reads it; the same call with the same
+            folder goes on where it was stopped, and plays nothing where nothing is missing. ``None``: a temporary
+            folder, which is removed with the results.
+        quiet: nothing on standard error.
+        **options: every other option of ``textbench run`` by its name with underscores, such as ``temperature``,
+            ``base_url``, ``max_concurrency``, ``max_cost``, ``seed_offset`` or ``until``. Unlike the command, this
+            function doesn't read them from ``TEXTBENCH_*`` variables.
+
+    Returns:
+        The results of the folder: of earlier calls, too. Where a limit ended the run, ``results.stopped`` says which.
+
+    Raises:
+        UsageError: a name that doesn't exist, a value that isn't accepted, a missing key or package, another run's
+            folder, in the words of the command line; before the first episode.
+        StorageError: the disk refused; what was finished is kept.
+        KeyboardInterrupt: Ctrl-C, or a notebook's stop button; its message says where the finished episodes are.
+        Exception: whatever a policy of your own raises; what was finished is kept in ``out``.
+    """
+    texts, policies = given_agents(agents)
+    given = {"agents": texts, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out, **options}
+    planned = plan_run(_checked(given), teller(quiet), policies)
+    if out is not None:
+        return _played(planned, quiet)
+    folder = Path(tempfile.mkdtemp(prefix="textbench-"))
+    try:
+        results = _played(planned._replace(options=replace(planned.options, out=str(folder))), quiet)
+    except Exception:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    results.goes_with(folder)
+    return results
+
+
+def _played(planned: PlannedRun, quiet: bool) -> Results:
+    """Play, and open what was played."""
+    ending = open_session(planned).play(quiet=quiet)
+    kept = f"{ending.done} of {ending.total} episodes are kept"
+    if isinstance(ending.error, KeyboardInterrupt):
+        raise KeyboardInterrupt(
+            f"{kept} in {ending.path}: benchmark.read_results({str(ending.path)!r}) opens them, and the same call with "
+            f"out={str(ending.path)!r} goes on"
+        ) from None
+    if ending.error is not None:
+        raise ending.error
+    stopped = ending.stopped or ending.told_too_wide or None
+    if stopped is not None:
+        teller(quiet)(f"{stopped}; {kept}")
+    return Results(read_columns([ending.path]), stopped=stopped, quiet=quiet)
+
+
+def _checked(given: Mapping[str, Any]) -> RunOptions:
+    """The options as a run takes them; what is ``None`` or empty wasn't given."""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in OPTIONS:
+            raise unknown_name("option of a run", name, OPTIONS)
+        many = isinstance(OPTIONS[name].default, tuple)
+        if value is None or (many and not value):
+            continue
+        values[name] = _texts(value) if many else str(value) if isinstance(value, Path) else value
+    return RunOptions(**checked_options(values, {}), given=frozenset(values))
+
+
+def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    """A name or several, as several."""
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,267 @@
+"""The results of evaluations, for people and programs: :class:`Results`, its leaderboard and its comparisons.
+
+``run folders -> Results -> leaderboard | comparison | data frames``. The commands ``leaderboard`` and ``compare`` print
+what is made here.
+"""
+
+import shutil
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from benchmark.errors import UsageError, unknown_name
+from benchmark.play.progress import teller
+from benchmark.score.comparison import compare
+from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView, ViewDocument
+from benchmark.score.references import References
+from benchmark.score.results import ResultColumns, read_columns
+from benchmark.score.scores import rating_rows
+from benchmark.show import terminal_tables as tables
+from benchmark.show.document_of import results_document
+from benchmark.show.html_tables import to_html
+from benchmark.show.markdown import leaderboard_markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+TITLE = "textbench leaderboard"
+
+Table = Literal["episodes", "steps", "scores"]
+
+
+def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool = False) -> "Results":
+    """The results in run folders and leaderboard entries, together.
+
+    Args:
+        folders: runs, entries, or folders of them. An agent's name that an earlier one has taken gets the folder's name
+            in front.
+        agents: the names to keep; all when empty.
+        quiet: don't tell on standard error what has to be played for the ends of the normalised scores.
+
+    Raises:
+        UsageError: something that isn't a run or an entry, two folders that mean different things by a scenario's
+            name, or no episode at all.
+        StorageError: a folder can't be read.
+    """
+    return Results(read_columns(folders, agents), quiet=quiet)
+
+
+class Results:
+    """What agents did in scenarios, as :func:`benchmark.evaluate` and :func:`benchmark.read_results` return it.
+
+    Episodes stay on disk and are read when they are asked for; in memory are columns of numbers. In a notebook, results
+    show their leaderboard.
+
+    Args:
+        columns: the numbers of all episodes.
+        stopped: why an evaluation didn't play everything.
+        quiet: nothing on standard error.
+
+    Attributes:
+        stopped: why the evaluation ended before everything was played (``max_cost``, ``run_timeout``, a server that
+            never answered), as half a sentence; ``None`` otherwise. The same call with the same ``out`` goes on.
+        columns: the numbers, for code that computes figures of its own.
+    """
+
+    def __init__(self, columns: ResultColumns, *, stopped: str | None = None, quiet: bool = False) -> None:
+        self.columns = columns
+        self.stopped = stopped
+        self._say = teller(quiet)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents' names, in the order in which they were given."""
+        return tuple(self.columns.agents)
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios' names."""
+        return tuple(self.columns.scenarios)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the episodes are. That of an evaluation without ``out`` goes with the results."""
+        return tuple(path for path, _ in self.columns.sources)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent played and scored everything that was planned for it."""
+        return self.columns.complete
+
+    @property
+    def unscored(self) -> int:
+        """Episodes that ended in a provider's error and take part in no figure."""
+        return sum(cell.unscored for cell in self.columns.cells.values())
+
+    def leaderboard(self, *, title: str = TITLE) -> "Leaderboard":
+        """The scores: counts, 95% intervals, normalised scores, ranks. Computed once; large results take seconds."""
+        return Leaderboard({**self._scores, "title": title})
+
+    @cached_property
+    def _scores(self) -> ViewDocument:
+        return self.document(max_episodes=0)
+
+    def document(self, *, title: str = TITLE, max_episodes: int = 5000) -> ViewDocument:
+        """Everything that the leaderboard page shows: scores, comparisons, and at most so many episodes to replay."""
+        references = References(self.columns, self._say)
+        return results_document(self.columns, title=title, max_episodes=max_episodes, references=references)
+
+    def compare(self, *agents: str, scenarios: Sequence[str] = ()) -> "Comparison":
+        """Every two of these agents on the seeds that both scored: paired differences with 95% intervals.
+
+        Args:
+            agents: two or more names; all agents when none is given. Positive differences mean that the first of two
+                got the higher returns.
+            scenarios: only these.
+
+        Raises:
+            UsageError: a name that isn't in the results, one agent alone or twice, or no two episodes with equal seeds.
+        """
+        columns, wanted = self.columns, agents or self.agents
+        for name in wanted:
+            if wanted.count(name) > 1:
+                raise UsageError(f"comparing takes different agents, got {name!r} twice")
+        named = (scenarios,) if isinstance(scenarios, str) else scenarios
+        for kind, names, known in (("agent", wanted, self.agents), ("scenario", named, self.scenarios)):
+            for name in names:
+                if name not in known:
+                    raise unknown_name(f"{kind} in these results", name, known)
+        if len(wanted) < 2:
+            raise UsageError(
+                f"comparing takes two agents, there is {', '.join(wanted)}; in these results: {', '.join(self.agents)}"
+            )
+        keep = {name: scenario for name, scenario in columns.scenarios.items() if not named or name in named}
+        rows = compare(replace(columns, scenarios=keep), wanted)
+        ratings = [row for row in rating_rows(columns) if row["agent"] in wanted and row["scenario"] in keep]
+        if not rows and not ratings:
+            raise UsageError("these agents have no two scored episodes with equal seeds in any scenario")
+        return Comparison(rows, ratings)
+
+    def to_pandas(self, table: Table = "episodes") -> "pandas.DataFrame":
+        """The results as a data frame (extra ``pandas``).
+
+        Args:
+            table: ``"episodes"``, one row an episode (and player, where several play), with the columns of
+                ``textbench export --csv``; ``"steps"``, one row a step of an episode, responses included; or
+                ``"scores"``, one row an agent and scenario, as in the leaderboard, intervals in columns ``*_low`` and
+                ``*_high``.
+
+        Raises:
+            UsageError: no such table, or pandas isn't installed.
+        """
+        from benchmark.show import export, frames
+
+        if table == "episodes":
+            return frames.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
+        if table == "steps":
+            return frames.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
+        if table == "scores":
+            return self.leaderboard().to_pandas()
+        raise unknown_name("table of results", table, ("episodes", "steps", "scores"))
+
+    def goes_with(self, folder: Path) -> None:
+        """Remove a folder when nobody has these results any more, at the latest when the program ends."""
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        count = f"{self.columns.played} episode{'' if self.columns.played == 1 else 's'}"
+        state = f", stopped: {self.stopped}" if self.stopped else "" if self.complete else ", incomplete"
+        return f"<Results: {', '.join(self.agents)} on {', '.join(self.scenarios)}; {count}{state}>"
+
+    def _repr_html_(self) -> str:
+        return self.leaderboard()._repr_html_()
+
+
+class Leaderboard:
+    """The scores of results, which print as tables and show as such in a notebook.
+
+    Attributes:
+        document: everything that the tables are made of, as ``textbench leaderboard --json`` prints it; its shape is
+            :class:`benchmark.score.document.ViewDocument`, without episodes.
+    """
+
+    def __init__(self, document: Any) -> None:
+        self._whole = document
+        left_out = ("texts", "episodes", "comparisons")
+        self.document: dict[str, Any] = {name: value for name, value in document.items() if name not in left_out}
+
+    @property
+    def scores(self) -> list[ScoreView]:
+        """One row for every agent and scenario; best agents first."""
+        return self._whole["scores"]  # type: ignore[no-any-return]
+
+    @property
+    def overall(self) -> list[OverallView]:
+        """One row for every agent, over ``document["overall_scenarios"]``; best agents first."""
+        return self._whole["overall"]  # type: ignore[no-any-return]
+
+    def print(self) -> None:
+        """Print the tables to standard output, as wide as the terminal."""
+        tables.print_sheets(self._sheets(), tables.stdout_console())
+
+    def to_markdown(self) -> str:
+        """The tables as GitHub Markdown."""
+        return leaderboard_markdown(self._whole)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row for every agent and scenario; see :meth:`Results.to_pandas`."""
+        from benchmark.show import frames
+
+        return frames.frame_of_views(self.scores)
+
+    def __str__(self) -> str:
+        return tables.to_text(self._sheets())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self._sheets())
+
+    def _sheets(self) -> list[tables.Sheet]:
+        return tables.leaderboard_sheets(self._whole)
+
+
+class Comparison:
+    """Agents on equal seeds, two and two, which prints as tables and shows as such in a notebook.
+
+    Attributes:
+        rows: a row for every two agents and scenario for one player: difference with interval, p-values, pairs.
+        ratings: a row for every agent in scenarios for several players, in which they met.
+    """
+
+    def __init__(self, rows: list[ComparisonView], ratings: list[RatingView]) -> None:
+        self.rows = rows
+        self.ratings = ratings
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What ``textbench compare --json`` prints."""
+        return {"comparisons": self.rows, "ratings": self.ratings}
+
+    def print(self) -> None:
+        """Print the tables to standard output, as wide as the terminal."""
+        tables.print_sheets(self._sheets(), tables.stdout_console())
+
+    def to_markdown(self) -> str:
+        """The tables as GitHub Markdown."""
+        return tables.to_markdown(self._sheets())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row for every two agents and scenario; the difference's interval in columns of their own."""
+        from benchmark.show import frames
+
+        return frames.frame_of_views(self.rows)
+
+    def __str__(self) -> str:
+        return tables.to_text(self._sheets())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self._sheets())
+
+    def _sheets(self) -> list[tables.Sheet]:
+        return tables.comparison_sheets(self.rows) + tables.rating_sheets(self.ratings)
