@@ -1,0 +1,170 @@
+"""Evaluating from Python: the same run as at the command line, with objects for agents and exceptions for errors."""
+
+import asyncio
+import gc
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import benchmark
+from agents import LanguageAgentPolicy, ScriptedModel, Turn, load_agent
+from benchmark.runs.folder import RunFolder
+from tests.agents.openai_server import OpenAIServer
+from tests.benchmark.helpers import counted
+
+LAKE = {"scenarios": "frozen-lake", "quiet": True}
+
+
+class Always:
+    """A policy of somebody's own."""
+
+    def __init__(self, action: str, fails_at: int | None = None, error: BaseException | None = None) -> None:
+        self.name = "always"
+        self.settings = {"action": action}
+        self.asked, self.fails_at, self.error = 0, fails_at, error
+
+    def act(self, requests: Sequence) -> list[Turn]:
+        self.asked += len(requests)
+        if self.fails_at is not None and self.asked > self.fails_at:
+            raise self.error or RuntimeError("my own mistake")
+        return [Turn(response=self.settings["action"]) for _ in requests]
+
+
+def test_a_run_is_that_of_the_command_line(textbench, capsys):
+    command = ("run", "--agent", "random", "--agent", "greedy", "--scenario", "frozen-lake", "--episodes", 3)
+    assert textbench(*command, "--out", "command", "--quiet").code == 0
+    results = benchmark.evaluate(["random", "greedy"], episodes=3, out="python", **LAKE)
+    assert counted("python") == counted("command")
+    assert results.folders == (Path("python"),)
+    assert (results.complete, results.stopped, results.unscored) == (True, None, 0)
+    manifests = [RunFolder.open(Path(name)).manifest for name in ("command", "python")]
+    for name in ("settings", "agents", "scenarios", "matchups", "packages"):
+        assert manifests[0][name] == manifests[1][name]
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+    for show in (["leaderboard", "python"], ["compare", "random", "greedy", "--in", "python"]):
+        shown = json.loads(textbench(*show, "--json").out)
+        made = results.leaderboard() if show[0] == "leaderboard" else results.compare("random", "greedy")
+        assert shown == json.loads(json.dumps(made.document))
+
+
+def test_the_same_call_goes_on_where_it_was_stopped(workplace):
+    def call(**options):
+        return benchmark.evaluate("random", out="here", **LAKE, **options)
+
+    assert call(episodes=2).columns.played == 2
+    before = Path("here/episodes.jsonl").read_bytes()
+    results = call(episodes=4)
+    assert results.columns.played == 4
+    assert Path("here/episodes.jsonl").read_bytes().startswith(before)
+    with pytest.raises(benchmark.UsageError, match="here was made with seed_offset = 0, now it is 3"):
+        call(episodes=4, seed_offset=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agents": "gredy"}, "unknown agent 'gredy' \\(did you mean 'greedy'\\?\\)"),
+        ({"agents": "random", "scenarios": "frozen-lak"}, "no scenario named 'frozen-lak'; did you mean 'frozen-lake'"),
+        ({"agents": "random", "suite": "plannin"}, "no suite named 'plannin'; did you mean 'planning'"),
+        ({"agents": "random", "episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
+        ({"agents": "random", "temprature": 1}, "no option of a run named 'temprature'; did you mean 'temperature'"),
+        ({"agents": ["random", "random"]}, "two agents are named 'random'"),
+        ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
+        ({"agents": 7}, "an agent is a spec .* got 7"),
+        ({"agents": [Always]}, "got the class Always, which is to be called"),
+        ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),
+    ],
+)
+def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, message):
+    with pytest.raises(benchmark.UsageError, match=message):
+        benchmark.evaluate(**{"quiet": True, **options})
+    assert not list(workplace.iterdir())
+
+
+def test_policies_and_specs_mix(workplace):
+    scripted = LanguageAgentPolicy(ScriptedModel(["<action>down</action>"] * 40), name="says down")
+    agents = {"mine": Always("right"), "base": "random", "scripted": scripted}
+    results = benchmark.evaluate(agents, episodes=2, out="r", **LAKE)
+    assert results.agents == ("mine", "base", "scripted")
+    cards = {card["name"]: card for card in RunFolder.open(Path("r")).manifest["agents"]}
+    assert cards["mine"]["spec"].endswith(".Always")
+    assert cards["mine"]["settings"]["action"] == "right"
+    assert list(cards["mine"]["settings"]["code"]) == ["Always"]
+    assert cards["scripted"]["spec"] == "python:agents.policy.LanguageAgentPolicy"
+    assert "code" not in cards["scripted"]["settings"]
+    assert benchmark.evaluate([load_agent("greedy"), "random"], episodes=1, **LAKE).agents == ("greedy", "random")
+
+
+def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):
+    call = {"episodes": 2, "out": "r", **LAKE}
+    benchmark.evaluate({"mine": Always("right")}, **call)
+    with pytest.raises(benchmark.UsageError, match="settings of agent mine, action = 'right', now it is 'down'"):
+        benchmark.evaluate({"mine": Always("down")}, **call)
+    done = textbench("resume", "r")
+    assert done.code == 2
+    assert "Always is an object of a Python program, which has to go on itself: benchmark.evaluate" in done.err
+    assert textbench("leaderboard", "r").code == 0
+
+
+def test_an_error_of_the_players_own_is_raised_and_the_rest_is_kept(workplace):
+    broken = Always("right", fails_at=8)
+    with pytest.raises(RuntimeError, match="my own mistake"):
+        benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE)
+    assert 0 < len(list(RunFolder.open(Path("r")).records())) < 9
+    broken.fails_at = None
+    assert benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE).complete
+
+
+def test_ctrl_c_keeps_what_was_played(workplace):
+    stopped = Always("right", fails_at=8, error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt, match=r"of 9 episodes are kept in .*read_results.*goes on") as caught:
+        benchmark.evaluate({"mine": stopped}, episodes=9, max_concurrency=1, **LAKE)
+    folder = str(caught.value).partition("out='")[2].partition("'")[0]
+    assert 0 < benchmark.read_results(folder).columns.played < 9
+    stopped.fails_at = None
+    assert benchmark.evaluate({"mine": stopped}, episodes=9, max_concurrency=1, out=folder, **LAKE).complete
+
+
+def test_without_out_the_folder_goes_with_the_results(workplace):
+    results = benchmark.evaluate("random", episodes=2, **LAKE)
+    (folder,) = results.folders
+    assert (folder / "manifest.json").exists()
+    assert not list(workplace.iterdir())
+    del results
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_it_works_where_an_event_loop_runs(workplace):
+    """As in a notebook, where every cell is run by one; with agents of this process and behind a server."""
+
+    async def cell(url: str) -> benchmark.Results:
+        agents = {"here": "random", "served": load_agent("openai:m", base_url=url, api_key="not-a-real-key")}
+        return benchmark.evaluate(agents, episodes=2, **LAKE)
+
+    with OpenAIServer() as server:
+        results = asyncio.run(cell(server.base_url))
+    assert results.complete
+    assert set(results.agents) == {"here", "served"}
+
+
+def test_it_works_in_another_thread(workplace):
+    found: list[benchmark.Results] = []
+    thread = threading.Thread(target=lambda: found.append(benchmark.evaluate("random", episodes=2, **LAKE)))
+    thread.start()
+    thread.join()
+    assert found[0].complete
+
+
+def test_a_limit_is_told_and_no_error(workplace, capsys):
+    results = benchmark.evaluate("random", episodes=2000, scenarios="snake", run_timeout=0.01, out="r")
+    assert not results.complete
+    assert results.stopped == "the run's time is up (--run-timeout 0.01)"
+    assert "stopped: the run's time is up" in repr(results)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "the run's time is up (--run-timeout 0.01);" in said.err
