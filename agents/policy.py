@@ -156,6 +156,7 @@ def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Tur
         seconds=completion.seconds or seconds,
         error=completion.error,
         served_by=completion.served_by,
+        weights=completion.weights,
     )
 
 

@@ -86,6 +86,17 @@ class Usage(NamedTuple):
 NO_USAGE = Usage()
 
 
+class WeightsSpan(NamedTuple):
+    """Which weights made the tokens ``start`` to ``stop`` (exclusive) of a response.
+
+    ``version`` counts the updates that the weights have had, from 0, in a model that is being trained.
+    """
+
+    version: int
+    start: int
+    stop: int
+
+
 FinishReason = Literal["stop", "length", "content_filter", "error"]
 
 
@@ -105,6 +116,8 @@ class Turn:
         seconds: wall-clock time of this decision; for a batch, that of the batch.
         error: why there is no response (provider error). The episode is then unscored, neither lost nor won.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
+        weights: which weights made which of the sampled tokens, in order and without gaps, where the model is being
+            trained; empty for other players.
     """
 
     response: str
@@ -117,6 +130,7 @@ class Turn:
     seconds: float = 0.0
     error: str | None = None
     served_by: str | None = None
+    weights: tuple[WeightsSpan, ...] = ()
 
 
 @runtime_checkable

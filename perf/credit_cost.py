@@ -27,7 +27,7 @@ from scipy import stats
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.settings import POINTS
+from agents.msgrpo.fields import POINTS
 
 PLAIN = MSGRPOConfig(
     model="tiny", scenarios=("frozen-lake",), groups=4, group_size=8, max_response_tokens=48, iterations=10_000,

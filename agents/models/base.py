@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from agents.turn import NO_USAGE, FinishReason, Prompt, Usage
+from agents.turn import NO_USAGE, FinishReason, Prompt, Usage, WeightsSpan
 
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
@@ -75,6 +75,7 @@ class Completion:
         seconds: wall-clock time; for a batch, that of the batch.
         error: why there is no text (a provider's error); the text is then empty.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other models.
+        weights: which weights made which of ``token_ids``, from models that are being trained; empty for others.
     """
 
     text: str
@@ -86,6 +87,7 @@ class Completion:
     seconds: float = 0.0
     error: str | None = None
     served_by: str | None = None
+    weights: tuple[WeightsSpan, ...] = ()
 
 
 @runtime_checkable

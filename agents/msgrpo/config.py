@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.fields import POINTS
 from agents.msgrpo.plugins import accepted
 from agents.msgrpo.presets import layered, preset
-from agents.msgrpo.settings import POINTS, TrainingSettings
+from agents.msgrpo.settings import TrainingSettings
 from textgames.names import did_you_mean, nearest_or_all
 
 
@@ -104,6 +105,8 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
             elif name in _properties():
                 changes[name] = value
+            elif point == "engine_options" and len(path) == 1:
+                changes[point] = {**changes.get(point, self.engine_options), path[0]: value}
             elif name == "preset":
                 method = preset(value)
             else:
@@ -123,13 +126,11 @@ class MSGRPOConfig(TrainingSettings):
             for name, about in _properties().items():
                 if about["section"] == section:
                     lines += [f"# {describe(name)}"] if documented else []
-                    # JSON's values are TOML's as well, but for one control character in strings
-                    value = json.dumps(getattr(self, name), ensure_ascii=False).replace("\x7f", "\\u007F")
-                    lines.append(f"{name} = {value}")
+                    lines.append(f"{name} = {_toml(getattr(self, name))}")
         for point, methods in self.method_settings.items():
             for name, own in methods.items():
                 lines += ["", f"[{point}.{json.dumps(name)}]"]
-                lines += [f"{setting} = {json.dumps(value, ensure_ascii=False)}" for setting, value in own.items()]
+                lines += [f"{setting} = {_toml(value)}" for setting, value in own.items()]
         return "\n".join(lines[1:]) + "\n"
 
     def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
@@ -155,6 +156,16 @@ def sections() -> tuple[str, ...]:
 def describe(name: str) -> str:
     """A setting's documentation and what it accepts, in one line."""
     return f"{_properties()[name]['description']} Accepted: {_accepted(name)}."
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # JSON's plain values are TOML's as well, but for one control character in strings
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _properties() -> dict[str, dict[str, Any]]:

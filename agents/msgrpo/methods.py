@@ -8,10 +8,10 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import METHODS, NEEDS, CreditMethod
 from agents.msgrpo.draws import DRAWS, DrawRule
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.fields import POINTS
 from agents.msgrpo.filters import FILTERS, GroupFilter
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.plugins import Registry
-from agents.msgrpo.settings import POINTS
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Surrogate
 from agents.msgrpo.tasks import SAMPLERS, TaskSampler

@@ -3,49 +3,19 @@
 The defaults are those that the paper's first author published for Qwen2.5-3B-Instruct (arXiv 2508.10839).
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
+from agents.msgrpo.engines import ENGINES
+from agents.msgrpo.fields import POINTS, Names, method, setting, table
 from agents.msgrpo.filters import FILTERS
 from agents.msgrpo.normalizers import NORMALIZERS
-from agents.msgrpo.plugins import Registry
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.tasks import SAMPLERS
-
-
-def _as_tuple(value: Any) -> Any:
-    """Let one name stand for a list of one, and take a list as TOML has it."""
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-
-
-def setting(section: str, default: Any, **limits: Any) -> Any:
-    """Declare a field that stands in ``[section]`` of a file; the text below a field is its documentation."""
-    return Field(default, json_schema_extra={"section": section}, **limits)
-
-
-def method(section: str, default: str, registry: Registry[Any]) -> Any:
-    """Declare a field that names a method of a plug-in point; further methods may be registered at any time."""
-    return Field(default, json_schema_extra={"section": section, "point": registry.point})
-
-
-def method_tables() -> Any:
-    """Declare the field that holds the methods' own settings."""
-    return Field(default_factory=dict, json_schema_extra={"section": "methods"})
-
-
-POINTS: dict[str, Registry[Any]] = {
-    registry.point: registry for registry in (METHODS, DRAWS, FILTERS, SURROGATES, NORMALIZERS, SAMPLERS)
-}
-"""The plug-in points by name; the settings of their methods stand in ``[point.method]``."""
 
 
 @dataclass(
@@ -105,6 +75,21 @@ class TrainingSettings:
     rollout_batch: int = setting("rollout", 0, ge=0)
     """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
 
+    engine: str = setting("engine", "live")
+    """What samples the rollouts: live (the model that is trained, in this process), vllm (vLLM in this process, or on
+    the servers of engine_urls), ray (actors on many machines), or my_module:MyEngine; see docs/engines.md."""
+    engine_urls: Names = setting("engine", ())
+    """Addresses of the servers that sample, such as http://127.0.0.1:8000; requests are shared among them. Empty: the
+    engine runs in this process."""
+    engine_options: dict[str, Any] = table("engine")
+    """The engine's own options; docs/engines.md has those of each engine."""
+    staleness: int = setting("engine", 0, ge=0)
+    """How many updates behind the weights are that sample: 0 waits for every update; with k the rollouts of the next k
+    iterations go on while the learner learns."""
+    engine_tolerance: float = setting("engine", 0.0, ge=0)
+    """After every update the engine and the learner score one fixed prompt's answer, and a mean difference above this,
+    in nats per token, stops the run. 0: 0.001 where both compute in float32, else 0.1."""
+
     task_sampling: str = method("rollout", "plain", SAMPLERS)
     """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again where all of a
     group fail, or choose layouts by what is learnt from them (docs/credit/methods.md)."""
@@ -153,7 +138,12 @@ class TrainingSettings:
     """c_H of the entropy bonus, on the exact entropy of every response token's distribution."""
     old_logprobs: Literal["auto", "sampling", "recompute"] = setting("loss", "auto")
     """Where pi_old comes from: the sampler (sampling), a pass of the learner before the update (recompute), or the
-    sampler exactly when the update is one full-batch step by the model that sampled (auto)."""
+    sampler exactly when the update is one full-batch step by the model that sampled (auto). With importance weights
+    auto recomputes: they, and not the ratio, then tell how far the sampler is from the learner."""
+
+    importance_cap: float = setting("loss", 2.0, ge=0)
+    """Where the sampler isn't the learner (another engine, or staleness), a token's loss is weighted by the probability
+    that the learner gives it divided by the sampler's, at most this much. 0: no weights."""
 
     iterations: int = setting("update", 600, ge=1)
     """Iterations of the run."""
@@ -241,7 +231,7 @@ class TrainingSettings:
     threads: int = setting("run", 0, ge=0)
     """Torch's CPU threads; 0: as they are."""
 
-    method_settings: dict[str, dict[str, dict[str, Any]]] = method_tables()
+    method_settings: dict[str, dict[str, dict[str, Any]]] = table("methods")
     """The methods' own settings, {point: {method: {setting: value}}}; in a file they stand in [credit.NAME],
     [draw.NAME], [filter.NAME], [surrogate.NAME], [normalizer.NAME] and [tasks.NAME]."""
 
@@ -257,6 +247,7 @@ class TrainingSettings:
         )
         for registry, name in names:
             registry.check(name)
+        ENGINES.check(self.engine)
         for point, tables in self.method_settings.items():
             if point not in POINTS:
                 raise ValueError(f"[{point}] holds no methods; accepted: {', '.join(POINTS)}")
@@ -267,7 +258,18 @@ class TrainingSettings:
                 f"episodes_drawn = {self.episodes_drawn}: an iteration has groups * group_size = {self.episodes} "
                 f"episodes; accepted: 0 (half of them) to {self.episodes}"
             )
-        if self.old_logprobs == "sampling" and not self.strictly_on_policy:
+        if self.engine == "live" and (self.engine_urls or self.engine_options):
+            name, value = next((n, v) for n in ("engine_urls", "engine_options") if (v := getattr(self, n)))
+            raise ValueError(
+                f"{name} = {value!r} with engine = 'live', which samples in this process and has no options; accepted "
+                "with engine = 'vllm' or 'ray'"
+            )
+        if self.staleness and self.task_sampling != "plain":
+            raise ValueError(
+                f"staleness = {self.staleness} with task_sampling = {self.task_sampling!r}: what it plays depends on "
+                "what was just learnt, and can't be played ahead; accepted: staleness = 0, or task_sampling = 'plain'"
+            )
+        if self.old_logprobs == "sampling" and not self.strictly_on_policy and not self.staleness:
             raise ValueError(
                 f"old_logprobs = 'sampling' with update_passes = {self.update_passes} and minibatches = "
                 f"{self.minibatches}: accepted only with one full-batch step (both 1); otherwise 'auto' or 'recompute'"

@@ -30,8 +30,6 @@ import numpy as np
 import torch
 
 from agents.episode import Episode, EpisodeTask
-from agents.loop.live import Policies
-from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.models.local.card import write_card, write_chat_template
 from agents.models.local.transformers import TransformersModel
@@ -39,7 +37,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
-from agents.msgrpo.engines.live import CopyEngine, LiveEngine, RolloutEngine, merged_weights
+from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
@@ -50,13 +48,16 @@ from agents.msgrpo.preparation import completed
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run import checkpoint as checkpoints
+from agents.msgrpo.run.canary import Canary
 from agents.msgrpo.run.checks import check_prompts, check_unused
+from agents.msgrpo.run.engine import make_engine, samples_elsewhere
+from agents.msgrpo.run.episodes import EpisodeSource
 from agents.msgrpo.run.evaluation import EvaluationResult, layout_of
 from agents.msgrpo.run.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.interrupt import uninterrupted
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.segments import needed_segmenter
-from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows
+from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 
@@ -93,7 +94,7 @@ class MSGRPOTrainer:
         config: MSGRPOConfig | None = None,
         *,
         prompt_map: PromptMap | None = None,
-        engine: RolloutEngine | None = None,
+        engine: Engine | None = None,
         evaluate: Evaluate | None = None,
         processes: Processes | None = None,
         quiet: bool = False,
@@ -130,9 +131,11 @@ class MSGRPOTrainer:
         self.critic = make_critic(self.methods, self.model, config, self.processes, packing, autocast)
         wanted = config.kl_coefficient or "reference" in self.methods.surrogate.needs
         reference = make_reference(scorer, self.processes) if wanted else None
-        engine = self._external
-        if engine is None and (self.processes.sharded or autocast is not None):
-            engine = CopyEngine(self.model, self.tokenizer, autocast or torch.float32)
+        self.engine = make_engine(
+            config, self.methods, self.model, self.tokenizer, self.processes, autocast, self._external
+        )
+        # another engine's arithmetic isn't the learner's, and old weights are another policy
+        differs = samples_elsewhere(self.engine) or config.staleness > 0
         optimizer = self.processes.prepare(scorer, make_optimizer(self.model, config))
         self.learner = Learner(
             scorer,
@@ -143,9 +146,11 @@ class MSGRPOTrainer:
             reference=reference,
             surrogate=self.methods.surrogate,
             normalizer=self.methods.normalizer,
+            importance_cap=config.importance_cap if differs else 0.0,
         )
-        self.engine: RolloutEngine = engine or LiveEngine(self.model, self.tokenizer)
-        self._send_weights()
+        canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
+        self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary)
+        self.source.renew(0)
         check_prompts(config, self.games, prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
@@ -154,10 +159,13 @@ class MSGRPOTrainer:
             self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
         )
         self.evaluator = Evaluator(
-            config, self.games, self._play, self.eval_policy, self.model, self.tokenizer,
+            config, self.games, self.source.play, self.eval_policy, self.model, self.tokenizer,
             sharded=self.processes.sharded, outside=self._evaluate_outside,
         )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, self.methods, self.policy, self.model, self.tokenizer)
+
+    def _tasks_of(self, iteration: int) -> list[EpisodeTask]:
+        return training_tasks(self.config, self.games, iteration)
 
     def iterate(self) -> dict[str, Any]:
         """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
@@ -204,6 +212,8 @@ class MSGRPOTrainer:
             "skipped": skipped,
             "skipped_so_far": self.skipped,
             "learning_rate": learning_rate(self.config, self.iteration),
+            "weights_version": self.source.version,
+            "lag": self.source.lag,
             "update_tokens": trained,
             "rollout_tokens_per_second": metrics["response_tokens"] / (rolled_out - started),
             "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
@@ -229,7 +239,7 @@ class MSGRPOTrainer:
         return Batch(complete, rollouts, self.iteration, rollouts.played)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        episodes = self._play(policy, tasks)
+        episodes = self.source.play_to_learn(policy, tasks, self.iteration)
         pairs = zip(tasks, episodes, strict=True)
         self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
         if self._show_samples:
@@ -242,8 +252,12 @@ class MSGRPOTrainer:
         try:
             stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)
         except DivergenceError as error:
-            raise TrainingDivergedError(self._diverged(str(error), rows)) from error
-        self._send_weights()
+            keep_in = self.out if self.processes.rank == 0 else None
+            report = checkpoints.report_divergence(
+                keep_in, self.iteration + 1, self.config, str(error), rows, self.tokenizer.decode
+            )
+            raise TrainingDivergedError(report) from error
+        self.source.renew(self.source.version + 1)
         return stats
 
     def train(self) -> list[dict[str, Any]]:
@@ -271,6 +285,7 @@ class MSGRPOTrainer:
                 self.save()
             except KeyboardInterrupt:
                 with uninterrupted():
+                    self.source.drop()
                     self.save()
                     how = (
                         f"python -m agents.msgrpo --resume {self.out}"
@@ -279,6 +294,8 @@ class MSGRPOTrainer:
                     )
                     self.log.say(f"interrupted after iteration {self.iteration}; to go on: {how}")
                 raise
+            finally:
+                self.source.drop()
         return self.history
 
     def evaluate(self) -> list[EvaluationResult]:
@@ -307,6 +324,10 @@ class MSGRPOTrainer:
     def resume(self, path: str | Path) -> None:
         """Go on from a checkpoint, or from a run's last one, exactly as if the run had never stopped.
 
+        With staleness, what was being played ahead is not in a checkpoint: the next iterations are played again by the
+        weights of the checkpoint, as at the beginning of a run, so the resumed run is equal from then on to every other
+        one resumed there and not to the one that went on.
+
         Raises:
             ConfigError: no checkpoint there, or one of another model.
         """
@@ -331,17 +352,8 @@ class MSGRPOTrainer:
         if self.critic is not None:
             self.critic.load_state_dict(state.get("critic"))
         self._resumed = True
-        self._send_weights()
-
-    def _play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        """The episodes of the tasks, in the tasks' order; every process plays its part."""
-        mine = tasks[self.processes.rank :: self.processes.count]
-        at_once = self.config.rollout_batch or max(1, len(mine))
-        if isinstance(self.engine, LiveEngine):
-            self.engine.forget()
-        played = list(rollout(policies, mine, max_concurrency=at_once))
-        by_seed = {episode.seed: episode for part in self.processes.gather(played) for episode in part}
-        return [by_seed[task.seed] for task in tasks]
+        self.source.drop()
+        self.source.renew(state.get("weights_version", self.iteration - self.skipped))
 
     def _evaluate_if_due(self) -> None:
         every, done = self.config.eval_every, self.iteration
@@ -355,15 +367,11 @@ class MSGRPOTrainer:
             self._best, self._is_best = score, True
             self.save()
 
-    def _send_weights(self) -> None:
-        if not isinstance(self.engine, LiveEngine) or isinstance(self.engine, CopyEngine):
-            with self.processes.whole_weights():
-                self.engine.update_weights(merged_weights(self.model))
-
     def _state(self) -> dict[str, Any]:
         return {
             "iteration": self.iteration,
             "skipped": self.skipped,
+            "weights_version": self.source.version,
             "best": float(self._best),
             "history": self.history,
             "evaluations": [(done, [result._asdict() for result in results]) for done, results in self.evaluations],
@@ -380,15 +388,3 @@ class MSGRPOTrainer:
         self.tokenizer.save_pretrained(folder)
         write_card(folder, mode=self.policy.prompt_map.mode)
         write_chat_template(folder, self.tokenizer)
-
-    def _diverged(self, reason: str, rows: Sequence[TrainingRow]) -> str:
-        """Keep the batch for inspection and say what to do."""
-        kept = "the batch was not kept, as out is empty"
-        if self.out is not None and self.processes.rank == 0:
-            path = checkpoints.keep_batch(self.out, self.iteration + 1, rows, self.tokenizer.decode)
-            kept = f"the batch is in {path}"
-        return (
-            f"iteration {self.iteration + 1}: {reason}; the step was not applied and {kept}. Lower learning_rate "
-            f"(now {self.config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or "
-            "set param_dtype to float32; then resume from the last checkpoint"
-        )

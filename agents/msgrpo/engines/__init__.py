@@ -1,1 +1,38 @@
-"""What rollouts are sampled from: the live model, a copy of it, or an engine that is sent new weights."""
+"""What rollouts are sampled from: the live model, a copy of it, or an engine that is sent new weights.
+
+An engine is a class of options with ``build(parts) -> Engine`` (:mod:`agents.msgrpo.engines.engine`) and a name;
+``register_engine("name")`` adds one from outside, and ``engine = "name"`` or ``engine = "my_module:MyEngine"`` uses it.
+Its options stand in ``engine_options``.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agents.msgrpo.plugins import Registry
+
+if TYPE_CHECKING:
+    from agents.msgrpo.engines.engine import Engine, EngineParts
+
+
+class EngineOptions(Protocol):
+    """The options of one kind of engine, and how one is made of them."""
+
+    def build(self, parts: "EngineParts") -> "Engine":
+        """The engine of a run, which is sent weights before it is asked for anything.
+
+        Raises:
+            ConfigError: it can't run with these settings or this model.
+            ModuleNotFoundError: its package isn't installed; the message has the command.
+        """
+
+
+ENGINES: Registry[EngineOptions] = Registry(
+    "engine_options",
+    {
+        "live": "agents.msgrpo.engines.live:Live",
+        "vllm": "agents.msgrpo.engines.vllm:VLLM",
+        "ray": "agents.msgrpo.engines.ray:Ray",
+    },
+    setting="engine",
+)
+
+register_engine: Any = ENGINES.register

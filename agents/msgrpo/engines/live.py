@@ -1,11 +1,7 @@
-"""Where rollouts are sampled: in this process from the live weights, or in an engine that is sent new weights.
-
-A :class:`RolloutEngine` is a :class:`agents.models.base.LanguageModel` that can be given new weights. An engine such as
-vLLM's, in another process or on other devices, plugs in by these two methods and nothing else.
-"""
+"""Sampling in this process: from the very weights that are trained, or from a copy of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,34 +10,22 @@ from agents.models.base import Completion, Decoding
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.engines.engine import Engine, EngineParts, Weights, made_by
 from agents.msgrpo.errors import UnusableModelError
+from agents.msgrpo.plugins import configured
 from agents.turn import Prompt
 from textgames.names import did_you_mean
 
 
-@runtime_checkable
-class RolloutEngine(Protocol):
-    """A sampler with weights of its own.
+@configured
+class Live:
+    """The model that is trained, or a copy of it where its weights can't be sampled from; without options."""
 
-    It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
-    ``prompt_ids`` and ``token_ids`` as they were. Log-probabilities are optional: the learner recomputes them and
-    compares, because another engine's arithmetic is not exactly the learner's.
-    """
-
-    name: str
-
-    def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
-    ) -> list[Completion]:
-        """One completion per prompt, in order; see :meth:`agents.models.base.LanguageModel.generate`."""
-
-    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
-        """Take over new weights before the next :meth:`generate`.
-
-        Args:
-            weights: every parameter once, under the names of the Hugging Face model without adapter (adapters arrive
-                merged), whole tensors, to be consumed one at a time.
-        """
+    def build(self, parts: EngineParts) -> Engine:
+        """The live model, unless its weights are moving."""
+        if parts.moving:
+            return CopyEngine(parts.model, parts.tokenizer, parts.dtype)
+        return LiveEngine(parts.model, parts.tokenizer)
 
 
 class LiveEngine:
@@ -58,14 +42,16 @@ class LiveEngine:
         except ValueError as error:
             raise UnusableModelError(str(error)) from error
         self.name = self._model.name
+        self.version = 0
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
-        return self._model.generate(prompts, decoding, seeds)
+        return made_by(self.version, self._model.generate(prompts, decoding, seeds))
 
-    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
-        """Do nothing: the weights that are sampled from are those that are trained."""
+    def update_weights(self, weights: Weights, version: int) -> None:
+        """Only note the version: the weights that are sampled from are those that are trained."""
+        self.version = version
 
     def forget(self) -> None:
         """Drop the prefixes kept from earlier calls.
@@ -97,7 +83,7 @@ class CopyEngine(LiveEngine):
         super().__init__(twin.eval().requires_grad_(False), tokenizer)
         self._parameters = dict(twin.named_parameters())
 
-    def update_weights(self, weights: Iterator[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Weights, version: int) -> None:
         """Copy the new weights in.
 
         Raises:
@@ -112,6 +98,7 @@ class CopyEngine(LiveEngine):
                     )
                 self._parameters[name].copy_(tensor)
                 missing.pop(name, None)
+        self.version = version
         if missing:
             raise ValueError(f"no new weights came for {', '.join(missing)}: the copy would be sampled with old ones")
 

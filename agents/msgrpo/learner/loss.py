@@ -47,6 +47,7 @@ def policy_loss(
     lengths: Tensor | None = None,
     row_data: Mapping[str, Tensor] | None = None,
     token_weights: Tensor | None = None,
+    importance: Tensor | None = None,
     share: float = 1.0,
 ) -> PolicyLoss:
     """The loss of one batch, or of a part of one when ``denominator`` is that of the whole.
@@ -75,6 +76,8 @@ def policy_loss(
             those of the mask.
         row_data: ``{name: (r,)}`` what the surrogate says of the rows.
         token_weights: same shape as ``logprobs``: factors of the tokens' whole loss, for normalisers that weigh them.
+        importance: same shape as ``logprobs``: factors of the tokens' policy term alone, for tokens of another sampler
+            (:mod:`agents.msgrpo.learner.importance`).
         share: which part of the update's rows this optimiser step has, for surrogates that add a term of their own.
 
     Raises:
@@ -102,7 +105,10 @@ def policy_loss(
     old = old_logprobs[tokens].detach().to(logp.dtype)
     reference = None if ref_logprobs is None else ref_logprobs[tokens].detach().to(logp.dtype)
     told = Tokens(logp, old, advantage, lengths, reference, row_data or {}, share)
-    total = policy = surrogate.terms(told)
+    policy = surrogate.terms(told)
+    if importance is not None:
+        policy = policy * importance[tokens].detach().to(policy.dtype)
+    total = policy
     kl = _kl_term(logp, ref_logprobs, tokens, kl_estimator, kl_coefficient)
     if kl is not None and kl_coefficient:
         total = total + kl_coefficient * kl

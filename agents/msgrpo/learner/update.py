@@ -16,6 +16,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.importance import importance_weights, mismatch
 from agents.msgrpo.learner.loss import policy_loss
 from agents.msgrpo.learner.packing import MicroBatch
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
@@ -34,6 +35,7 @@ class UpdateStats:
     grad_norms: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     mismatch: dict[str, float] = field(default_factory=dict)
+    importance: dict[str, float] = field(default_factory=dict)
     computed_tokens: int = 0  # tokens that went through the model with a gradient in this process, padding included
 
     def metrics(self) -> dict[str, float]:
@@ -46,7 +48,7 @@ class UpdateStats:
         result["loss"] = float(np.mean(self.losses)) if self.losses else 0.0
         result["grad_norm"] = float(np.mean(self.grad_norms)) if self.grad_norms else 0.0
         result["optimizer_steps"] = len(self.grad_norms)
-        return result | self.mismatch | {"update_tokens_computed": float(self.computed_tokens)}
+        return result | self.mismatch | self.importance | {"update_tokens_computed": float(self.computed_tokens)}
 
 
 def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> Iterator[list[int]]:
@@ -59,7 +61,8 @@ class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
     ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` where neither the
-    KL term nor the surrogate needs it.
+    KL term nor the surrogate needs it. ``importance_cap`` truncates the weights of tokens whose sampler isn't this
+    model; 0 where it is.
     """
 
     def __init__(
@@ -73,7 +76,9 @@ class Learner:
         reference: Callable[[MicroBatch], Tensor] | None = None,
         surrogate: Surrogate | None = None,
         normalizer: Normalizer | None = None,
+        importance_cap: float = 0.0,
     ) -> None:
+        self.importance_cap = importance_cap
         self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
         self.reference = reference
         width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
@@ -108,7 +113,11 @@ class Learner:
         stats = UpdateStats()
         tokens = [row.tokens for row in rows]
         sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
-        old = self._old_logprobs(tokens, sampled, stats)
+        from_sampler = self._from_sampler(sampled)
+        old = self._old_logprobs(tokens, sampled, stats, from_sampler=from_sampler)
+        weights = None
+        if self.importance_cap and not from_sampler:
+            weights, stats.importance = importance_weights(old, sampled, self.importance_cap)
         ref = self.logprobs(tokens, self.reference) if self.reference is not None else None
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
@@ -119,7 +128,7 @@ class Learner:
             for part in minibatches(rows, self.config.minibatches, rng):
                 if looks_again:
                     data = self._data_of_part(rows, part, batch, old)
-                self._step(rows, part, _Known(old, ref, data), stats)
+                self._step(rows, part, _Known(old, ref, data, weights), stats)
         return stats
 
     def _data_of_part(
@@ -134,16 +143,21 @@ class Learner:
             data[name][list(part)] = values
         return data
 
+    def _from_sampler(self, sampled: Sequence[Tensor | None]) -> bool:
+        """Whether the ratio's ``pi_old`` is the sampler's."""
+        config, known = self.config, all(logprobs is not None for logprobs in sampled)
+        if config.old_logprobs == "sampling" and not known:
+            raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
+        if config.old_logprobs != "auto":
+            return config.old_logprobs == "sampling"
+        # stale tokens whose weights are switched off are left to the ratio, which then has to know who sampled them
+        return known and not self.importance_cap and (config.strictly_on_policy or config.staleness > 0)
+
     def _old_logprobs(
-        self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats
+        self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats, *, from_sampler: bool
     ) -> list[Tensor]:
         """``pi_old`` per row. The sampler's are compared with the learner's in the first pass, the others here."""
         known = all(logprobs is not None for logprobs in sampled)
-        if self.config.old_logprobs == "sampling" and not known:
-            raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
-        from_sampler = self.config.old_logprobs == "sampling" or (
-            self.config.old_logprobs == "auto" and self.config.strictly_on_policy and known
-        )
         if from_sampler:
             return [logprobs for logprobs in sampled if logprobs is not None]
         old = self.logprobs(tokens)
@@ -187,6 +201,9 @@ class Learner:
                     else torch.tensor(
                         [weight_of[i] for i in numbers], device=device, dtype=logprobs.dtype
                     ).repeat_interleave(counted),
+                    importance=torch.cat([known.importance[i] for i in numbers]).to(device)
+                    if known.importance
+                    else None,
                     ref_logprobs=torch.cat([known.ref[i] for i in numbers]).to(device) if known.ref else None,
                     kl_coefficient=self.config.kl_coefficient,
                     kl_estimator=self.config.kl_estimator,
@@ -234,6 +251,7 @@ class _Known(NamedTuple):
     old: Sequence[Tensor]
     ref: Sequence[Tensor] | None
     data: Mapping[str, Floats]
+    importance: Sequence[Tensor] | None = None
 
 
 def _advantages(rows: Sequence[TrainingRow], lengths: Tensor, like: Tensor) -> Tensor:
@@ -243,16 +261,6 @@ def _advantages(rows: Sequence[TrainingRow], lengths: Tensor, like: Tensor) -> T
         return torch.tensor(flat, device=like.device, dtype=like.dtype)
     each = torch.tensor([row.advantage for row in rows], device=like.device, dtype=like.dtype)
     return each.repeat_interleave(lengths)
-
-
-def mismatch(learner: Tensor, sampler: Tensor) -> dict[str, float]:
-    """How far the sampler's log-probabilities of its own tokens are from the learner's, per token."""
-    difference = learner.double() - sampler.double()
-    return {
-        "mismatch_mean": difference.abs().mean().item(),
-        "mismatch_max": difference.abs().max().item(),
-        "mismatch_kl": (difference.exp() - 1 - difference).mean().item(),
-    }
 
 
 def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.AdamW:

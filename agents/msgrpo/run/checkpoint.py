@@ -85,6 +85,25 @@ def load_state(folder: Path) -> dict[str, Any]:
     return state
 
 
+def report_divergence(
+    out: Path | None,
+    iteration: int,
+    config: MSGRPOConfig,
+    reason: str,
+    rows: Sequence[TrainingRow],
+    decode: Callable[[Sequence[int]], str],
+) -> str:
+    """Keep the batch of an update that diverged in ``out``, and say what to do."""
+    kept = "the batch was not kept, as out is empty"
+    if out is not None:
+        kept = f"the batch is in {keep_batch(out, iteration, rows, decode)}"
+    return (
+        f"iteration {iteration}: {reason}; the step was not applied and {kept}. Lower learning_rate (now "
+        f"{config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or set param_dtype "
+        "to float32; then resume from the last checkpoint"
+    )
+
+
 def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: Callable[[Sequence[int]], str]) -> Path:
     """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
     out.mkdir(parents=True, exist_ok=True)

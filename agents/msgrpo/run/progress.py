@@ -29,6 +29,9 @@ SHOWN = (
     ("clip fraction", "clip_fraction", "{:.2%}"),
     ("gradient norm", "grad_norm", "{:.3f}"),
     ("sampler-learner mismatch", "mismatch_mean", "{:.1e}"),
+    ("updates behind", "lag", "{:.2f}"),
+    ("importance weight", "importance_mean", "{:.4f}"),
+    ("importance weights cut", "importance_clipped", "{:.2%}"),
     ("rollout tokens/s", "rollout_tokens_per_second", "{:,.0f}"),
     ("update tokens/s", "update_tokens_per_second", "{:,.0f}"),
 )

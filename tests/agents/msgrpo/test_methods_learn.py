@@ -12,7 +12,7 @@ import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit
-from agents.msgrpo.settings import POINTS
+from agents.msgrpo.fields import POINTS
 
 GAME = "TestCorridor-v0"
 PLAIN = MSGRPOConfig(

@@ -11,9 +11,9 @@ from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.config import training_config_schema
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.episode.msgrpo import MSGRPO
+from agents.msgrpo.fields import POINTS
 from agents.msgrpo.methods import Methods
 from agents.msgrpo.plugins import configured
-from agents.msgrpo.settings import POINTS
 from agents.msgrpo.surrogates.ppo import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 

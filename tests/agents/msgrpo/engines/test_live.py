@@ -1,7 +1,7 @@
 """Rollouts sampled elsewhere: an engine in another process that is sent new weights, adapters merged."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -11,7 +11,9 @@ import torch
 
 from agents.models.base import Completion, Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.engines.live import CopyEngine, RolloutEngine, merged_weights
+from agents.msgrpo.engines.engine import RolloutEngine, Weights, made_by
+from agents.msgrpo.engines.live import CopyEngine, merged_weights
+from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.turn import Message, Prompt
 
@@ -56,18 +58,19 @@ class OtherProcess:
         self.process = context.Process(target=serve, args=(theirs, tokenizer, config), daemon=True)
         self.process.start()
         self.kind, self.updates = "silent" if silent else "generate", 0
+        self.version = 0
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
         self.pipe.send((self.kind, prompts, decoding, seeds))
         completions: list[Completion] = self.pipe.recv()
-        return completions
+        return made_by(self.version, completions)
 
-    def update_weights(self, weights: Iterator[tuple[str, torch.Tensor]]) -> None:
+    def update_weights(self, weights: Weights, version: int) -> None:
         for name, tensor in weights:
             self.pipe.send(("weight", name, tensor.numpy()))
-        self.updates += 1
+        self.updates, self.version = self.updates + 1, version
 
     def close(self) -> None:
         self.pipe.send(("stop",))
@@ -83,7 +86,8 @@ def test_an_engine_in_another_process_samples_with_the_learners_weights(
     engine = OtherProcess(tokenizer, model.config, silent=lora > 0)
     assert isinstance(engine, RolloutEngine)
     try:
-        config = replace(CONFIG, prompt_file=prompt_file, lora_rank=lora)
+        cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
+        config = replace(CONFIG, prompt_file=prompt_file, lora_rank=lora, importance_cap=cap)
         trainer = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, engine=engine, quiet=True)
         history = trainer.train()
         live = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
@@ -107,7 +111,7 @@ def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llam
                 parameter.normal_()
     before = {name: p.clone() for name, p in model.named_parameters()}
     engine = CopyEngine(model, tokenizer, torch.float32)
-    engine.update_weights(merged_weights(model))
+    engine.update_weights(merged_weights(model), 1)
     assert all(torch.equal(before[name], p) for name, p in model.named_parameters())
     (got,) = engine.generate([(Message("user", "left"),)], Decoding(temperature=1.0, max_tokens=3), [(0,)])
     ids = torch.tensor([[*got.prompt_ids, *got.token_ids]])  # type: ignore[misc]
@@ -130,7 +134,7 @@ def test_a_copy_refuses_weights_that_are_not_its_own(
     engine = CopyEngine(model, tokenizer, torch.float32)
     weights = [(change(name), tensor) for name, tensor in merged_weights(model)]
     with pytest.raises(ValueError, match=words):
-        engine.update_weights((name, tensor) for name, tensor in weights if name is not None)
+        engine.update_weights(((name, tensor) for name, tensor in weights if name is not None), 1)
 
 
 def test_an_engine_without_token_ids_is_refused(
@@ -142,31 +146,31 @@ def test_an_engine_without_token_ids_is_refused(
         def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
             return [Completion("left" if seed[0] % 2 else "right") for seed in seeds]
 
-        def update_weights(self, weights: Any) -> None:
+        def update_weights(self, weights: Any, version: int) -> None:
             for _ in weights:
                 pass
 
-    trainer = MSGRPOTrainer(
-        make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
-        engine=TextOnly(), quiet=True,
-    )  # fmt: skip
-    with pytest.raises(ValueError, match="no token ids"):
-        trainer.iterate()
+    with pytest.raises(RolloutError, match="no token ids"):
+        MSGRPOTrainer(
+            make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
+            engine=TextOnly(), quiet=True,
+        )  # fmt: skip
 
 
-def test_a_failing_engine_stops_the_iteration(tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str) -> None:
+def test_a_failing_engine_is_refused_before_the_first_episode(
+    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str
+) -> None:
     class Down:
         name = "down"
 
         def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
             return [Completion("", error="connection refused") for _ in prompts]
 
-        def update_weights(self, weights: Any) -> None:
+        def update_weights(self, weights: Any, version: int) -> None:
             list(weights)
 
-    trainer = MSGRPOTrainer(
-        make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
-        engine=Down(), quiet=True,
-    )  # fmt: skip
-    with pytest.raises(RuntimeError, match="connection refused"):
-        trainer.iterate()
+    with pytest.raises(RolloutError, match="connection refused"):
+        MSGRPOTrainer(
+            make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
+            engine=Down(), quiet=True,
+        )  # fmt: skip

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
+from agents.msgrpo.fields import POINTS
 from agents.msgrpo.plugins import Registry
-from agents.msgrpo.settings import POINTS
 from agents.msgrpo.surrogates import SURROGATES
 from tests.agents.msgrpo.surrogates.ragged import flat, ragged, through_loss
 

@@ -1,0 +1,64 @@
+"""The engine that a run's settings name, made and checked together with the methods that use it."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.engines import ENGINES
+from agents.msgrpo.engines.engine import Engine, EngineParts
+from agents.msgrpo.engines.live import CopyEngine, LiveEngine
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.methods import Methods
+
+
+def make_engine(
+    config: MSGRPOConfig,
+    methods: Methods,
+    model: nn.Module,
+    tokenizer: Any,
+    processes: Processes,
+    autocast: torch.dtype | None,
+    given: Engine | None = None,
+) -> Engine:
+    """The engine ``given``, or else the one that the config names.
+
+    Raises:
+        ConfigError: an engine that can't be used with these settings and methods, or options that it doesn't have.
+    """
+    _check(config, methods, given)
+    if given is not None:
+        return given
+    moving = processes.sharded or autocast is not None or config.staleness > 0
+    dtype = autocast or next(model.parameters()).dtype
+    parts = EngineParts(model, tokenizer, config, dtype, moving, processes.rank, processes.count)
+    return ENGINES.make(config.engine, config.engine_options).build(parts)
+
+
+def samples_elsewhere(engine: Engine) -> bool:
+    """Whether the engine computes with code of its own, so that its log-probabilities aren't exactly the learner's."""
+    return not isinstance(engine, LiveEngine)
+
+
+def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None) -> None:
+    if given is not None and config.engine != "live":
+        raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
+    if given is not None and not isinstance(given, Engine):
+        raise ConfigError(
+            f"an engine has a name, update_weights(weights, version) and generate or generate_async, got "
+            f"{type(given).__name__}; see agents.msgrpo.engines.engine"
+        )
+    if not config.staleness:
+        return
+    if "rollouts" in methods.needs:
+        raise ConfigError(
+            f"staleness = {config.staleness} with credit = {config.credit!r}, which plays fresh rollouts by the newest "
+            "weights while older ones are playing ahead; accepted: staleness = 0, or a method without fresh rollouts"
+        )
+    if isinstance(given, LiveEngine) and not isinstance(given, CopyEngine):
+        raise ConfigError(
+            f"staleness = {config.staleness} with an engine that samples from the weights that are trained; accepted: "
+            "an engine with weights of its own (engine = 'live' makes a copy)"
+        )

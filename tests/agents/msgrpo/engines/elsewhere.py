@@ -1,0 +1,42 @@
+"""An engine with weights of its own that isn't the live one: a copy in this process, and what was asked of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from agents.models.base import Completion, Decoding
+from agents.msgrpo.engines.engine import Weights
+from agents.msgrpo.engines.live import CopyEngine
+from agents.turn import Prompt
+
+
+class Elsewhere:
+    """Plays with a copy of the weights, as an engine on another machine would.
+
+    Attributes:
+        updates: the versions that arrived.
+        asked: the version that answered, and how many prompts, of every call.
+        deaf_after: updates of later versions change the label and not the weights.
+    """
+
+    name = "elsewhere"
+
+    def __init__(self, model: Any, tokenizer: Any, *, deaf_after: int | None = None) -> None:
+        self.copy = CopyEngine(model, tokenizer, torch.float32)
+        self.updates: list[int] = []
+        self.asked: list[tuple[int, int]] = []
+        self.deaf_after = deaf_after
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        self.asked.append((self.copy.version, len(prompts)))
+        return self.copy.generate(prompts, decoding, seeds)
+
+    def update_weights(self, weights: Weights, version: int) -> None:
+        self.updates.append(version)
+        if self.deaf_after is not None and version > self.deaf_after:
+            self.copy.version = version
+        else:
+            self.copy.update_weights(weights, version)

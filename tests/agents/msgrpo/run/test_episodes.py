@@ -1,0 +1,203 @@
+"""Rollouts that go on while the learner learns: which weights play what, and what a stop and a resume do."""
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.episode import Episode, Step
+from agents.models.base import Completion
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.errors import RolloutError
+from agents.msgrpo.run.episodes import updates_behind
+from agents.turn import Turn, WeightsSpan
+from tests.agents.msgrpo.engines.elsewhere import Elsewhere
+
+CONFIG = MSGRPOConfig(
+    groups=4, group_size=8, iterations=5, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    minibatches=1, learning_rate=5e-3, eval_every=0, samples_every=0, staleness=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, *, elsewhere: dict[str, Any] | None = None, **options: Any) -> MSGRPOTrainer:
+        model = make_llama(len(tokenizer), initializer_range=0.15)
+        if elsewhere is not None:
+            options["engine"] = Elsewhere(model, tokenizer, **elsewhere)
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True, **options)
+
+    return make
+
+
+def untimed(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in one.items() if not k.endswith(("seconds", "per_second"))} for one in history]
+
+
+def same_weights(a: MSGRPOTrainer, b: MSGRPOTrainer) -> bool:
+    return all(torch.equal(p, q) for p, q in zip(a.model.parameters(), b.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer: Any, staleness: int) -> None:
+    """Whoever is faster: equal seeds give equal runs, and the batch of iteration i is played by weights i - k."""
+    config = replace(CONFIG, staleness=staleness)
+    one, two = make_trainer(config), make_trainer(config)
+    assert untimed(one.train()) == untimed(two.train())
+    assert same_weights(one, two)
+    assert not any(metrics["skipped"] for metrics in one.history)
+    assert [metrics["lag"] for metrics in one.history] == [min(i, staleness) for i in range(5)]
+    assert [metrics["weights_version"] for metrics in one.history] == [1, 2, 3, 4, 5]
+    strict = make_trainer(replace(CONFIG, staleness=0))
+    strict.train()
+    assert one.history[0]["return"] == strict.history[0]["return"]
+    assert not same_weights(one, strict)
+
+
+def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer: Any) -> None:
+    trainer = make_trainer(CONFIG, elsewhere={})
+    ahead: list[int] = []
+    update = trainer.learner.update
+    trainer.learner.update = lambda *a: (ahead.extend(trainer.source._ahead), update(*a))[1]
+    trainer.train()
+    assert ahead == [1, 2, 3, 4]  # none beyond the last iteration
+    assert trainer.engine.updates == [0, 1, 2, 3]  # the last two updates play nothing any more
+
+
+def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any) -> None:
+    history = make_trainer(CONFIG).train()
+    assert history[0]["importance_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert max(metrics["importance_max"] for metrics in history[1:]) > 1.01
+    assert max(metrics["mismatch_mean"] for metrics in history[1:]) > 1e-3
+    assert all(0.5 < metrics["importance_mean"] < 1.5 for metrics in history)
+    capped = make_trainer(replace(CONFIG, importance_cap=0.9)).train()
+    assert all(metrics["importance_mean"] <= 0.9 for metrics in capped)
+    assert capped[0]["importance_clipped"] == 1.0
+    off = make_trainer(replace(CONFIG, importance_cap=0.0)).train()
+    assert "importance_mean" not in off[-1]
+    assert max(abs(metrics["ratio"] - 1) for metrics in off[1:]) > 1e-3  # the ratio is then with the sampler's
+
+
+def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_trainer: Any) -> None:
+    strict = replace(CONFIG, staleness=0)
+    elsewhere, live = make_trainer(strict, elsewhere={}).train(), make_trainer(strict).train()
+    assert [one["importance_mean"] for one in elsewhere] == pytest.approx([1.0] * 5, abs=1e-4)
+    assert "importance_mean" not in live[0]
+    assert [one["return"] for one in elsewhere] == [one["return"] for one in live]
+
+
+def test_evaluations_are_played_by_the_newest_weights(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(CONFIG, eval_every=2, eval_episodes=3), elsewhere={})
+    versions: list[int] = []
+    play = trainer.evaluator.play
+
+    def noted(policies: Any, tasks: Any) -> Any:
+        episodes = play(policies, tasks)
+        versions.extend({span.version for e in episodes for step in e.steps for span in step.turn.weights})
+        return episodes
+
+    trainer.evaluator.play = noted
+    trainer.train()
+    assert versions == [0, 2, 4, 5]
+    assert [metrics["lag"] for metrics in trainer.history] == [0, 1, 1, 1, 1]
+
+
+def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_path: Path) -> None:
+    """Resuming is well defined: equal to every resume of that checkpoint, and begins like a new run."""
+    config = replace(CONFIG, out=str(tmp_path / "run"), iterations=6)
+    trainer = make_trainer(config)
+    update = trainer.learner.update
+
+    def interrupted(*arguments: Any) -> Any:
+        if trainer.iteration == 2:
+            signal.raise_signal(signal.SIGINT)
+        return update(*arguments)
+
+    trainer.learner.update = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert not trainer.source._ahead
+    assert trainer.iteration == 3
+    ends = []
+    for name in ("one", "two"):
+        resumed = make_trainer(replace(config, out=str(tmp_path / name)))
+        resumed.resume(tmp_path / "run")
+        assert resumed.source.version == 3
+        resumed.train()
+        ends.append(resumed)
+    assert untimed(ends[0].history) == untimed(ends[1].history)
+    assert same_weights(*ends)
+    assert [metrics["lag"] for metrics in ends[0].history] == [0, 1, 1, 0, 1, 1]
+
+
+def test_an_engine_that_keeps_old_weights_is_found_out(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={"deaf_after": 1})
+    trainer.iterate()
+    with pytest.raises(RolloutError, match=r"doesn't have the learner's weights: .* nats per token.*tied"):
+        trainer.iterate()
+
+
+def test_weights_that_are_too_old_or_not_told_are_errors() -> None:
+    def episodes(*spans: WeightsSpan) -> list[Episode]:
+        turn = Turn("left", response_ids=(4, 5, 6), weights=spans)
+        step = Step(0, "player_0", "", turn, "left", True, None, 0.0, None, None)
+        return [
+            Episode(
+                "corridor", 7, None, {"player_0": "x"}, (step,), {"player_0": 0.0}, {"player_0": False}, True, False
+            )
+        ]
+
+    mixed = episodes(WeightsSpan(4, 0, 1), WeightsSpan(5, 1, 3))
+    assert updates_behind(mixed, 5, 1, "x") == pytest.approx(1 / 3)
+    with pytest.raises(RolloutError, match=r"weights 4 .*staleness = 0 allows 5 alone"):
+        updates_behind(mixed, 5, 0, "x")
+    with pytest.raises(RolloutError, match="weights 6"):
+        updates_behind(episodes(WeightsSpan(6, 0, 3)), 5, 9, "x")
+    for gap in [(), (WeightsSpan(5, 0, 2),), (WeightsSpan(5, 0, 1), WeightsSpan(5, 2, 3))]:
+        with pytest.raises(RolloutError, match="doesn't say which weights made its tokens"):
+            updates_behind(episodes(*gap), 5, 0, "x")
+
+
+def test_settings_that_do_not_go_together(make_trainer: Any) -> None:
+    for settings, words in [
+        ({"engine": "vlm"}, "did you mean 'vllm'"),
+        ({"engine_urls": ("http://h:1",)}, "engine_urls = .* with engine = 'live'"),
+        ({"engine_options": {"a": 1}}, "engine_options = .* with engine = 'live'"),
+        ({"task_sampling": "dynamic"}, "staleness = 1 with task_sampling = 'dynamic'"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            replace(CONFIG, **settings)
+    with pytest.raises(ConfigError, match="credit = 'vine'"):
+        make_trainer(replace(CONFIG, credit="vine"))
+    with pytest.raises(ConfigError, match="an engine object"):
+        make_trainer(replace(CONFIG, engine="vllm"), elsewhere={})
+    with pytest.raises(ConfigError, match="update_weights"):
+        make_trainer(CONFIG, engine=object())
+
+
+def test_log_probabilities_are_needed_for_weights(make_trainer: Any) -> None:
+    trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={})
+    generate = trainer.engine.generate
+
+    def silent(*arguments: Any) -> list[Completion]:
+        return [replace(each, logprobs=None) for each in generate(*arguments)]
+
+    trainer.engine.generate = silent
+    with pytest.raises(ConfigError, match="importance_cap = 0"):
+        trainer.iterate()
+
+
+def test_engine_options_stand_in_a_file(tmp_path: Path) -> None:
+    config = MSGRPOConfig(
+        engine="vllm", engine_urls=("http://h:1",), engine_options={"updater": "disk", "deep": {"a": 1}}
+    )
+    path = tmp_path / "run.toml"
+    path.write_text(config.to_toml(documented=True))
+    assert MSGRPOConfig.from_toml(path) == config
+    changed = MSGRPOConfig.from_toml(path, ["engine_options.updater=lora", "engine_options.rank=8"])
+    assert changed.engine_options == {"updater": "lora", "deep": {"a": 1}, "rank": 8}
