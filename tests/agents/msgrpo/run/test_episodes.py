@@ -76,7 +76,7 @@ def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any)
     assert max(metrics["mismatch_mean"] for metrics in history[1:]) > 1e-3
     assert all(0.5 < metrics["importance_mean"] < 1.5 for metrics in history)
     capped = make_trainer(replace(CONFIG, importance_cap=0.9)).train()
-    assert all(metrics["importance_mean"] <= 0.9 for metrics in capped)
+    assert all(metrics["importance_mean"] < 0.9 + 1e-9 for metrics in capped)
     assert capped[0]["importance_clipped"] == 1.0
     off = make_trainer(replace(CONFIG, importance_cap=0.0)).train()
     assert "importance_mean" not in off[-1]
