@@ -112,9 +112,16 @@ def test_textgames_is_light(statement: str) -> None:
     }
 
 
-@pytest.mark.parametrize("statement", ["import agents", "import benchmark", "import benchmark.cli"])
+@pytest.mark.parametrize(
+    "statement", ["import agents", "import benchmark", "import benchmark.cli", "from benchmark import evaluate"]
+)
 def test_players_and_commands_start_without_models(statement: str) -> None:
-    assert not loaded_by(statement) & {"torch", "transformers", "vllm", "matplotlib", "pyarrow"}
+    assert not loaded_by(statement) & {"torch", "transformers", "vllm", "matplotlib", "pyarrow", "pandas", "IPython"}
+
+
+def test_the_face_of_the_benchmark_loads_nothing() -> None:
+    ours = {name for name in loaded_by("import benchmark") if name.split(".")[0] in PACKAGES}
+    assert ours == {"benchmark"}
 
 
 def test_packages_are_typed() -> None:

@@ -70,14 +70,21 @@ def code_of(policy: Policy) -> dict[str, str]:
     """``{class: digest of its source}`` of the policy and its model, where the classes are the user's own."""
     digests = {}
     for kind in (type(policy), type(getattr(policy, "model", policy))):
-        if kind.__module__.partition(".")[0] in OWN_PACKAGES:
-            continue
-        try:
-            source = inspect.getsource(kind)
-        except (OSError, TypeError):  # typed into an interpreter, or not written in Python
-            continue
-        digests[kind.__qualname__] = hashlib.sha256(source.encode()).hexdigest()[:16]
+        if kind.__module__.partition(".")[0] not in OWN_PACKAGES and (source := _source(kind)):
+            digests[kind.__qualname__] = hashlib.sha256(source.encode()).hexdigest()[:16]
     return digests
+
+
+def _source(kind: type) -> str:
+    """The source code of a class, or of its methods where it stands in a notebook; empty where nobody has it."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        methods = [one for one in vars(kind).values() if inspect.isfunction(one)]
+    try:
+        return "".join(map(inspect.getsource, methods))
+    except (OSError, TypeError):  # typed into an interpreter, or not written in Python
+        return ""
 
 
 def _checked_name(name: Any) -> str:

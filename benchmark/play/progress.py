@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,8 +16,12 @@ from agents.clock import duration
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.score.scores import cost
+from benchmark.show.html_tables import to_html
+from benchmark.show.terminal_tables import Sheet
 
 LINE_SECONDS = 15.0  # how often a progress line is printed where the terminal can't be redrawn
+NOTEBOOK_SECONDS = 0.25  # how often a notebook's table is replaced, at most
+NOTEBOOK_ROWS = 24
 
 
 @dataclass
@@ -29,6 +33,16 @@ class Tally:
     errors: int = 0  # unscored episodes of this process
     scored: int = 0  # scored episodes of this process
     score: float = 0.0  # the sum of the first player's returns over them
+
+    @property
+    def counts(self) -> str:
+        """What is done of what there is: ``12/50``."""
+        return f"{self.done + self.errors}/{self.total}"
+
+    @property
+    def mean(self) -> str:
+        """The mean return of this process's episodes; empty before the first."""
+        return f"{self.score / self.scored:+.3f}" if self.scored else ""
 
 
 class Meter:
@@ -142,22 +156,56 @@ class LiveTable(Display):
             table.add_column(title)
         for title in ("episodes", "mean", "errors"):
             table.add_column(title, justify="right")
-        for matchup, tally in self._shown():
-            mean = f"{tally.score / tally.scored:+.3f}" if tally.scored else ""
+        for matchup, tally in shown_rows(self._meter, max(3, self._console.size.height - 4)):
             errors = Text(str(tally.errors), style="red") if tally.errors else Text("")
             bar = ProgressBar(total=max(tally.total, 1), completed=tally.done + tally.errors, width=20)
-            counts = f"{tally.done + tally.errors}/{tally.total}"
-            table.add_row(matchup.scenario, " v ".join(matchup.agents), bar, counts, mean, errors)
+            table.add_row(matchup.scenario, " v ".join(matchup.agents), bar, tally.counts, tally.mean, errors)
         return Group(table, Text(summary_line(self._meter)))
 
-    def _shown(self) -> Sequence[tuple[Matchup, Tally]]:
-        """The rows that fit on the screen; finished matchups are the first to be left out."""
-        rows = list(self._meter.tallies.items())
-        room = max(3, self._console.size.height - 4)
-        if len(rows) > room:
-            open_rows = [row for row in rows if row[1].done + row[1].errors < row[1].total]
-            rows = (open_rows or rows)[:room]
-        return rows
+
+class NotebookTable(Display):
+    """A table in the output of a notebook's cell that is replaced a few times a second, and by its summary at the end.
+
+    It is plain HTML under IPython's own display handle. (What rich redraws in a notebook needs ipywidgets, and leaves
+    nothing in the saved notebook.)
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._handle: Any = None
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        from IPython.display import HTML, display
+
+        self._html = HTML
+        self._handle = display(HTML(self._draw()), display_id=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._handle.update(self._html(f"<small>{summary_line(self._meter)}</small>"))
+
+    def update(self) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + NOTEBOOK_SECONDS
+            self._handle.update(self._html(self._draw()))
+
+    def _draw(self) -> str:
+        columns = ("<scenario", "<agent", "episodes", "mean", "errors")
+        rows = tuple(
+            (matchup.scenario, " v ".join(matchup.agents), tally.counts, tally.mean, str(tally.errors or ""))
+            for matchup, tally in shown_rows(self._meter, NOTEBOOK_ROWS)
+        )
+        return to_html([Sheet("", columns, rows, (summary_line(self._meter),))])
+
+
+def shown_rows(meter: Meter, room: int) -> Sequence[tuple[Matchup, Tally]]:
+    """As many rows as there is room for; finished matchups are the first to be left out."""
+    rows = list(meter.tallies.items())
+    if len(rows) > room:
+        open_rows = [row for row in rows if row[1].done + row[1].errors < row[1].total]
+        rows = (open_rows or rows)[:room]
+    return rows
 
 
 def summary_line(meter: Meter) -> str:
@@ -191,8 +239,10 @@ def teller(quiet: bool) -> Callable[[str], None]:
 
 
 def choose_display(meter: Meter, quiet: bool) -> Display:
-    """The display that suits stderr: a live table in a terminal, lines elsewhere, nothing when asked to be quiet."""
+    """The display that suits the place: a table in a notebook or a terminal, lines elsewhere; nothing when quiet."""
     if quiet:
         return Display()
     console = Console(stderr=True)
+    if console.is_jupyter:
+        return NotebookTable(meter)
     return LiveTable(meter, console) if console.is_terminal else Lines(meter)

@@ -219,8 +219,8 @@ def printable(text: str) -> str:
 
 def stdout_console() -> Console:
     """Where results are printed: as wide as the terminal; wide enough for every table in a file or a pipe."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=180)
+    console = Console(highlight=False, force_jupyter=False)  # in a notebook, too, what is printed is text
+    return console if console.is_terminal else Console(highlight=False, force_jupyter=False, width=180)
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
@@ -235,7 +235,9 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 def to_text(sheets: Sequence[Sheet]) -> str:
     """The tables as plain text, wide enough for every one of them."""
-    console = Console(file=StringIO(), highlight=False, color_system=None, force_terminal=False, width=180)
+    console = Console(
+        file=StringIO(), highlight=False, color_system=None, force_terminal=False, force_jupyter=False, width=180
+    )
     print_sheets(sheets, console)
     return cast(StringIO, console.file).getvalue().rstrip("\n")
 

@@ -1,0 +1,119 @@
+"""What Python gets of results: tables that print, comparisons and data frames."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import benchmark
+from benchmark.show.html_tables import to_html
+from benchmark.show.terminal_tables import Sheet
+
+ENTRIES = Path(__file__).parents[2] / "leaderboards"
+
+
+@pytest.fixture
+def small(small_run) -> benchmark.Results:
+    return benchmark.read_results(small_run, quiet=True)
+
+
+def test_the_leaderboard_prints_as_at_the_terminal(small, textbench, capsys):
+    shown = textbench("leaderboard", "small").out
+    leaderboard = small.leaderboard()
+    leaderboard.print()
+    assert capsys.readouterr().out == shown
+    assert str(leaderboard) == repr(leaderboard) == shown.rstrip("\n")
+    assert leaderboard.to_markdown() == textbench("leaderboard", "small", "--markdown").out
+    assert next(row["agent"] for row in leaderboard.scores if row["scenario"] == "frozen-lake") == "greedy"
+    assert {row["agent"] for row in leaderboard.overall} == {"random", "greedy"}
+    assert "<table>" in small._repr_html_() == leaderboard._repr_html_()
+
+
+def test_html_holds_no_markup_of_names_or_reasons():
+    page = to_html([Sheet("<b>title", ("<agent", "n"), (("<script>alert(1)</script>", "\x1b[31m1"),), ("a & b",))])
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "&lt;b&gt;title" in page
+    assert "\\x1b[31m1" in page
+    assert "a &amp; b" in page
+
+
+def test_a_comparison_is_the_commands(small, textbench):
+    comparison = small.compare("greedy", "random")
+    assert comparison.document == json.loads(textbench("compare", "greedy", "random", "--in", "small", "--json").out)
+    rows = {row["scenario"]: row for row in comparison.rows}
+    assert rows["frozen-lake"]["difference"]["value"] > 0
+    assert small.compare("random", "greedy").rows[0]["difference"]["value"] < 0
+    assert [row["scenario"] for row in small.compare(scenarios=["frozen-lake"]).rows] == ["frozen-lake"]
+    assert small.scenarios == ("frozen-lake", "frozen-lake-slippery")
+    assert str(comparison).rstrip() == textbench("compare", "greedy", "random", "--in", "small").out.rstrip()
+    assert "A = greedy, B = random" in comparison._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("greedy", "randm"), "no agent in these results named 'randm'; did you mean 'random'"),
+        (("greedy",), "comparing takes two agents, there is greedy; in these results: random, greedy"),
+        (("greedy", "greedy"), "comparing takes different agents, got 'greedy' twice"),
+    ],
+)
+def test_what_cant_be_compared_is_said(small, arguments, message):
+    with pytest.raises(benchmark.UsageError, match=message):
+        small.compare(*arguments)
+    with pytest.raises(benchmark.UsageError, match="no scenario in these results named 'snak'"):
+        small.compare("greedy", "random", scenarios="snak")
+
+
+def test_results_of_several_folders(workplace):
+    results = benchmark.read_results(ENTRIES / "planner", ENTRIES / "greedy")
+    assert results.agents == ("planner", "greedy")
+    assert len(results.folders) == 2
+    assert repr(results).startswith("<Results: planner, greedy on frozen-lake")
+    with pytest.raises(benchmark.UsageError, match="there is no nowhere"):
+        benchmark.read_results("nowhere")
+
+
+def test_without_pandas_there_is_advice(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(benchmark.UsageError, match=r"data frames need pandas: pip install .*\[pandas\]"):
+        small.to_pandas()
+    with pytest.raises(benchmark.UsageError, match="no table of results named 'epsodes'; did you mean 'episodes'"):
+        small.to_pandas("epsodes")  # type: ignore[arg-type]
+
+
+def test_data_frames(small, textbench):
+    pandas = pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
+    episodes = small.to_pandas()
+    assert len(episodes) == 12
+    written = textbench("export", "small", "--csv", "-").out.splitlines()
+    assert list(episodes.columns) == written[0].split(",")
+    assert episodes.to_csv(index=False).splitlines()[0] == written[0]
+    assert str(episodes["seed"].dtype) == "Int64"
+    assert episodes["success"].sum() == sum(line.split(",")[7] == "true" for line in written[1:])
+    means = episodes.groupby(["agent", "scenario"])["return"].mean()
+    scores = small.to_pandas("scores").set_index(["agent", "scenario"])
+    pandas.testing.assert_series_equal(
+        scores["mean_return"].sort_index(), means.sort_index(), check_names=False, check_index=False
+    )
+    assert (scores["mean_return_low"] <= scores["mean_return"]).all()
+    assert scores.loc[("greedy", "frozen-lake"), "reference_optimal"] == 1.0
+    steps = small.to_pandas("steps")
+    assert len(steps) == episodes["length"].sum()
+    assert set(steps["action"]) <= {"up", "down", "left", "right"}
+    differences = small.compare("greedy", "random").to_pandas()
+    assert list(differences["difference_low"] <= differences["difference"]) == [True, True]
+
+
+def test_an_unscored_episode_is_missing_in_a_frame(textbench):
+    pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
+    command = ("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-retries", 0)
+    assert textbench(*command, "--scenario", "frozen-lake", "--episodes", 2, "--out", "r", "--quiet").code == 1
+    results = benchmark.read_results("r")
+    frame = results.to_pandas()
+    assert results.unscored == 2
+    assert frame["return"].isna().all()
+    assert frame["success"].isna().all()
+    assert frame["error"].str.len().min() > 0
+    assert results.to_pandas("scores")["unscored"].tolist() == [2]
