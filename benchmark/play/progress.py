@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -172,23 +173,21 @@ class NotebookTable(Display):
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
+        self._ipython: Any = import_module("IPython.display")
         self._handle: Any = None
         self._next = 0.0
 
     def __enter__(self) -> Self:
-        from IPython.display import HTML, display
-
-        self._html = HTML
-        self._handle = display(HTML(self._draw()), display_id=True)
+        self._handle = self._ipython.display(self._ipython.HTML(self._draw()), display_id=True)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._handle.update(self._html(f"<small>{summary_line(self._meter)}</small>"))
+        self._handle.update(self._ipython.HTML(f"<small>{summary_line(self._meter)}</small>"))
 
     def update(self) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + NOTEBOOK_SECONDS
-            self._handle.update(self._html(self._draw()))
+            self._handle.update(self._ipython.HTML(self._draw()))
 
     def _draw(self) -> str:
         columns = ("<scenario", "<agent", "episodes", "mean", "errors")
