@@ -72,8 +72,14 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    from agents.msgrpo.methods import Methods
     from agents.msgrpo.trainer import MSGRPOTrainer
+    from agents.msgrpo.trajectories import games_of, prompts_of
 
+    # what can be wrong without a model is said before one is loaded or made, which may take minutes
+    Methods.of(config)
+    games_of("", config)
+    prompts_of(config)
     try:
         model, tokenizer = load(config)
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)

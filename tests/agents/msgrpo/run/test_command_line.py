@@ -65,6 +65,8 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--config", "{config}", "--set", "model=tiny-legal"], "no game or scenario 'TestCorridor-v0'"),
         (["--config", "{config}", "--set", "model=tiny-legal", "--set", "response_mode=think"], "without reasoning"),
         (["--config", "{config}", "--set", "eval_opponent=random"], "no game that is evaluated on has another seat"),
+        (["--config", "{config}", "--set", "model=nowhere", "--set", "credit=missing_module:Mine"], "missing_module"),
+        (["--config", "{config}", "--set", "model=nowhere", "--set", "credit.gigpo.step_wieght=1"], "step_weight"),
         (["--config", "{config}", "--set", "device=cuda:9"], "device"),
         (["--config", "{config}", "--set", "max_response_tokens=4096"], "leaves no room for a prompt"),
     ],
