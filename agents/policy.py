@@ -157,6 +157,8 @@ def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Tur
         error=completion.error,
         served_by=completion.served_by,
         weights=completion.weights,
+        reasoning=completion.reasoning,
+        left_out=completion.left_out,
     )
 
 

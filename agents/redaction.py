@@ -21,6 +21,7 @@ MIN_LENGTH_IN_MESSAGES = 4
 SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|_PAT)$", re.IGNORECASE)
 SECRET_PARAMETER = re.compile(r"key|token|secret|sig|pass|auth|code|cred", re.IGNORECASE)
 LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|hf)[-_][A-Za-z0-9][A-Za-z0-9_*.-]{5,}")
+VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 AUTHORISATION = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 
 
@@ -46,6 +47,22 @@ def url_secrets(url: str) -> list[str]:
     credentials = [userinfo, password] if password and user.isalpha() else [userinfo, user, password]
     query = [text for name, text in parse_qsl(parts.query) if SECRET_PARAMETER.search(name) or len(text) >= 16]
     return [form for value in (*credentials, *query, parts.fragment) for form in (value, unquote(value)) if form]
+
+
+def with_variables(text: str) -> str:
+    """``text`` with the values of environment variables in place of ``$NAME`` and ``${NAME}``.
+
+    Raises:
+        ValueError: one of them isn't set.
+    """
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in os.environ:
+            raise ValueError(f"${name} names an environment variable that isn't set: export {name}=...")
+        return os.environ[name]
+
+    return VARIABLE.sub(value_of, text)
 
 
 class Redactor:

@@ -81,6 +81,10 @@ class Usage(NamedTuple):
     completion_tokens: int = 0
     cached: bool = False
     """The response came from the response cache: nothing was generated or paid for."""
+    reasoning_tokens: int = 0
+    """Those of the completion tokens that a server counted as reasoning, which the response doesn't show."""
+    cached_prompt_tokens: int = 0
+    """Those of the prompt tokens that the provider had in its own cache, and sells for less."""
 
 
 NO_USAGE = Usage()
@@ -118,6 +122,8 @@ class Turn:
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
         weights: which weights made which of the sampled tokens, in order and without gaps, where the model is being
             trained; empty for other players.
+        reasoning: the text of the model's reasoning, where a server gives it apart from the response.
+        left_out: parameters of the decoding that weren't sent, since the server refuses them.
     """
 
     response: str
@@ -131,6 +137,8 @@ class Turn:
     error: str | None = None
     served_by: str | None = None
     weights: tuple[WeightsSpan, ...] = ()
+    reasoning: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @runtime_checkable

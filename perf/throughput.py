@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-SERVER = Path(__file__).parent.parent / "tests" / "agents" / "openai_server.py"
+ROOT = Path(__file__).parent.parent
+SERVER = "tests.agents.openai_server"
 
 
 def textbench_rate(base_url: str, concurrency: int, seconds: float) -> tuple[float, float]:
@@ -89,8 +90,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[8, 64, 256])
     args = parser.parse_args()
-    command = [sys.executable, SERVER, "--latency", str(args.latency)]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", SERVER, "--latency", str(args.latency)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert server.stdout is not None
         compare(server.stdout.readline().strip(), args.latency, args.seconds, args.concurrency)

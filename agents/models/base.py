@@ -76,6 +76,8 @@ class Completion:
         error: why there is no text (a provider's error); the text is then empty.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other models.
         weights: which weights made which of ``token_ids``, from models that are being trained; empty for others.
+        reasoning: the text of the model's reasoning, where a server gives it apart from the response.
+        left_out: parameters of the decoding that weren't sent, since the server refuses them.
     """
 
     text: str
@@ -88,6 +90,8 @@ class Completion:
     error: str | None = None
     served_by: str | None = None
     weights: tuple[WeightsSpan, ...] = ()
+    reasoning: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -68,6 +68,7 @@ class ResponseCache:
             data = json.loads(rows[0][0])
             for name in ("prompt_ids", "token_ids", "logprobs"):
                 data[name] = None if data[name] is None else tuple(data[name])
+            data["left_out"] = tuple(data.get("left_out", ()))
             usage = Usage(*data.pop("usage"))._replace(cached=True)
             return Completion(**data, usage=usage)
         except (ValueError, TypeError, KeyError) as error:

@@ -1,59 +1,58 @@
 """Models behind OpenAI-compatible servers: OpenAI itself, vLLM, llama.cpp, Ollama, SGLang, gateways.
 
-The ``openai`` package sends the requests (:mod:`agents.models.http`). Which answers count as a response of the model,
-and which as a failure of the provider, is in :mod:`agents.models.chat_answers`; how many requests are in flight, in
-:mod:`agents.models.pacing`.
+The ``openai`` package sends the requests (:mod:`agents.models.served.http`). How answers are read, when a request is
+sent again and how fast they follow each other is the same for all models behind servers (:mod:`agents.models.served`).
 """
 
-import asyncio
-import json
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from time import perf_counter
 from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agents.models import pacing
-from agents.models.base import Completion, Decoding, seed_number
-from agents.models.chat_answers import MAX_ANSWER_BYTES, ProviderError, error_message, read_completion
 from agents.models.provider import Provider
-from agents.redaction import Redactor, public_url, url_secrets
-from agents.turn import Prompt
+from agents.models.served.dialect import Dialect, LimitField
+from agents.models.served.model import Asking, ServedModel
+from agents.redaction import Redactor, public_url, url_secrets, with_variables
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-OMITTABLE = ("temperature", "top_p", "stop", "max_tokens")
-MESSAGE_LENGTH = 400
 
 
 class MissingAPIKeyError(ValueError):
     """There is no key for a server that needs one. Said when the model is built, before any request."""
 
 
-class OpenAIModel:
-    """An :class:`~agents.models.base.AsyncLanguageModel` over the chat-completions protocol.
+class OpenAIModel(ServedModel):
+    """An :class:`~agents.models.base.AsyncLanguageModel` over the protocol of OpenAI's servers.
 
     Args:
         model: the model's name at the server.
         base_url: ``http://HOST:PORT/v1``; ``OPENAI_BASE_URL`` or OpenAI's own when not given. User information in it is
             sent as basic authorisation, its query with every request.
-        api_key: ``OPENAI_API_KEY`` when not given. Only OpenAI's own server needs one.
+        api_key: the key; what ``key_variable`` holds when not given. Only OpenAI's own server needs one.
+        key_variable: the environment variable that holds the key; ``OPENAI_API_KEY`` when not given.
         timeout: the seconds that one attempt may take from its first byte sent to the last one received.
         max_retries: further attempts after a failure that may pass.
         patience: the seconds that are waited in all while the server refuses every request as one too many (status 429,
             or 503 with ``Retry-After``). Such a refusal isn't an attempt.
-        omit: parameters that are not sent, for servers that refuse them: any of temperature, top_p, stop, max_tokens.
-            An omitted stop string still ends the response, here instead of at the server.
+        route: ``"chat"``, ``"responses"`` (OpenAI's newer interface, which some models need) or ``"completions"`` (base
+            models). ``"auto"`` is chat, and another one once the server has named it.
+        omit: parameters that are not sent, for servers that refuse them: any of temperature, top_p, stop, max_tokens,
+            seed. An omitted stop string still ends the response, here instead of at the server. All but max_tokens are
+            left out by themselves once the server has refused them, which is said.
         max_tokens_field: what the server calls the limit. ``"auto"`` sends ``max_tokens``, and
             ``max_completion_tokens`` once the server has said that it wants that.
+        reasoning_effort: how much a reasoning model is to reason, in the server's words: ``"low"``, ``"medium"`` ...
+        reasoning_tokens: what is added to the limit of a response for the reasoning before it. When not given, 25,000
+            where an effort is asked for, or once reasoning has eaten up a response; else nothing.
         send_seed: send a seed made from the decision's seed, for servers that sample reproducibly.
-        extra_body: further fields of every request.
-        headers: further headers of every request; their values are treated as secrets.
+        extra_body: further fields of every request; they replace those of the same name.
+        headers: further headers of every request; their values are treated as secrets. ``$NAME`` in one stands for the
+            environment variable of that name.
 
     Raises:
-        MissingAPIKeyError: no key for OpenAI's own server.
-        ValueError: a malformed URL or proxy, or an unknown parameter in ``omit``.
+        MissingAPIKeyError: no key for OpenAI's own server, or nothing in ``key_variable``.
+        ValueError: a malformed URL or proxy, a variable that isn't set, or an unknown parameter in ``omit``.
     """
 
     def __init__(
@@ -62,27 +61,28 @@ class OpenAIModel:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        key_variable: str | None = None,
         timeout: float = 120.0,
         max_retries: int = 6,
         patience: float = 300.0,
+        route: Literal["auto", "chat", "responses", "completions"] = "auto",
         omit: Collection[str] = (),
-        max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto",
+        max_tokens_field: LimitField = "auto",
+        reasoning_effort: str | None = None,
+        reasoning_tokens: int | None = None,
         send_seed: bool = False,
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        from agents.models.http import Server  # lists of agents read this module, and shan't wait for openai
+        from agents.models.served.http import Server  # lists of agents read this module, and shan't wait for openai
 
         if not model:
             raise ValueError("a model needs a name, as in openai:gpt-4o-mini")
-        if not timeout > 0 or max_retries < 0:
-            raise ValueError(f"timeout is above 0 and max_retries at least 0, got {timeout!r} and {max_retries!r}")
-        if unknown := [name for name in omit if name not in OMITTABLE]:
-            raise ValueError(f"omit takes {', '.join(OMITTABLE)}, got {', '.join(map(repr, unknown))}")
-        self.name = model
+        if not timeout > 0:
+            raise ValueError(f"timeout is above 0, got {timeout!r}")
         address = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
         check_url(address)
-        key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        key = api_key or read_key(key_variable, "OPENAI_API_KEY") or ""
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise ValueError(
                 "the API key has characters that no key has (spaces, line breaks, non-ASCII); set it again"
@@ -92,126 +92,38 @@ class OpenAIModel:
                 f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name another "
                 "server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
             )
-        self._max_retries = int(max_retries)
-        self._omit, self._send_seed = frozenset(omit), send_seed
-        self._choose_limit = max_tokens_field == "auto"
-        self._limit_field = "max_tokens" if self._choose_limit else max_tokens_field
-        self._extra_body = dict(extra_body or {})
-        self._server = Server(address, key, headers or {}, timeout=float(timeout), patience=float(patience))
-        self.base_url = self._server.url
+        sent_headers = {name: with_variables(value) for name, value in (headers or {}).items()}
+        server = Server(address, key, sent_headers, timeout=float(timeout))
+        secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]
+        super().__init__(
+            model,
+            server,
+            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
+            Dialect(route, omit, max_tokens_field, reasoning_effort, reasoning_tokens),
+            Redactor([key, *secrets]),
+        )
+        self.base_url = server.url
         """The server's URL, without anything secret."""
-        secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *(headers or {}).values()]
-        self._redactor = Redactor([key, *secrets])
 
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the responses, as plain data without secrets."""
-        return {
-            "kind": "openai",
-            "name": self.name,
-            "base_url": self.base_url,
-            "omit": sorted(self._omit),
-            "send_seed": self._send_seed,
-            "extra_body": self._extra_body,
-        }
+        return {"kind": "openai", "name": self.name, "base_url": self.base_url, **super().settings}
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
-    # ---------------------------------------------------------------- requests
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
-        """The completion of one prompt; a provider's failure comes back in its ``error``."""
-        started = perf_counter()
-        fields = self._fields(prompt, decoding, seed)
-        failures = 0
-        while True:
-            try:
-                completion = await self._server.send(lambda: self._ask(fields, decoding))
-                break
-            except ProviderError as error:
-                failure = error
-            failures += 1
-            if not failure.may_pass or failures > self._max_retries:
-                completion = Completion("", finish_reason="error", error=self._message(failure, failures))
-                break
-            await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
-        return replace(completion, seconds=perf_counter() - started)
+def read_key(variable: str | None, usual: str) -> str | None:
+    """The key in an environment variable, or in the usual one when none is named; ``None`` where that isn't set.
 
-    def _fields(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> dict[str, Any]:
-        """The request's body."""
-        fields: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in prompt],
-            "temperature": decoding.temperature,
-            "max_tokens": decoding.max_tokens,
-        }
-        if decoding.top_p != 1:
-            fields["top_p"] = decoding.top_p
-        if decoding.stop:
-            fields["stop"] = list(decoding.stop)
-        for name in self._omit:
-            fields.pop(name, None)
-        if "max_tokens" in fields:
-            fields[self._limit_field] = fields.pop("max_tokens")
-        if self._send_seed:
-            fields["seed"] = seed_number(seed)
-        return fields | self._extra_body
-
-    async def _ask(self, fields: dict[str, Any], decoding: Decoding) -> Completion:
-        """One attempt.
-
-        Raises:
-            ProviderError: there is no response.
-        """
-        status, headers, body = await self._server.complete(fields)
-        # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
-        text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
-        if 200 <= status < 300:
-            try:
-                if len(body) > MAX_ANSWER_BYTES:
-                    raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
-                completion = read_completion(text, decoding)
-            except ProviderError as error:
-                raise ProviderError(f"{self.base_url} answered with {error}", may_pass=error.may_pass) from None
-            # once more, as JSON can spell any letter as an escape
-            served_by = completion.served_by and self._redactor.scrub(completion.served_by)
-            return replace(completion, text=self._redactor.scrub(completion.text), served_by=served_by)
-        if status == 400 and self._choose_limit and "max_tokens" in fields and "max_completion_tokens" in text:
-            # newer models of OpenAI's have another name for the same limit, and say so
-            self._limit_field = "max_completion_tokens"
-            fields["max_completion_tokens"] = fields.pop("max_tokens")
-            return await self._ask(fields, decoding)
-        raise self._status_error(status, headers, text)
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop; they are opened again when they are needed."""
-        await self._server.aclose()
-
-    # ---------------------------------------------------------------- failures
-
-    def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
-        """What a status other than 200 means, with advice where there is any."""
-        try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):
-            answer = None
-        said = error_message(answer) or text
-        for name in OMITTABLE:
-            if status == 400 and f"'{name}'" in said:
-                said += f" (omit=[{name!r}] in the agent's options leaves it out)"
-        if 300 <= status < 400:
-            said = f"a redirect to {headers.get('location')}; give that server as the base URL"
-        message = f"status {status} from {self.base_url}: {said}".rstrip(": ")
-        wait = pacing.named_wait(headers)
-        if (status == 429 and "insufficient_quota" not in text) or (status == 503 and wait is not None):
-            return pacing.TooManyRequestsError(message, wait)
-        return ProviderError(message, may_pass=status in (408, 409) or status >= 500)
-
-    def _message(self, failure: ProviderError, attempts: int) -> str:
-        text = self._redactor.scrub_message(" ".join(str(failure).split()))
-        text = text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
-        return text if attempts == 1 else f"{text} (the last of {attempts} attempts)"
+    Raises:
+        MissingAPIKeyError: a variable is named, and holds nothing.
+    """
+    key = os.environ.get(variable or usual, "").strip()
+    if not key and variable is not None:
+        raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")
+    return key or None
 
 
 def check_url(url: str) -> None:

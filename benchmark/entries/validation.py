@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agents.models.base import Decoding
+from agents.models.served.dialect import OMITTABLE
 from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
 from benchmark.errors import UsageError, shown
@@ -29,7 +30,8 @@ from benchmark.score.stopping import looks
 from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
-OWN_MODELS = ("openai", "hf", "vllm")  # the project's own kinds: every decoding setting is known to reach the model
+OWN_MODELS = ("openai", "litellm", "hf", "vllm")
+"""The project's own kinds: every decoding setting is known to reach the model, or the record says that it didn't."""
 LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
 
 
@@ -246,7 +248,16 @@ def _measure_problems(record: Record) -> Iterator[str]:
     for player, models in record[MEASURED].get("served_by", {}).items():
         if player not in record["agents"] or not all(model.isprintable() for model in models):
             yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
+    for player, number in record[MEASURED].get("provider_cached_tokens", {}).items():
+        prompts = sum(step.get("tokens", (0, 0))[0] for step in record["steps"] if step["player"] == player)
+        if number > prompts:
+            yield f"measured.provider_cached_tokens of {shown(player)} is {number}, all its prompts have {prompts}"
+    for player, names in record[MEASURED].get("left_out", {}).items():
+        if player not in record["agents"] or not set(names) <= set(OMITTABLE):
+            yield f"measured.left_out says that {shown(player)} was asked without {shown(names)}"
     for index, step in enumerate(record["steps"]):
+        if step.get("reasoning_tokens", 0) > step.get("tokens", (0, 0))[1]:
+            yield f"step {index}: has more reasoning tokens than completion tokens"
         if step.get("finish_reason", "stop") not in get_args(FinishReason):
             yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
 

@@ -118,6 +118,8 @@ def start_session(manifest: Manifest) -> None:
     manifest.setdefault("sessions", []).append({"started": now(), "finished": None, **code_version()})
 
 
-def finish_session(manifest: Manifest, outcome: str) -> None:
-    """Note that it ended, and how."""
+def finish_session(manifest: Manifest, outcome: str, notices: Sequence[str] = ()) -> None:
+    """Note that it ended, and how, and what was noticed about servers."""
     manifest["sessions"][-1] |= {"finished": now(), "outcome": outcome}
+    if notices:
+        manifest["sessions"][-1]["notices"] = list(notices)

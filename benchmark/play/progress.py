@@ -51,7 +51,8 @@ class Meter:
 
     Attributes:
         tallies: per matchup.
-        tokens: ``{agent: [prompt tokens, completion tokens]}`` that were paid for, by earlier processes too.
+        tokens: ``{agent: [prompt tokens, completion tokens, cached prompt tokens]}`` that were paid for, by earlier
+            processes too; the last are those that the provider had in its cache, a part of the first.
         prices: ``{agent: price}`` of those whose price is known.
     """
 
@@ -63,14 +64,14 @@ class Meter:
         tokens: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.tallies = {matchup: Tally(total, done.get(matchup, 0)) for matchup, total in totals.items()}
-        self.tokens = {agent: list(counted) for agent, counted in (tokens or {}).items()}
+        self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
         self._started = time.monotonic()
 
-    def count_tokens(self, agent: str, prompt: int, completion: int) -> None:
-        counted = self.tokens.setdefault(agent, [0, 0])
-        counted[0] += prompt
-        counted[1] += completion
+    def count_tokens(self, agent: str, prompt: int, completion: int, cached: int = 0) -> None:
+        counted = self.tokens.setdefault(agent, [0, 0, 0])
+        for place, number in enumerate((prompt, completion, cached)):
+            counted[place] += number
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
         tally = self.tallies[matchup]

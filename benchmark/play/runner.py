@@ -165,7 +165,8 @@ class _TeamRun:
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
         usage = step.turn.usage
         if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
-            self._meter.count_tokens(self._seat[step.player], usage.prompt_tokens, usage.completion_tokens)
+            tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
+            self._meter.count_tokens(self._seat[step.player], *tokens)
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
             raise Stopped(self._budget_message())
 

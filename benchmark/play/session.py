@@ -6,7 +6,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +18,10 @@ from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.choice import PlannedRun
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
+from benchmark.play.notices import noticed
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
 from benchmark.play.players import AgentSpec, Players
-from benchmark.play.progress import Meter, choose_display
+from benchmark.play.progress import Meter, choose_display, teller
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
@@ -90,20 +91,21 @@ class Session:
         folder.write_manifest()
         stopped: str | None
         error: BaseException | None = None
+        notices: list[str] = []
         try:
-            with sigterm_interrupts(), choose_display(meter, quiet) as display:
+            with sigterm_interrupts(), noticed(teller(quiet)) as notices, choose_display(meter, quiet) as display:
                 stopped = play_plan(plan, folder, self.players.load, limits, meter, display, growth)
         except KeyboardInterrupt as interrupt:
             stopped, error = "interrupted", interrupt
         except StorageError as refusal:
             stopped, error = str(refusal), refusal
         except BenchmarkError:
-            _finish(folder, "failed")
+            _finish(folder, "failed", notices)
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
         stopped = None if stopped is None else self.redactor.scrub(stopped)
-        _finish(folder, stopped or "finished")
+        _finish(folder, stopped or "finished", notices)
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
         return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
 
@@ -223,18 +225,19 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
             scored.add(key)
         # What the cache answered wasn't paid for.
         cached = record["measured"].get("cached_tokens", (0, 0))
-        counted = tokens.setdefault(key.agents[0], [0, 0])
-        counted[:] = [counted[i] - cached[i] for i in (0, 1)]
-        for step in record["steps"]:
-            counted = tokens.setdefault(agents[step["player"]], [0, 0])
-            counted[:] = [counted[i] + step.get("tokens", (0, 0))[i] for i in (0, 1)]
+        for i in (0, 1):
+            tokens.setdefault(key.agents[0], [0, 0, 0])[i] -= cached[i]
+            for step in record["steps"]:
+                tokens.setdefault(agents[step["player"]], [0, 0, 0])[i] += step.get("tokens", (0, 0))[i]
+        for player, number in record["measured"].get("provider_cached_tokens", {}).items():
+            tokens.setdefault(agents[player], [0, 0, 0])[2] += number
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
     done = {matchup: sum(Key(*matchup, seed) in scored for seed in seeds) for matchup, seeds in plan.seeds.items()}
     return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
 
 
-def _finish(folder: RunFolder, outcome: str) -> None:
+def _finish(folder: RunFolder, outcome: str, notices: Sequence[str]) -> None:
     """Note the outcome; a full disk must not hide why the run ended."""
-    finish_session(folder.manifest, outcome)
+    finish_session(folder.manifest, outcome, notices)
     with suppress(StorageError):
         folder.write_manifest()

@@ -25,10 +25,14 @@ class PriceShape(TypedDict):
     """US dollars per million tokens."""
 
     input: Annotated[Dollars, Field(description="Of the prompt.")]
-    output: Annotated[Dollars, Field(description="Of the completion.")]
+    output: Annotated[Dollars, Field(description="Of the completion, its reasoning included.")]
+    cached_input: NotRequired[
+        Annotated[Dollars, Field(description="Of what the provider had of the prompt in its cache; else as input.")]
+    ]
+    source: NotRequired[Annotated[str, Field(max_length=200, description="Where the price is from.")]]
 
 
-Price = dict[str, float]
+Price = dict[str, Any]
 """A parsed price, which has the shape of :class:`PriceShape`."""
 
 
@@ -48,6 +52,9 @@ class SessionShape(CodeShape):
     started: Annotated[str, Field(description="ISO 8601, UTC.")]
     finished: str | None
     outcome: NotRequired[Annotated[str, Field(description="finished, interrupted, or why it stopped.")]]
+    notices: NotRequired[
+        Annotated[list[str], Field(description="What servers turned out to want: parameters left out, budgets raised.")]
+    ]
 
 
 @with_config(STRICT)

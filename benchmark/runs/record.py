@@ -49,6 +49,12 @@ class StepRecord(TypedDict):
     unreadable: NotRequired[Annotated[str, Field(description="Why the response was invalid.")]]
     finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
+    reasoning_tokens: NotRequired[
+        Annotated[int, Field(ge=0, le=10**9, description="Those of the completion that were counted as reasoning.")]
+    ]
+    reasoning: NotRequired[
+        Annotated[str, Field(description="The text of the reasoning, where a server gives it apart from the response.")]
+    ]
 
 
 @with_config(STRICT)
@@ -62,6 +68,14 @@ class Measured(TypedDict, total=False):
     served_by: Annotated[
         dict[str, Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=1000)]],
         Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
+    ]
+    provider_cached_tokens: Annotated[
+        dict[str, Annotated[int, Field(ge=0, le=10**9)]],
+        Field(description="Of a player's prompt tokens those that the provider had in its own cache, where any."),
+    ]
+    left_out: Annotated[
+        dict[str, Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)]],
+        Field(description="The parameters of a player's decoding that its server refused and weren't sent, where any."),
     ]
 
 
@@ -120,13 +134,10 @@ def to_record(episode: Episode) -> Record:
     """The record of an episode.
 
     A step holds ``round player response action valid reward``, and where they say something: ``unreadable`` (the
-    reason of an invalid response), ``finish_reason`` (when not ``"stop"``) and ``tokens`` (``[prompt, completion]``).
+    reason of an invalid response), ``finish_reason`` (when not ``"stop"``), ``tokens`` (``[prompt, completion]``),
+    ``reasoning_tokens`` and ``reasoning``.
     """
     cached = [step.turn.usage for step in episode.steps if step.turn.usage.cached]
-    served_by: dict[str, list[str]] = {}
-    for step in episode.steps:
-        if (model := step.turn.served_by) is not None and model not in served_by.setdefault(step.player, []):
-            served_by[step.player].append(model)
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": episode.scenario,
@@ -143,9 +154,28 @@ def to_record(episode: Episode) -> Record:
         MEASURED: {
             "seconds": round(episode.seconds, 6),
             "cached_tokens": [sum(usage[i] for usage in cached) for i in (0, 1)],
-            **({"served_by": served_by} if served_by else {}),
+            **_told_by_servers(episode.steps),
         },
     }
+
+
+def _told_by_servers(steps: Iterable[Step]) -> dict[str, dict[str, Any]]:
+    """What servers said besides the responses, by player: ``served_by provider_cached_tokens left_out``, where any."""
+    served_by: dict[str, list[str]] = {}
+    discounted: dict[str, int] = {}
+    left_out: dict[str, list[str]] = {}
+    for step in steps:
+        turn, player = step.turn, step.player
+        if turn.served_by is not None and turn.served_by not in served_by.setdefault(player, []):
+            served_by[player].append(turn.served_by)
+        if turn.usage.cached_prompt_tokens and not turn.usage.cached:
+            discounted[player] = discounted.get(player, 0) + turn.usage.cached_prompt_tokens
+        for name in turn.left_out:
+            if name not in left_out.setdefault(player, []):
+                left_out[player].append(name)
+    told: dict[str, dict[str, Any]] = {"served_by": served_by}
+    told |= {"provider_cached_tokens": discounted, "left_out": left_out}
+    return {name: by_player for name, by_player in told.items() if by_player}
 
 
 def defined_metrics(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -173,6 +203,10 @@ def _step_record(step: Step) -> dict[str, Any]:
         row["finish_reason"] = turn.finish_reason
     if turn.usage[:2] != (0, 0):
         row["tokens"] = [turn.usage.prompt_tokens, turn.usage.completion_tokens]
+    if turn.usage.reasoning_tokens:
+        row["reasoning_tokens"] = turn.usage.reasoning_tokens
+    if turn.reasoning:
+        row["reasoning"] = turn.reasoning
     return row
 
 

@@ -123,6 +123,8 @@ class ScoreView(TypedDict):
     served_by: dict[str, int]
     """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
     of models under one name."""
+    left_out: dict[str, int]  # ``{parameter of the decoding: episodes}`` in which the server refused it: it wasn't sent
+    eaten_up: int  # responses that are empty because reasoning took all of their tokens
     rank: int | None
     """From 1, by the luck-free mean return where there is one, else by the plain one; ``None`` where it isn't ranked
     (unscored or missing episodes). Agents share the rank of the best one that they can't be told apart from."""

@@ -5,6 +5,9 @@ The file (TOML), US dollars per million tokens::
     [prices."gpt-4o-mini"]     # the model, or the agent's name or spec
     input = 0.15
     output = 0.60
+    cached_input = 0.075       # of what the provider had of the prompt in its cache; as input where it isn't given
+
+Where the file has none, a provider may know its list prices (:attr:`agents.models.provider.Provider.price`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import MANIFEST_NAME, Manifest
+from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
@@ -46,10 +46,13 @@ class Cell:
     metrics: dict[str, "array[float]"] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
     reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
-    # prompt and completion tokens that weren't answered from the cache, unscored episodes included
-    paid_tokens: list[int] = field(default_factory=lambda: [0, 0])
+    # tokens that weren't answered from the response cache, unscored episodes included: of prompts, of completions, and
+    # of the prompts those that the provider had in its own cache
+    paid_tokens: list[int] = field(default_factory=lambda: [0, 0, 0])
     # episodes in which a server said that this model, with this fingerprint, had answered
     served_by: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)  # episodes in which a server refused this parameter
+    eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
     # asks for the luck of the episodes, which is computed only where it is wanted; None where there is nobody to ask
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
     confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
@@ -138,9 +141,9 @@ class ResultColumns:
         return all(cell.complete for cell in self.cells.values())
 
     @property
-    def prices(self) -> dict[str, dict[str, float]]:
+    def prices(self) -> dict[str, Price]:
         """``{agent: {"input": USD per million tokens, "output": ...}}`` where a source states them."""
-        prices: dict[str, dict[str, float]] = {}
+        prices: dict[str, Price] = {}
         for name, index in self.agent_source.items():
             manifest = self.sources[index][1]
             stated = manifest.get("prices", {}).get(self.agents[name]["name"])
@@ -243,6 +246,12 @@ def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]
     results.sums[record["scenario"]] = min(least, total), max(most, total)
 
 
+def is_eaten_up(step: Mapping[str, Any]) -> bool:
+    """Whether a step's response is empty because reasoning took all of its tokens."""
+    reasoned = step.get("reasoning_tokens") or step.get("reasoning")
+    return step.get("finish_reason") == "length" and not step["response"].strip() and bool(reasoned)
+
+
 def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
     steps = [step for step in record["steps"] if step["player"] == player]
@@ -250,7 +259,10 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     cached = record[MEASURED].get("cached_tokens", (0, 0)) if len(record["agents"]) == 1 else (0, 0)
     for i in (0, 1):
         cell.paid_tokens[i] += tokens[i] - cached[i]
-    cell.served_by.update(record[MEASURED].get("served_by", {}).get(player, ()))
+    cell.paid_tokens[2] += record[MEASURED].get("provider_cached_tokens", {}).get(player, 0)
+    for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
+        counter.update(record[MEASURED].get(name, {}).get(player, ()))
+    cell.eaten_up += sum(is_eaten_up(step) for step in steps)
     if record["error"] is not None:
         cell.errors[error_reason(record["error"])] += 1
         return

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def ranked_by(row: ScoreView) -> EstimateView | None:
 
 
 def score_row(
-    agent: str, scenario: Scenario, cell: Cell, references: References | None, price: Mapping[str, float] | None
+    agent: str, scenario: Scenario, cell: Cell, references: References | None, price: Mapping[str, Any] | None
 ) -> ScoreView:
     """One agent in one scenario, not yet ranked."""
     row = ScoreView(
@@ -77,6 +77,8 @@ def score_row(
         unscored=cell.unscored,
         errors=dict(cell.errors.most_common()),
         served_by=dict(cell.served_by.most_common()),
+        left_out=dict(cell.left_out.most_common()),
+        eaten_up=cell.eaten_up,
         rank=None,
         tied=False,
         mean_return=None,
@@ -307,16 +309,19 @@ def rating_rows(results: ResultColumns) -> list[RatingView]:
     ]
 
 
-def cost(tokens: Sequence[int], price: Mapping[str, float] | None) -> float | None:
-    """US dollars of prompt and completion tokens at a price per million; ``None`` without a price.
+def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None:
+    """US dollars of tokens at a price per million; ``None`` without a price.
 
+    ``tokens`` are those of prompts, of completions, and of the prompts those that the provider had in its cache.
     Players without a model use no tokens and cost nothing.
     """
     if not any(tokens):
         return 0.0
     if price is None:
         return None
-    return (tokens[0] * price["input"] + tokens[1] * price["output"]) / 1e6
+    prompt, completion, cached = (*tokens, 0)[:3]
+    dollars = (prompt - cached) * price["input"] + cached * price.get("cached_input", price["input"])
+    return float(dollars + completion * price["output"]) / 1e6
 
 
 def to_view(estimate: stats.Estimate) -> EstimateView | None:

@@ -1,8 +1,8 @@
-"""A local server that speaks the OpenAI chat-completions protocol, with faults on demand. Standard library only.
+"""A local server that speaks OpenAI's protocol, with limits and faults on demand. Standard library only.
 
-As a process (the first line on standard output is the base URL; it serves until it is killed)::
+As a process, from the root (the first line on standard output is the base URL; it serves until it is killed)::
 
-    python tests/agents/openai_server.py --latency 0.2 --fault 429=0.1 --fault malformed=0.05
+    python -m tests.agents.openai_server --latency 0.2 --fault 429=0.1 --fault malformed=0.05
 
 In a test, on a thread of its own::
 
@@ -29,6 +29,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote
+
+from tests.agents import openai_routes, server_limits
+from tests.agents.server_limits import Bucket, Window
 
 FAULTS: dict[str, str] = {
     "400": "status 400, which must not be retried",
@@ -106,7 +109,7 @@ MOVES = ("left", "down", "right", "up")
 
 def random_move(request: Mapping[str, Any]) -> str:
     """An answer in the think template whose move depends on the request's text alone."""
-    text = json.dumps(request.get("messages"), sort_keys=True)
+    text = json.dumps(request.get("messages") or request.get("prompt") or request.get("input"), sort_keys=True)
     move = MOVES[hashlib.sha256(text.encode()).digest()[0] % len(MOVES)]
     return f"<think>Any move will do.</think><plan>{move}</plan><action>{move}</action>"
 
@@ -123,7 +126,16 @@ class OpenAIServer:
         requests_per_minute: refuse what goes beyond with a 429, as a bucket of tokens does that fills up at this rate;
             ``Retry-After`` says when the next one falls in.
         burst: tokens that the bucket holds.
+        tokens_per_minute: the same of the words of prompts and answers; the bucket holds those of ``burst`` requests of
+            200 words. A request is let in for its prompt and its limit, and pays what it used.
+        window: seconds; the limits count by windows of this length in place of buckets.
+        limit_headers: which headers tell of the limits, of :data:`tests.agents.server_limits.STYLES`.
         most_in_flight: refuse what goes beyond with a 429 that names no time.
+        capacity: requests that it works on at once; the others wait for their turn.
+        reasoning: words that are reasoned before every answer, which count for the limit.
+        refused: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
+        only_route: the model has this route alone: ``"responses"`` or ``"completions"``.
+        prompt_cache: the share of each prompt that the usage calls cached.
         seed: of the faults.
     """
 
@@ -139,13 +151,30 @@ class OpenAIServer:
         slow: float = 2.0,
         requests_per_minute: float | None = None,
         burst: int = 1,
+        tokens_per_minute: float | None = None,
+        window: float | None = None,
+        limit_headers: str = "none",
         most_in_flight: int | None = None,
+        capacity: int | None = None,
+        reasoning: int = 0,
+        refused: Mapping[str, str] | None = None,
+        only_route: str | None = None,
+        prompt_cache: float = 0.0,
         seed: int = 0,
         port: int = 0,
     ) -> None:
         self.latency, self.respond, self.faults = latency, respond, dict(faults or {})
         self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
-        self.requests_per_minute, self.burst, self.most_in_flight = requests_per_minute, burst, most_in_flight
+        self.most_in_flight, self.capacity, self.limit_headers = most_in_flight, capacity, limit_headers
+        self.limits: dict[str, Bucket] = {}
+        for kind, rate, size in (
+            ("requests", requests_per_minute, burst),
+            ("tokens", tokens_per_minute, 200 * burst),
+        ):
+            if rate is not None:
+                self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
+        self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
+        self.prompt_cache = prompt_cache
         self.seed, self.port = seed, port
         unknown = [name for name in self.faults if name not in FAULTS]
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
@@ -161,7 +190,7 @@ class OpenAIServer:
         self.served: Counter[str] = Counter()
         """Answers by kind: ``"ok"`` or the fault's name."""
         self.in_flight = self.peak = 0
-        self._tokens, self._filled_at = float(burst), time.monotonic()
+        self._free_at: list[float] = []  # when each place of the capacity is free again
         self._seen: Counter[bytes] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -226,20 +255,38 @@ class OpenAIServer:
                 return name
         return None
 
-    def refusal(self) -> str | None:
-        """The headers of the refusal that a limit makes of a request; ``None`` takes a token for it."""
+    def cost(self, request: Mapping[str, Any], route: str) -> dict[str, float]:
+        """The units that a request is let in for."""
+        tokens = openai_routes.words_of(request, route) + (openai_routes.limit_of(request) or 0)
+        return {"requests": 1, "tokens": tokens}
+
+    def refusal(self, request: Mapping[str, Any], route: str) -> str | None:
+        """The headers of the refusal that a limit makes of a request; ``None`` lets it in."""
         if self.most_in_flight is not None and self.in_flight >= self.most_in_flight:
             return ""
-        if self.requests_per_minute is not None:
-            now, rate = time.monotonic(), self.requests_per_minute / 60
-            self._tokens = min(self.burst, self._tokens + (now - self._filled_at) * rate)
-            self._filled_at = now
-            if self._tokens < 1:
-                return f"Retry-After: {(1 - self._tokens) / rate:.4f}\r\n"
-            self._tokens -= 1
+        units = self.cost(request, route)
+        wait = max((bucket.wait(units[kind]) for kind, bucket in self.limits.items()), default=0.0)
+        if wait > 0:
+            return f"Retry-After: {wait:.4f}\r\n"
+        for kind, bucket in self.limits.items():
+            bucket.take(units[kind])
         return None
 
-    def complete(self, request: Mapping[str, Any], fault: str | None) -> dict[str, Any]:
+    def told_limits(self) -> str:
+        """The headers that tell of the limits."""
+        return "".join(server_limits.headers_of(self.limit_headers, *limit) for limit in self.limits.items())
+
+    def delay(self) -> float:
+        """Seconds until a request that comes now is answered."""
+        if self.capacity is None:
+            return self.latency
+        now = time.monotonic()
+        self._free_at = sorted(max(now, at) for at in self._free_at)[-self.capacity :]
+        starts = self._free_at.pop(0) if len(self._free_at) == self.capacity else now
+        self._free_at.append(starts + self.latency)
+        return starts + self.latency - now
+
+    def complete(self, request: Mapping[str, Any], fault: str | None, route: str = "chat") -> dict[str, Any]:
         """The body of a status 200 answer to a well-formed request."""
         text, finish_reason = self.respond(request), "stop"
         if fault == "garbage":
@@ -247,11 +294,15 @@ class OpenAIServer:
         stops = request.get("stop") or []
         for stop in [stops] if isinstance(stops, str) else stops:
             text = text.partition(stop)[0]  # servers cut the stop string out
-        limit = request.get("max_completion_tokens") or request.get("max_tokens")
-        words = text.split(" ")
-        if limit is not None and len(words) > limit:
-            text, finish_reason = " ".join(words[:limit]), "length"
+        limit, words = openai_routes.limit_of(request), text.split(" ")
+        reasoning = self.reasoning if limit is None else min(self.reasoning, limit)
+        room = len(words) if limit is None else limit - reasoning
+        if len(words) > room:
+            words, finish_reason = words[:room], "length"
+            text = " ".join(words)
         message: dict[str, Any] = {"role": "assistant", "content": text}
+        if reasoning:
+            message["reasoning_content"] = " ".join(["hm"] * reasoning)
         if fault == "cut":
             message["content"] = text[: max(len(text) // 2, 1)]
         elif fault == "huge":
@@ -262,20 +313,21 @@ class OpenAIServer:
             message["content"] = None
         elif fault == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
-        prompt_tokens = sum(len(m["content"].split()) for m in request.get("messages", ()))
-        usage = {"prompt_tokens": prompt_tokens, "completion_tokens": len(words)}
+        prompt = openai_routes.words_of(request, route)
+        usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": len(words) + reasoning}
+        usage["total_tokens"] = sum(usage.values())
+        if reasoning:
+            usage["completion_tokens_details"] = {"reasoning_tokens": reasoning}
+        if self.prompt_cache:
+            usage["prompt_tokens_details"] = {"cached_tokens": int(prompt * self.prompt_cache)}
+        if (tokens := self.limits.get("tokens")) is not None:  # what was taken on entry beyond the use comes back
+            tokens.take(usage["total_tokens"] - self.cost(request, route)["tokens"])
         choice = {"index": 0, "message": message, "logprobs": None}
         if fault != "no-finish":
             choice["finish_reason"] = FINISHES.get(fault or "", finish_reason)
-        return {
-            "id": "chatcmpl-local",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": self.model or request.get("model", "local"),
-            "system_fingerprint": self.fingerprint,
-            "choices": [] if fault == "no-choices" else [choice],
-            "usage": usage | {"total_tokens": sum(usage.values())},
-        }
+        about = {"model": self.model or request.get("model", "local"), "system_fingerprint": self.fingerprint}
+        body = openai_routes.BODIES[route](choice, usage, about)
+        return body | {"choices": []} if fault == "no-choices" else body
 
 
 def credentials(headers: Mapping[str, str]) -> list[str]:
@@ -328,8 +380,8 @@ class _Connection(asyncio.Protocol):
             self.refuse_key(headers)
         elif path.endswith("/models"):
             self.send(200, {"object": "list", "data": [{"id": "local", "object": "model", "created": 0}]})
-        elif method == "POST" and path.endswith("/chat/completions"):
-            self.chat(headers, body)
+        elif method == "POST" and (route := openai_routes.PATHS.get(path.partition("/v1")[2].rstrip("/"))):
+            self.generate(headers, body, route)
         else:
             self.send(404, {"error": {"message": f"no such path: {path}", "type": "invalid_request_error"}})
 
@@ -338,31 +390,41 @@ class _Connection(asyncio.Protocol):
         message = f"Incorrect API key provided: {headers.get('authorization', '(none)')}"
         self.send(401, {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}})
 
-    def chat(self, headers: dict[str, str], body: bytes) -> None:
+    def generate(self, headers: dict[str, str], body: bytes, route: str) -> None:
         server = self.server
         try:
             request = json.loads(body)
-            assert isinstance(request["messages"], list)
-        except (ValueError, KeyError, TypeError, AssertionError):
-            self.send(400, {"error": {"message": "not a chat request", "type": "invalid_request_error"}})
+            openai_routes.words_of(request, route)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.send(400, {"error": {"message": f"not a request of {route}", "type": "invalid_request_error"}})
             return
         if server.keep_requests:
             server.requests.append(request)
+        if server.only_route not in (None, route):
+            message = openai_routes.WRONG_ROUTE[server.only_route]
+            self.send(404, {"error": {"message": message, "type": "invalid_request_error", "param": "model"}})
+            return
+        if error := openai_routes.refusal(request, server.refused):
+            self.send(400, {"error": error})
+            return
         fault = server.pick_fault(body)
         if fault == "hang":
             server.served["hang"] += 1
             return
-        limited = server.refusal()
+        limited = server.refusal(request, route)
+        told = server.told_limits()
         if limited is not None:
             server.served["limited"] += 1
-            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited)
+            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited + told)
             return
         server.in_flight += 1
         server.peak = max(server.peak, server.in_flight)
-        delay = server.latency + (server.slow if fault == "slow" else 0)
-        asyncio.get_running_loop().call_later(delay, self.answer, request, headers, fault)
+        delay = server.delay() + (server.slow if fault == "slow" else 0)
+        asyncio.get_running_loop().call_later(delay, self.answer, request, headers, fault, route, told)
 
-    def answer(self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None) -> None:
+    def answer(
+        self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None, route: str, told: str
+    ) -> None:
         server = self.server
         server.in_flight -= 1
         if fault == "401":
@@ -399,7 +461,7 @@ class _Connection(asyncio.Protocol):
                 self.transport.abort()
         else:
             content_type = "text/html" if fault == "wrong-type" else "application/json"
-            self.send(200, server.complete(request, fault), content_type=content_type)
+            self.send(200, server.complete(request, fault, route), told, content_type)
 
     def trickle(self) -> None:
         if not self.transport.is_closing():
@@ -427,6 +489,12 @@ def main() -> None:
     parser.add_argument("--api-key", help="other keys get a 401")
     parser.add_argument("--requests-per-minute", type=float, help="what goes beyond gets a 429")
     parser.add_argument("--burst", type=int, default=1, help="requests that may come at once under that limit")
+    parser.add_argument("--tokens-per-minute", type=float, help="the same of the words of prompts and answers")
+    parser.add_argument("--window", type=float, help="seconds: the limits count by windows, not by buckets")
+    parser.add_argument(
+        "--limit-headers", choices=server_limits.STYLES, default="none", help="which tell of the limits"
+    )
+    parser.add_argument("--capacity", type=int, help="requests that are worked on at once; the others wait")
     parser.add_argument("--most-in-flight", type=int, help="what goes beyond gets a 429 that names no time")
     parser.add_argument("--seed", type=int, default=0)
     options = vars(parser.parse_args())

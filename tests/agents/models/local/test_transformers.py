@@ -379,7 +379,7 @@ def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
         logprobs = (logits[len(got.prompt_ids) - 1 : -1] / 1.25).log_softmax(-1)
         wanted = logprobs.gather(1, torch.tensor(got.token_ids)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(got.logprobs), wanted, rtol=1e-3, atol=1e-3)
-        assert got.usage == (len(got.prompt_ids), len(got.token_ids), False)
+        assert got.usage[:2] == (len(got.prompt_ids), len(got.token_ids))
         assert (got.finish_reason == "length") == (len(got.token_ids) == 24 and not got.text.endswith("</action>"))
 
 

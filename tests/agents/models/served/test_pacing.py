@@ -7,11 +7,11 @@ from email.utils import format_datetime
 
 import pytest
 
-import agents.models.http  # noqa: F401  (importing the client takes a second, which isn't to be timed)
+import agents.models.served.http  # noqa: F401  (importing the client takes a second, which isn't to be timed)
 from agents import Decoding
-from agents.models import pacing
 from agents.models.openai import OpenAIModel
-from agents.models.pacing import Pacer, TooManyRequestsError, named_wait
+from agents.models.served import pacing
+from agents.models.served.pacing import Pacer, TooManyRequestsError, named_wait
 from agents.turn import Message
 from tests.agents.openai_server import RATE_LIMITS, OpenAIServer
 
@@ -75,7 +75,7 @@ def test_a_server_that_counts_by_the_minute_is_not_asked_once_a_minute():
         pacer, taken = Pacer(10), 0
         until = time.monotonic() + 0.6
 
-        async def request():
+        async def request(_sent):
             nonlocal taken
             taken += 1
             if taken > 3 and time.monotonic() < until:
@@ -102,7 +102,7 @@ def test_nothing_is_slowed_down_without_a_refusal():
     async def play():
         pacer = Pacer(1)
 
-        async def request():
+        async def request(_sent):
             await asyncio.sleep(0.05)
             return pacer.in_flight
 
@@ -118,7 +118,7 @@ def test_a_limit_that_is_gone_is_found_out(wait):
     async def play():
         pacer, in_flight, peak = Pacer(10), 0, 0
 
-        async def request():
+        async def request(_sent):
             nonlocal in_flight, peak
             if in_flight >= 2 and not free:
                 raise TooManyRequestsError("too many", wait)
@@ -143,7 +143,7 @@ def test_the_gap_behind_a_refused_request_is_not_kept():
         pacer, refused = Pacer(10), iter([True, False])
         pacer.gap = 5.0
 
-        async def request():
+        async def request(_sent):
             if next(refused):
                 raise TooManyRequestsError("too many", 0.01)
 
@@ -156,7 +156,7 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
     async def play():
         pacer, done = Pacer(10), asyncio.Event()
         pacer.limit = 1
-        first, second = (asyncio.create_task(pacer.send(done.wait)) for _ in range(2))
+        first, second = (asyncio.create_task(pacer.send(lambda sent: done.wait())) for _ in range(2))
         await asyncio.sleep(0)
         done.set()
         while not first.done():
@@ -164,7 +164,7 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
         second.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
         assert second.cancelled()
-        return await asyncio.wait_for(pacer.send(done.wait), 2), pacer.in_flight
+        return await asyncio.wait_for(pacer.send(lambda sent: done.wait()), 2), pacer.in_flight
 
     assert asyncio.run(play()) == (True, 0)
 

@@ -1,23 +1,20 @@
 """One server, asked with the ``openai`` package, which takes as long, reads as much and repeats as often as it likes.
 
-Here a whole request has a time, an answer has a size, and a :class:`~agents.models.pacing.Pacer` says when it goes.
+Here a whole request has a time and an answer has a size.
 """
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import openai
 
-from agents.models.chat_answers import MAX_ANSWER_BYTES, ProviderError
-from agents.models.pacing import Pacer
+from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.redaction import public_url
-
-T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
 Limits = type(openai.DEFAULT_CONNECTION_LIMITS)
@@ -37,36 +34,29 @@ class Server:
         key: sent as the bearer's token, unless the address has user information.
         headers: of every request.
         timeout: seconds for one request, from connecting to the last byte of the answer.
-        patience: as of :class:`~agents.models.pacing.Pacer`.
     """
 
-    def __init__(self, base_url: str, key: str, headers: Mapping[str, str], timeout: float, patience: float) -> None:
+    def __init__(self, base_url: str, key: str, headers: Mapping[str, str], timeout: float) -> None:
         parts = urlsplit(base_url)
         self.url = public_url(base_url)
         self._key, self._query = key, dict(parse_qsl(parts.query, keep_blank_values=True))
         self._headers = dict(headers)
         if userinfo := unquote(parts.netloc.rpartition("@")[0]):
             self._headers = {"Authorization": f"Basic {base64.b64encode(userinfo.encode()).decode()}"} | self._headers
-        self._timeout, self._patience = timeout, patience
-        self._connections: dict[asyncio.AbstractEventLoop, tuple[openai.AsyncOpenAI, Pacer]] = {}
+        self._timeout = timeout
+        self._clients: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
 
-    async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """What ``request()`` returns, called when the server has room for it; see :meth:`Pacer.send`."""
-        return await self._connection()[1].send(request)
-
-    async def complete(self, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+    async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers and the body of the answer to one request; little of it beyond the most that is read.
 
         Raises:
             ProviderError: there is no whole answer in time.
         """
-        ask = self._connection()[0].chat.completions.with_streaming_response.create
         try:
-            # What is in the extra body replaces the other fields, and isn't walked through before it is sent.
-            async with asyncio.timeout(self._timeout), ask(model="", messages=[], extra_body=fields) as response:
+            async with asyncio.timeout(self._timeout), self._asked(path, fields) as response:
                 return response.status_code, response.headers, await _beginning(response.iter_bytes())
         except TimeoutError:
-            raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s") from None
+            raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None
         except ERRORS as error:
             cause: BaseException = error
             while cause.__cause__ is not None:  # the package calls even a refused connection a time-out
@@ -80,10 +70,19 @@ class Server:
             what = "whole answer from" if connected else "connection to"
             raise ProviderError(f"no {what} {self.url}: {type(cause).__name__}: {cause}") from None
 
-    def _connection(self) -> tuple[openai.AsyncOpenAI, Pacer]:
+    def _asked(self, path: str, fields: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """The request on its way. What is in the extra body replaces the other fields, and isn't walked through."""
+        client = self._client()
+        if path == "/responses":
+            return client.responses.with_streaming_response.create(extra_body=fields)
+        if path == "/completions":
+            return client.completions.with_streaming_response.create(model="", prompt="", extra_body=fields)
+        return client.chat.completions.with_streaming_response.create(model="", messages=[], extra_body=fields)
+
+    def _client(self) -> openai.AsyncOpenAI:
         loop = asyncio.get_running_loop()
-        if loop not in self._connections:
-            self._connections = {known: kept for known, kept in self._connections.items() if not known.is_closed()}
+        if loop not in self._clients:
+            self._clients = {known: kept for known, kept in self._clients.items() if not known.is_closed()}
             # A redirect isn't followed: it would carry the key to another host.
             options: Any = {"limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]}}
             try:
@@ -91,7 +90,7 @@ class Server:
             except RuntimeError:  # the package's extra isn't installed
                 transport = openai.DefaultAsyncHttpxClient(**options)
             timeout = openai.Timeout(None, connect=min(self._timeout, CONNECT_SECONDS))
-            client = openai.AsyncOpenAI(
+            self._clients[loop] = openai.AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=self.url,
                 timeout=timeout,
@@ -100,14 +99,13 @@ class Server:
                 default_query=self._query,
                 http_client=transport,
             )
-            self._connections[loop] = client, Pacer(self._patience)
-        return self._connections[loop]
+        return self._clients[loop]
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
-        connection = self._connections.pop(asyncio.get_running_loop(), None)
-        if connection is not None:
-            await connection[0].close()
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
 
 
 async def _refuse(response: Any) -> None:

@@ -1,4 +1,4 @@
-"""Reading a chat completion: which answers of a server count as a response of the model, and which as a failure.
+"""Reading answers of servers: which count as a response of the model, and which as a failure of the provider.
 
 ==================================================  ==========================================================
 answer                                              outcome
@@ -15,14 +15,13 @@ more than :data:`MAX_ANSWER_BYTES`                  a failure: no response withi
 ==================================================  ==========================================================
 
 A failure is the provider's. But for a content filter and a huge answer, which would come again, it may pass, and the
-request is sent again as after a status 500.
+request is sent again as after a status 500. What is here is common to all routes (:mod:`agents.models.served.routes`).
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from agents.models.base import Completion, Decoding
 from agents.turn import FinishReason, Usage
 
 MAX_ANSWER_BYTES = 2**20
@@ -35,11 +34,13 @@ class ProviderError(Exception):
 
     Attributes:
         may_pass: whether the same request may be answered the next time.
+        overloaded: whether it looks as if the server has more to do than it can: fewer requests at once may help.
     """
 
-    def __init__(self, message: str, *, may_pass: bool = True) -> None:
+    def __init__(self, message: str, *, may_pass: bool = True, overloaded: bool = False) -> None:
         super().__init__(message)
         self.may_pass = may_pass
+        self.overloaded = overloaded
 
 
 FINISH_REASONS: dict[str, FinishReason] = {
@@ -52,40 +53,36 @@ FINISH_REASONS: dict[str, FinishReason] = {
     "function_call": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
     "model_length": "length",
     "content_filter": "content_filter",
 }
 """What servers say when a response is complete, in OpenAI's words and the dialects of others; case doesn't count."""
 
 
-def read_completion(body: str, decoding: Decoding) -> Completion:
-    """The completion in a server's answer with status 200.
+def decode(body: str) -> dict[str, Any]:
+    """The JSON object of an answer.
 
     Raises:
-        ProviderError: there is none; the message completes "the server answered with ...".
+        ProviderError: it isn't one, or it is an error; the message completes "the server answered with ...".
     """
-    answer = _decode(body)
-    choices = answer.get("choices")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):  # not JSON, or brackets without end
+        raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
+    if not isinstance(answer, dict):
+        raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
     if answer.get("error"):  # gateways put upstream errors into a status 200
         raise ProviderError(f"an error: {error_message(answer) or excerpt(body)}")
+    return answer
+
+
+def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
+    """The one choice of a completion, or a :class:`ProviderError`."""
+    choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ProviderError(f"no choices: {excerpt(body)}")
-    choice = choices[0]
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise ProviderError(f"a choice without a message: {excerpt(body)}")
-    if choice.get("error"):
-        raise ProviderError(f"an error in place of the model's response: {excerpt(body)}")
-    finish_reason = _finish_reason(choice.get("finish_reason"))
-    text = _text(message)
-    if text is None:
-        raise ProviderError(f"content that isn't text: {excerpt(body)}")
-    if not text.isascii():  # half a surrogate pair is legal JSON, but no file and no later request can hold it
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if finish_reason == "stop":
-        text = with_stop_string(text, decoding.stop, choice)
-    usage, served_by = _usage(answer.get("usage")), _served_by(answer)
-    return Completion(text, finish_reason=finish_reason, usage=usage, served_by=served_by)
+    return choices[0]
 
 
 def error_message(answer: object) -> str | None:
@@ -100,17 +97,8 @@ def excerpt(body: str) -> str:
     return repr(body[:120])
 
 
-def _decode(body: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):  # not JSON, or brackets without end
-        raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
-    if not isinstance(answer, dict):
-        raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
-    return answer
-
-
-def _finish_reason(given: object) -> FinishReason:
+def finish_reason_of(given: object) -> FinishReason:
+    """What a server's finish reason means, or a :class:`ProviderError` where the response isn't whole."""
     if given is None:
         raise ProviderError("a response without a finish_reason: whether it is complete isn't known")
     reason = FINISH_REASONS.get(str(given).casefold())
@@ -121,16 +109,9 @@ def _finish_reason(given: object) -> FinishReason:
     return reason
 
 
-def _text(message: Mapping[str, Any]) -> str | None:
-    """The text of a message: its content, or the refusal in its place; ``None`` for something else."""
-    content = message.get("content")
-    if content is None:
-        refusal = message.get("refusal")
-        return refusal if isinstance(refusal, str) else ""
-    if isinstance(content, list):  # content parts
-        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
-        return "".join(parts) if all(isinstance(part, str) for part in parts) else None
-    return content if isinstance(content, str) else None
+def writable(text: str) -> str:
+    """The text without half surrogate pairs: they are legal JSON, but no file and no later request can hold them."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any]) -> str:
@@ -154,19 +135,33 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
     return text
 
 
-def _usage(usage: object) -> Usage:
-    """Tokens as counted by the server; 0 where it doesn't say."""
+def read_usage(usage: object) -> Usage:
+    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say.
+
+    Reasoning is part of the completion, as it is paid for. Where a server counts it beside the completion (its total
+    says so), it is added here.
+    """
     if not isinstance(usage, dict):
         return Usage()
 
-    def count(name: str) -> int:
-        value = usage.get(name)
-        return value if type(value) is int and 0 <= value < 2**53 else 0
+    def count(where: object, *names: str) -> int:
+        values = [where.get(name) for name in names] if isinstance(where, dict) else []
+        return next((value for value in values if type(value) is int and 0 <= value < 2**53), 0)
 
-    return Usage(count("prompt_tokens"), count("completion_tokens"))
+    prompt = count(usage, "prompt_tokens", "input_tokens")
+    completion = count(usage, "completion_tokens", "output_tokens")
+    prompt_details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
+    reasoning = count(details, "reasoning_tokens")
+    cached = count(prompt_details, "cached_tokens") or count(usage, "prompt_cache_hit_tokens")
+    if reasoning and count(usage, "total_tokens") == prompt + completion + reasoning:
+        completion += reasoning
+    return Usage(
+        prompt, completion, reasoning_tokens=min(reasoning, completion), cached_prompt_tokens=min(cached, prompt)
+    )
 
 
-def _served_by(answer: Mapping[str, Any]) -> str | None:
+def served_by(answer: Mapping[str, Any]) -> str | None:
     """The name and the fingerprint under which the server says that it answered."""
     said = [answer.get(name) for name in ("model", "system_fingerprint")]
     return " ".join(text[:MAX_NAME_LENGTH] for text in said if isinstance(text, str) and text) or None

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from time import monotonic
 from typing import TypeVar
 
-from agents.models.chat_answers import ProviderError
+from agents.models.served.answers import ProviderError
 
 T = TypeVar("T")
 
@@ -29,6 +29,19 @@ class TooManyRequestsError(ProviderError):
     def __init__(self, message: str, wait: float | None) -> None:
         super().__init__(message)
         self.wait = wait
+
+
+class Sent:
+    """One request on its way.
+
+    Attributes:
+        headers: those of its answer, names in small letters, as soon as there is one.
+    """
+
+    __slots__ = ("headers",)
+
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] = {}
 
 
 class Pacer:
@@ -59,8 +72,8 @@ class Pacer:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """What ``request()`` returns. It is called when there is room, and again after it was refused.
+    async def send(self, request: Callable[[Sent], Awaitable[T]]) -> T:
+        """What ``request(sent)`` returns. It is called when there is room, and again after it was refused.
 
         Raises:
             ProviderError: refused for longer than the patience lasts, or whatever else ``request()`` raises.
@@ -70,7 +83,7 @@ class Pacer:
             await self._enter(first=refused)
             sent_at = monotonic()
             try:
-                answer = await request()
+                answer = await request(Sent())
                 self.limit += 1 / self.limit
                 self._refused_since, self._pauses = None, 0
                 return answer

@@ -1,0 +1,69 @@
+"""The route ``/chat/completions``: chat messages in, one message out. Nearly every server has it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents.models.base import Completion, Decoding
+from agents.models.served import answers
+from agents.models.served.answers import ProviderError
+from agents.turn import Prompt
+
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Where servers put the text of the reasoning: DeepSeek and LiteLLM in the first, OpenRouter and vLLM in the second."""
+
+
+def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
+    """The part of a request's body that says what to write and how."""
+    asked: dict[str, Any] = {
+        "messages": [{"role": message.role, "content": message.content} for message in prompt],
+        "temperature": decoding.temperature,
+    }
+    if decoding.top_p != 1:
+        asked["top_p"] = decoding.top_p
+    if decoding.stop:
+        asked["stop"] = list(decoding.stop)
+    if effort is not None:
+        asked["reasoning_effort"] = effort
+    return asked
+
+
+def read(body: str, decoding: Decoding) -> Completion:
+    """The completion in an answer with status 200.
+
+    Raises:
+        ProviderError: there is none; the message completes "the server answered with ...".
+    """
+    answer = answers.decode(body)
+    choice = answers.first_choice(answer, body)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise ProviderError(f"a choice without a message: {answers.excerpt(body)}")
+    if choice.get("error"):
+        raise ProviderError(f"an error in place of the model's response: {answers.excerpt(body)}")
+    finish_reason = answers.finish_reason_of(choice.get("finish_reason"))
+    text = _text(message)
+    if text is None:
+        raise ProviderError(f"content that isn't text: {answers.excerpt(body)}")
+    text = answers.writable(text)
+    if finish_reason == "stop":
+        text = answers.with_stop_string(text, decoding.stop, choice)
+    reasoning = next((said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said), "")
+    return Completion(
+        text,
+        finish_reason=finish_reason,
+        usage=answers.read_usage(answer.get("usage")),
+        served_by=answers.served_by(answer),
+        reasoning=answers.writable(reasoning),
+    )
+
+
+def _text(message: Mapping[str, Any]) -> str | None:
+    """The text of a message: its content, or the refusal in its place; ``None`` for something else."""
+    content = message.get("content")
+    if content is None:
+        refusal = message.get("refusal")
+        return refusal if isinstance(refusal, str) else ""
+    if isinstance(content, list):  # content parts
+        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
+        return "".join(parts) if all(isinstance(part, str) for part in parts) else None
+    return content if isinstance(content, str) else None

@@ -1,0 +1,41 @@
+"""The route ``/completions``: a text in, its continuation out. For base models, which know no chat.
+
+The prompt is its messages' contents joined by blank lines, as for a local model without a chat template.
+"""
+
+from typing import Any
+
+from agents.models.base import Completion, Decoding
+from agents.models.served import answers
+from agents.models.served.answers import ProviderError
+from agents.prompt import as_text
+from agents.turn import Prompt
+
+
+def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
+    """The part of a request's body that says what to write and how. Base models don't reason: no effort is sent."""
+    asked: dict[str, Any] = {"prompt": as_text(prompt), "temperature": decoding.temperature}
+    if decoding.top_p != 1:
+        asked["top_p"] = decoding.top_p
+    if decoding.stop:
+        asked["stop"] = list(decoding.stop)
+    return asked
+
+
+def read(body: str, decoding: Decoding) -> Completion:
+    """The completion in an answer with status 200; a ProviderError where there is none."""
+    answer = answers.decode(body)
+    choice = answers.first_choice(answer, body)
+    text = choice.get("text")
+    if not isinstance(text, str):
+        raise ProviderError(f"a choice without a text: {answers.excerpt(body)}")
+    finish_reason = answers.finish_reason_of(choice.get("finish_reason"))
+    text = answers.writable(text)
+    if finish_reason == "stop":
+        text = answers.with_stop_string(text, decoding.stop, choice)
+    return Completion(
+        text,
+        finish_reason=finish_reason,
+        usage=answers.read_usage(answer.get("usage")),
+        served_by=answers.served_by(answer),
+    )

@@ -1,0 +1,143 @@
+"""What a server takes: known from its user, or learnt from its refusals.
+
+A status 400 that names a parameter is learnt from once: the parameter is left out or goes by its other name from then
+on, the request is sent again, and a notice says so. What the user has set by hand is never changed.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, get_args
+
+from agents.models.served.answers import error_message
+from agents.models.served.routes import ROUTES, RouteName
+
+OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
+"""What a user may have left out."""
+LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")
+"""What is left out when a server refuses it. A limit isn't: without one a response may cost anything."""
+REASONING_TOKENS = 25_000
+"""The tokens that a reasoning model may use beside those of its response. OpenAI's advice is to reserve as many."""
+
+LimitField = Literal["auto", "max_tokens", "max_completion_tokens"]
+_REFUSAL = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|deprecated|only the default"
+)
+_TOO_MANY_TOKENS = re.compile(r"context (length|window)|maximum context|too large|at most \d|exceeds")
+
+
+class Dialect:
+    """How one server wants to be asked.
+
+    Args:
+        route: where requests go; ``"auto"`` is chat until the server names another route.
+        omit: what isn't sent, any of :data:`OMITTABLE`.
+        limit_field: what the limit is called; ``"auto"`` finds out.
+        effort: of the reasoning, as the server calls it; ``None`` doesn't ask for any.
+        reasoning_tokens: what is added to the limit for reasoning; ``None`` adds :data:`REASONING_TOKENS` where an
+            effort is asked for, and where a response was eaten up by reasoning.
+    """
+
+    def __init__(
+        self,
+        route: "RouteName | Literal['auto']" = "auto",
+        omit: Collection[str] = (),
+        limit_field: LimitField = "auto",
+        effort: str | None = None,
+        reasoning_tokens: int | None = None,
+    ) -> None:
+        if unknown := [name for name in omit if name not in OMITTABLE]:
+            raise ValueError(f"omit takes {', '.join(OMITTABLE)}, got {', '.join(map(repr, unknown))}")
+        if route not in ("auto", *ROUTES):
+            raise ValueError(f"route is auto, {', '.join(ROUTES)}, got {route!r}")
+        if limit_field not in get_args(LimitField):
+            raise ValueError(f"max_tokens_field is {', '.join(get_args(LimitField))}, got {limit_field!r}")
+        if reasoning_tokens is not None and not 0 <= reasoning_tokens <= 10**7:
+            raise ValueError(f"reasoning_tokens is a whole number from 0 to 10,000,000, got {reasoning_tokens!r}")
+        self.route: RouteName = "chat" if route == "auto" else route
+        self.effort, self.omit = effort, frozenset(omit)
+        self.left_out: tuple[str, ...] = ()  # what the server refused, in the order of its refusals
+        self._chooses_route, self._chooses_limit = route == "auto", limit_field == "auto"
+        self._limit_field = None if limit_field == "auto" else limit_field
+        self._chooses_allowance = reasoning_tokens is None
+        reasons = effort not in (None, "none")
+        self.allowance = (REASONING_TOKENS if reasons else 0) if reasoning_tokens is None else reasoning_tokens
+
+        chosen: dict[str, tuple[Any, Any]] = {"route": (route, "auto"), "reasoning_effort": (effort, None)}
+        chosen["reasoning_tokens"] = (reasoning_tokens, None)
+        self.settings: dict[str, Any] = {"omit": sorted(self.omit)}
+        """What the user chose, for manifests; without what is as usual."""
+        self.settings |= {name: value for name, (value, usual) in chosen.items() if value != usual}
+
+    def shape(self, fields: dict[str, Any], max_tokens: int, seed: int | None) -> dict[str, Any]:
+        """The fields as this server wants them, with the limit and the seed."""
+        route, absent = ROUTES[self.route], self.omit.union(self.left_out)
+        shaped = {name: value for name, value in fields.items() if name not in absent}
+        if "summary" in absent and "reasoning" in shaped:
+            shaped["reasoning"] = {"effort": self.effort}
+        if "max_tokens" not in absent:
+            shaped[route.limit if self.route != "chat" else self._limit_field or route.limit] = (
+                max_tokens + self.allowance
+            )
+        if seed is not None and route.seed and "seed" not in absent:
+            shaped["seed"] = seed
+        return shaped
+
+    def learn(self, status: int, text: str, sent: Mapping[str, Any]) -> str | None:
+        """Take notice of a refusal; what was learnt, as a sentence, or ``None`` where the refusal is final."""
+        said, parameter = refusal_of(text)
+        if self._chooses_route and (route := _other_route(status, said)) not in (None, self.route):
+            assert route is not None
+            self.route = route
+            return f"it wants the route {ROUTES[route].path} (route = {route!r} in the agent's options says so at once)"
+        if status != 400:
+            return None
+        if self._chooses_limit and "max_tokens" in sent and "max_completion_tokens" in said:
+            self._limit_field = "max_completion_tokens"
+            return "it wants max_completion_tokens in place of max_tokens"
+        lower = said.casefold()
+        if self.allowance and self._chooses_allowance and _TOO_MANY_TOKENS.search(lower):
+            self.allowance //= 4
+            return f"it doesn't take as many tokens: {self.allowance:,} are added for reasoning"
+        if "reasoning" in sent and "summar" in lower and "summary" not in self.left_out:
+            return self._leave_out("summary")
+        if _REFUSAL.search(lower):
+            for name in LEARNABLE:
+                named = parameter == name or re.search(rf"['\"`]{name}['\"`]", said) is not None
+                if named and name in sent and name not in self.left_out:
+                    return self._leave_out(name)
+        return None
+
+    def _leave_out(self, name: str) -> str:
+        self.left_out += (name,)
+        how = "; responses end at the stop string all the same" if name == "stop" else ""
+        return f"it doesn't take {name!r}, which is left out from here on{how}"
+
+    def learn_of_reasoning(self) -> bool:
+        """Take notice that reasoning ate up a response; whether there are more tokens for the next one."""
+        if self.allowance or not self._chooses_allowance:
+            return False
+        self.allowance = REASONING_TOKENS
+        return True
+
+
+def refusal_of(text: str) -> tuple[str, str | None]:
+    """What an answer to a bad request says, and the parameter that it names apart from the message."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        answer = None
+    error = answer.get("error") if isinstance(answer, dict) else None
+    parameter = error.get("param") if isinstance(error, dict) else None
+    return error_message(answer) or text, parameter if isinstance(parameter, str) else None
+
+
+def _other_route(status: int, said: str) -> RouteName | None:
+    """The route that a refusal of the chat route names."""
+    if status not in (400, 404):
+        return None
+    if "v1/responses" in said:
+        return "responses"
+    if "v1/completions" in said or "provide a chat template" in said:
+        return "completions"
+    return None

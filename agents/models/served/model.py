@@ -1,0 +1,216 @@
+"""A model behind a server, whatever carries the requests: asking, asking again, and keeping secrets out of answers."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Protocol
+
+from agents.models.base import Completion, Decoding, seed_number
+from agents.models.served import pacing
+from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
+from agents.models.served.routes import ROUTES
+from agents.redaction import Redactor
+from agents.turn import Prompt
+
+MESSAGE_LENGTH = 400
+
+NOTICES = logging.getLogger("agents.models.served")
+"""What people should know of a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
+
+
+class Transport(Protocol):
+    """What carries requests to a server.
+
+    Attributes:
+        url: what messages call the server; nothing in it is secret.
+    """
+
+    url: str
+
+    async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, the headers (names in small letters) and the body of the answer to one request.
+
+        Raises:
+            ProviderError: there is no whole answer in time.
+        """
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; they are opened again when they are needed."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a server is asked, apart from what it is asked.
+
+    Attributes:
+        max_retries: further attempts after a failure that may pass.
+        patience: seconds that are waited in all while the server refuses every request as one too many.
+        send_seed: send a seed made from the decision's seed.
+        extra_body: further fields of every request.
+    """
+
+    max_retries: int = 6
+    patience: float = 300.0
+    send_seed: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0 or not self.patience >= 0:
+            raise ValueError(
+                f"max_retries at least 0, and patience too; got {self.max_retries!r} and {self.patience!r}"
+            )
+
+
+class ServedModel:
+    """An :class:`~agents.models.base.AsyncLanguageModel` over any transport.
+
+    Args:
+        name: the model's name at the server.
+        transport: carries the requests.
+        asking, dialect: how the server is asked, and what it is known to take.
+        redactor: knows the secrets that are sent.
+    """
+
+    def __init__(self, name: str, transport: Transport, asking: Asking, dialect: Dialect, redactor: Redactor) -> None:
+        self.name = name
+        self._transport, self._asking, self._dialect, self._redactor = transport, asking, dialect, redactor
+        self._pacers: dict[asyncio.AbstractEventLoop, pacing.Pacer] = {}
+        self._noticed: set[str] = set()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the model is asked, as far as it decides the responses; what is as usual is mostly left out."""
+        return {
+            **self._dialect.settings,
+            "send_seed": self._asking.send_seed,
+            "extra_body": dict(self._asking.extra_body),
+        }
+
+    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+        """The completion of one prompt; a provider's failure comes back in its ``error``."""
+        started = perf_counter()
+        number = seed_number(seed) if self._asking.send_seed else None
+        failures = 0
+        while True:
+            try:
+                completion = await self._pacer().send(lambda sent: self._ask(prompt, decoding, number, sent))
+                break
+            except ProviderError as error:
+                failure = error
+            failures += 1
+            if not failure.may_pass or failures > self._asking.max_retries:
+                completion = Completion("", finish_reason="error", error=self._message(failure, failures))
+                break
+            await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
+        return replace(completion, seconds=perf_counter() - started)
+
+    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None) -> dict[str, Any]:
+        """The request's body."""
+        dialect = self._dialect
+        fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
+        return {"model": self.name, **dialect.shape(fields, decoding.max_tokens, seed), **self._asking.extra_body}
+
+    async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent) -> Completion:
+        """One attempt, and another one for everything that the server's refusal teaches.
+
+        Raises:
+            ProviderError: there is no response.
+        """
+        while True:
+            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed)
+            status, sent.headers, body = await self._transport.complete(route.path, fields)
+            # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
+            text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
+            if 200 <= status < 300:
+                completion = self._read(route.read, text, len(body), decoding)
+                if not eaten_up(completion):
+                    return completion
+                if self._fields(prompt, decoding, seed) == fields and not self._more_tokens():
+                    return completion
+            elif self._fields(prompt, decoding, seed) == fields:  # else others have learnt something meanwhile
+                learnt = self._dialect.learn(status, text, fields)
+                if learnt is None:
+                    raise self._status_error(status, sent.headers, text)
+                self._notice(learnt)
+
+    def _read(self, read: Any, text: str, size: int, decoding: Decoding) -> Completion:
+        try:
+            if size > MAX_ANSWER_BYTES:
+                raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
+            completion: Completion = read(text, decoding)
+        except ProviderError as error:
+            raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
+        # once more, as JSON can spell any letter as an escape
+        scrub = self._redactor.scrub
+        return replace(
+            completion,
+            text=scrub(completion.text),
+            served_by=completion.served_by and scrub(completion.served_by),
+            reasoning=scrub(completion.reasoning),
+            left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
+        )
+
+    def _more_tokens(self) -> bool:
+        """Take notice that reasoning left no token for a response; whether there are more to ask again with."""
+        more = self._dialect.learn_of_reasoning()
+        if more:
+            self._notice(
+                f"reasoning ate up a whole response: {REASONING_TOKENS:,} tokens more are allowed from here on "
+                "(reasoning_tokens = N in the agent's options says how many)"
+            )
+        else:
+            enough = 2 * max(self._dialect.allowance, 1024)
+            self._notice(
+                "reasoning ate up a whole response, which is empty now; allow more tokens: "
+                f"reasoning_tokens = {enough} in the agent's options, or a lower reasoning_effort"
+            )
+        return more
+
+    def _notice(self, said: str) -> None:
+        if said not in self._noticed:
+            self._noticed.add(said)
+            NOTICES.warning("%s at %s: %s", self.name, self._transport.url, said)
+
+    def _pacer(self) -> pacing.Pacer:
+        """The pacer of the running event loop: requests of one loop wait for each other."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._pacers:
+            self._pacers = {known: kept for known, kept in self._pacers.items() if not known.is_closed()}
+            self._pacers[loop] = pacing.Pacer(self._asking.patience)
+        return self._pacers[loop]
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; they are opened again when they are needed."""
+        self._pacers.pop(asyncio.get_running_loop(), None)
+        await self._transport.aclose()
+
+    # ---------------------------------------------------------------- failures
+
+    def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
+        """What a status other than 200 means, with advice where there is any."""
+        said, parameter = refusal_of(text)
+        for name in OMITTABLE:
+            if status == 400 and (f"'{name}'" in said or parameter == name):
+                said += f" (omit=[{name!r}] in the agent's options leaves it out)"
+        if 300 <= status < 400:
+            said = f"a redirect to {headers.get('location')}; give that server as the base URL"
+        message = f"status {status} from {self._transport.url}: {said}".rstrip(": ")
+        wait = pacing.named_wait(headers)
+        if (status == 429 and "insufficient_quota" not in text) or (status in (503, 529) and wait is not None):
+            return pacing.TooManyRequestsError(message, wait)
+        overloaded = status in (502, 503, 504, 529)
+        return ProviderError(message, may_pass=status in (408, 409) or status >= 500, overloaded=overloaded)
+
+    def _message(self, failure: ProviderError, attempts: int) -> str:
+        text = self._redactor.scrub_message(" ".join(str(failure).split()))
+        text = text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
+        return text if attempts == 1 else f"{text} (the last of {attempts} attempts)"
+
+
+def eaten_up(completion: Completion) -> bool:
+    """Whether a response is empty because reasoning took all of its tokens."""
+    reasoned = completion.usage.reasoning_tokens or completion.reasoning
+    return completion.finish_reason == "length" and not completion.text.strip() and bool(reasoned)

@@ -1,0 +1,48 @@
+"""Models that reason, behind a real local server: what is recorded, what is said, and what it costs."""
+
+import json
+from pathlib import Path
+
+from benchmark.runs.folder import RunFolder
+from tests.agents.openai_server import OpenAIServer
+
+LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
+REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_completion_tokens"}
+
+
+def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench):
+    with OpenAIServer(refused=REFUSED_BY_OPENAI, reasoning=400) as server:
+        done = textbench("run", "--agent", "openai:o", "--base-url", server.base_url, *LAKE, "--json")
+        assert done.code == 0, done.err
+        resumed = textbench("resume", "r", "--episodes", 3)
+    assert resumed.code == 0, resumed.err
+    assert "it doesn't take 'temperature', which is left out from here on" in done.err
+    assert "reasoning ate up a whole response: 25,000 tokens more are allowed" in done.err
+    (row,) = json.loads(done.out)["scores"]
+    assert row["left_out"] == {"temperature": 2, "stop": 2}
+    assert row["eaten_up"] == 0
+    assert "openai:o: the server refuses temperature, stop, which it wasn't sent" in " ".join(resumed.out.split())
+    folder = RunFolder.open(Path("r"))
+    for record in folder.records():
+        assert record["measured"]["left_out"] == {"player_0": ["temperature", "stop"]}
+        for step in record["steps"]:
+            assert step["reasoning_tokens"] == 400 < step["tokens"][1]
+            assert step["reasoning"].split() == ["hm"] * 400
+            assert step["response"].endswith("</action>")
+    first, second = folder.manifest["sessions"]
+    assert len(first["notices"]) == 4
+    assert len(second["notices"]) == 4  # another process has to learn it again
+
+
+def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
+    Path("prices.toml").write_text('[prices."o"]\ninput = 10.0\noutput = 40.0\ncached_input = 1.0\n')
+    with OpenAIServer(prompt_cache=0.5) as server:
+        command = ("--agent", "openai:o", "--base-url", server.base_url, "--prices", "prices.toml", "--json")
+        done = textbench("run", *command, *LAKE)
+    assert done.code == 0, done.err
+    records = list(RunFolder.open(Path("r")).records())
+    prompt, completion = (sum(step["tokens"][i] for r in records for step in r["steps"]) for i in (0, 1))
+    cached = sum(record["measured"]["provider_cached_tokens"]["player_0"] for record in records)
+    assert 0.4 * prompt < cached <= 0.5 * prompt
+    dollars = ((prompt - cached) * 10 + cached * 1 + completion * 40) / 1e6
+    assert json.loads(done.out)["scores"][0]["cost"] == dollars
