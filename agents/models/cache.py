@@ -16,7 +16,7 @@ from typing import Any
 
 from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
 from agents.redaction import Redactor
-from agents.turn import Prompt, Usage
+from agents.turn import Prompt, Usage, WeightsSpan
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
@@ -69,6 +69,7 @@ class ResponseCache:
             for name in ("prompt_ids", "token_ids", "logprobs"):
                 data[name] = None if data[name] is None else tuple(data[name])
             data["left_out"] = tuple(data.get("left_out", ()))
+            data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
             usage = Usage(*data.pop("usage"))._replace(cached=True)
             return Completion(**data, usage=usage)
         except (ValueError, TypeError, KeyError) as error:
