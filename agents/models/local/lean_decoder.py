@@ -125,13 +125,14 @@ class LeanBatch:
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
-        lengths = torch.tensor([len(suffix) for suffix in suffixes], device=device)
-        self.filled = int(lengths.max())
+        sizes = [len(suffix) for suffix in suffixes]
+        self.filled = max(sizes)
+        lengths = torch.tensor(sizes, device=device)
         self.positions = lengths + self.shared
         self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
-        blanks = self.filled - lengths  # (rows,) empty columns in front
         self.bias: Tensor | None = None
-        if int(blanks.max()):
+        if min(sizes) < self.filled:
+            blanks = self.filled - lengths  # (rows,) empty columns in front
             columns = torch.arange(self.filled + self.block, device=device)
             self.bias = torch.zeros(len(suffixes), columns.numel(), device=device, dtype=weights.embedding.dtype)
             self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
@@ -150,11 +151,9 @@ class LeanBatch:
         return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
 
     def step(self, tokens: Tensor) -> Tensor:
-        if self.filled == self.caches[0][0].shape[2]:  # full: make room
-            self.caches = [
-                (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
-                for keys, values in self.caches
-            ]
+        if self.filled == self.caches[0][0].shape[2]:  # full: make room, a layer at a time for the sake of memory
+            for index, (keys, values) in enumerate(self.caches):
+                self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
             if self.bias is not None:
                 self.bias = F.pad(self.bias, (0, self.block))
         hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)

@@ -4,7 +4,8 @@ For models of a million parameters the Python around the matrix products costs m
 the same computation as the model's own ``forward`` with as few operations as possible:
 
 * tokens of all sequences are *packed* into one ``(T, hidden)`` matrix, so that padding costs nothing outside attention;
-* query, key and value are one matrix product, gate and up another (small models only: it copies the weights);
+* query, key and value are one matrix product, gate and up another (small models only: it copies the weights, as does
+  adding LoRA adapters to them; large models keep adapters as two thin products beside their own weights);
 * what attention does with the past is a function that is passed in, so prefill, decoding and training share the rest.
 
 Nothing here is a second set of weights: :func:`read_weights` reads the model's parameters as they are now, and
@@ -15,6 +16,7 @@ Shapes: ``T`` packed tokens, ``H`` query heads, ``K`` key-value heads, ``G = H /
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,17 +24,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
 from torch import Tensor, nn
 
+from agents.models.local.linear_maps import Linear, apply, fused, is_plain_lora, read_linear
+
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _FIXED_ROPE = ("default", "linear", "llama3", "yarn")  # others change with the length of the sequence
 _ROPE_TABLES: WeakKeyDictionary[nn.Module, tuple[Tensor, Tensor]] = WeakKeyDictionary()
 _FUSE_BELOW_BYTES = 256 * 2**20  # above, copying the weights costs more than the operations that it saves
-
-
-class Linear(NamedTuple):
-    """Weights of one linear map: ``weight (out, in)`` and ``bias (out,)`` or ``None``."""
-
-    weight: Tensor
-    bias: Tensor | None
 
 
 class Layer(NamedTuple):
@@ -93,7 +90,7 @@ def why_not(model: nn.Module) -> str | None:
     first = inner.model.layers[0]
     maps = [getattr(first.self_attn, f"{name}_proj") for name in "qkvo"]
     maps += [getattr(first.mlp, f"{name}_proj") for name in ("gate", "up", "down")]
-    odd = [m for m in (*maps, inner.lm_head) if type(m) is not nn.Linear and not _is_plain_lora(m)]
+    odd = [m for m in (*maps, inner.lm_head) if type(m) is not nn.Linear and not is_plain_lora(m)]
     if odd or type(inner.model.embed_tokens) is not nn.Embedding:
         return f"its layers are {type(odd[0]).__name__ if odd else type(inner.model.embed_tokens).__name__}"
     if any(p.device.type == "meta" for p in inner.parameters()) or len({p.device for p in inner.parameters()}) > 1:
@@ -101,47 +98,13 @@ def why_not(model: nn.Module) -> str | None:
     return None
 
 
-def _is_plain_lora(module: nn.Module) -> bool:
-    """A peft LoRA layer over a plain linear map, whose adapters add a matrix and do nothing else."""
-    return (
-        type(getattr(module, "base_layer", None)) is nn.Linear
-        and hasattr(module, "get_delta_weight")
-        and hasattr(module, "lora_A")
-        and not any(getattr(module, "use_dora", {}).values())
-        and not any(getattr(module, "lora_bias", {}).values())
-    )
-
-
-def _linear(module: Any) -> Linear:
-    """The map that a module computes now, active LoRA adapters added in."""
-    if type(module) is nn.Linear:
-        return Linear(module.weight, module.bias)
-    base = module.base_layer
-    weight = base.weight
-    if not module.disable_adapters and not module.merged:
-        for adapter in module.active_adapters:
-            if adapter in module.lora_A:
-                weight = weight + module.get_delta_weight(adapter).to(weight.dtype)
-    return Linear(weight, base.bias)
-
-
-def _fuse(maps: Sequence[Linear], fuse: bool) -> tuple[Linear, ...]:
-    if not fuse:
-        return tuple(maps)
-    biases = [m.bias for m in maps if m.bias is not None]
-    # some with and some without a bias doesn't occur in these models; keep them apart rather than guess
-    if biases and len(biases) != len(maps):
-        return tuple(maps)
-    return (Linear(torch.cat([m.weight for m in maps]), torch.cat(biases) if biases else None),)
-
-
 def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
     """The model's weights as they are now.
 
     Args:
         model: a model for which :func:`why_not` says ``None``.
-        fuse: copy query, key and value (and gate and up) into one matrix each; ``None``: for small models. Without it
-            the tensors are the model's own, so later changes of the weights show; with it they don't.
+        fuse: copy query, key and value (and gate and up) into one matrix each, LoRA adapters added in; ``None``: for
+            small models. Without it the large tensors are the model's own, and adapters stay beside them as factors.
 
     Raises:
         ValueError: the model isn't covered.
@@ -153,19 +116,20 @@ def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
     config, body = inner.config, inner.model
     if fuse is None:
         fuse = sum(p.numel() * p.element_size() for p in inner.parameters()) <= _FUSE_BELOW_BYTES
+    read = partial(read_linear, merge=fuse)
     layers = []
     for layer in body.layers:
         attention, mlp = layer.self_attn, layer.mlp
         layers.append(
             Layer(
                 attention_norm=layer.input_layernorm.weight,
-                qkv=_fuse([_linear(attention.q_proj), _linear(attention.k_proj), _linear(attention.v_proj)], fuse),
+                qkv=fused([read(attention.q_proj), read(attention.k_proj), read(attention.v_proj)], fuse),
                 q_norm=attention.q_norm.weight if hasattr(attention, "q_norm") else None,
                 k_norm=attention.k_norm.weight if hasattr(attention, "k_norm") else None,
-                out=_linear(attention.o_proj),
+                out=read(attention.o_proj),
                 mlp_norm=layer.post_attention_layernorm.weight,
-                gate_up=_fuse([_linear(mlp.gate_proj), _linear(mlp.up_proj)], fuse),
-                down=_linear(mlp.down_proj),
+                gate_up=fused([read(mlp.gate_proj), read(mlp.up_proj)], fuse),
+                down=read(mlp.down_proj),
             )
         )
     cos, sin = _rope_tables(inner)
@@ -173,7 +137,7 @@ def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
         embedding=body.embed_tokens.weight,
         layers=tuple(layers),
         norm=body.norm.weight,
-        head=_linear(inner.lm_head),
+        head=read(inner.lm_head),
         heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads,
         head_dim=body.layers[0].self_attn.head_dim,
@@ -199,12 +163,6 @@ def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
     return tables
 
 
-def _apply(maps: tuple[Linear, ...], x: Tensor) -> Tensor:
-    if len(maps) == 1:
-        return F.linear(x, *maps[0])
-    return torch.cat([F.linear(x, *m) for m in maps], dim=-1)
-
-
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary embedding of ``x (T, heads, D)``: ``x * cos + (-x2, x1) * sin``, the minus sign being in the table."""
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
@@ -228,7 +186,7 @@ def hidden_states(
     cos, sin = weights.cos[positions][:, None], weights.sin[positions][:, None]
     width = (x.shape[-1],)
     for index, layer in enumerate(weights.layers):
-        qkv = _apply(layer.qkv, F.rms_norm(x, width, layer.attention_norm, eps)).view(-1, heads + 2 * kv_heads, dim)
+        qkv = apply(layer.qkv, F.rms_norm(x, width, layer.attention_norm, eps)).view(-1, heads + 2 * kv_heads, dim)
         if layer.q_norm is not None and layer.k_norm is not None:
             q = _rotate(F.rms_norm(qkv[:, :heads], (dim,), layer.q_norm, eps), cos, sin)
             k = _rotate(F.rms_norm(qkv[:, heads : heads + kv_heads], (dim,), layer.k_norm, eps), cos, sin)
@@ -238,15 +196,15 @@ def hidden_states(
         seen = attend(index, q, k, qkv[:, heads + kv_heads :])
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
-        x = x + F.linear(seen, *layer.out)
-        gate, up = _apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
-        x = x + F.linear(F.silu(gate) * up, *layer.down)
+        x = x + layer.out(seen)
+        gate, up = apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
+        x = x + layer.down(F.silu(gate) * up)
     return F.rms_norm(x, width, weights.norm, eps)
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
     """Next-token logits ``(T, vocabulary)`` of final hidden states ``(T, hidden)``."""
-    return F.linear(hidden, *weights.head)
+    return weights.head(hidden)
 
 
 class Packing:

@@ -4,6 +4,10 @@ Randomness: a row's ``t``-th token is the inverse of the cumulative distribution
 row's own generator (PCG64 seeded with the row's seed). So a row's response depends on its prompt and its seed and on
 nothing else in the batch, up to rounding: matrix products of other batch sizes may differ in the last bits, which
 changes a token only if its uniform number lies within about 1e-6 of a boundary.
+
+Whether a response has ended can only be told from its text, on the host, and asking a device for its tokens makes the
+host wait until it has made them. So a GPU is asked for the tokens of several steps at once (:func:`looks`): rows that
+end between two looks make a few tokens more, which are thrown away. What a row says doesn't depend on it.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +23,7 @@ from agents.models.base import Decoding
 TokenIds = tuple[int, ...]
 
 _COMPACT_AT = 0.75  # rows that finished are dropped from the caches once they are a quarter; copying costs about a step
+_LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
 class Batch(Protocol):
@@ -163,38 +168,107 @@ def sample(
     seeds: Sequence[tuple[int, ...]],
     check: StopCheck,
     limits: Sequence[int],
+    *,
+    look_every: int | None = None,
 ) -> list[Sampled]:
     """One response per prompt, each with its own seed; equal prompts are computed once.
 
-    ``limits`` are the most tokens for each row: ``max_tokens``, or less where the context ends before.
+    Args:
+        decoder: the model.
+        prompts: token ids.
+        decoding: temperature and top-p.
+        seeds: one per prompt.
+        check: tells when a response has ended.
+        limits: the most tokens for each row: ``max_tokens``, or less where the context ends before.
+        look_every: tokens made between two looks at them; by default 1 on a CPU and 8 elsewhere.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]
-    count, longest = len(prompts), max(limits)
-    ids = np.zeros((count, longest), np.int64)
-    logprobs = np.zeros((count, longest), np.float32)
-    lengths, stopped = np.zeros(count, np.intp), np.zeros(count, bool)
-    limit = np.array(limits)
     batch, logits = decoder.start(list(number), which)
-    draws = torch.from_numpy(uniforms(seeds, longest)).to(logits.device)
-    rows = np.arange(count)  # what stands in the decoder's rows
-    live = np.ones(count, bool)  # of those, which still go on
-    for step in range(longest):
-        tokens, chosen = choose(logits, decoding, draws[rows, step] if len(rows) < count else draws[:, step])
-        ids[rows[live], step] = tokens.cpu().numpy()[live]
-        logprobs[rows[live], step] = chosen.cpu().numpy()[live]
-        going = rows[live]
-        done = check.ended(ids, going, step + 1)
-        lengths[going], stopped[going] = step + 1, done
-        live[live] = ~(done | (limit[going] <= step + 1))
-        if not live.any():
-            break
-        if live.sum() <= _COMPACT_AT * len(rows):
-            keep = torch.from_numpy(np.flatnonzero(live)).to(logits.device)
-            batch.keep(keep)
-            tokens, rows, live = tokens.index_select(0, keep), rows[live], np.ones(len(keep), bool)
+    device = logits.device
+    if look_every is None:
+        look_every = 1 if device.type == "cpu" else _LOOK_EVERY
+    record = _Record(check, limits)
+    draws = torch.from_numpy(uniforms(seeds, record.longest)).to(device, non_blocking=True)  # (rows, steps)
+    look_at = looks(limits, look_every)
+    unseen: list[tuple[Tensor, Tensor]] = []
+    for step in range(record.longest):
+        tokens, chosen = choose(logits, decoding, draws[:, step])
+        unseen.append((tokens, chosen))
+        if step + 1 in look_at:
+            record.write(*_fetch(unseen))
+            unseen.clear()
+            if not record.live.any():
+                break
+            if (going := record.compact()) is not None:
+                keep = torch.from_numpy(going).to(device, non_blocking=True)
+                batch.keep(keep)
+                tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
         logits = batch.step(tokens)
-    return [
-        Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
-        for row, scores, n, end in zip(ids, logprobs, lengths, stopped, strict=True)
-    ]
+    return record.sampled()
+
+
+def looks(limits: Sequence[int], every: int) -> frozenset[int]:
+    """After how many tokens the host looks at them: the multiples of ``every``, more often at first, and every limit.
+
+    Short answers would otherwise make a multiple of their tokens. A row at its limit may be at the end of the model's
+    context and must not go on.
+    """
+    doubling = {2**power for power in range(every.bit_length()) if 2**power < every}
+    return frozenset({*range(every, max(limits) + 1, every), *doubling, *limits})
+
+
+def _fetch(steps: Sequence[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Tokens and log-probabilities of some steps, ``(steps, rows)`` each, in one copy from the device."""
+    tokens, chosen = steps[0]
+    if len(steps) == 1 and tokens.device.type == "cpu":
+        return tokens.numpy()[None], chosen.numpy()[None]
+    # a double holds token ids and single-precision numbers alike exactly
+    both = torch.stack([part.double() for step in steps for part in step]).cpu().numpy()
+    return both[0::2].astype(np.int64), both[1::2].astype(np.float32)
+
+
+class _Record:
+    """What the host knows of a batch: all tokens so far, and which rows go on.
+
+    Attributes:
+        rows: what stands in the decoder's rows, as indices into the batch as it began.
+        live: ``(len(rows),)`` which of those still go on.
+        longest: the most tokens of any row.
+    """
+
+    def __init__(self, check: StopCheck, limits: Sequence[int]) -> None:
+        count, self.longest = len(limits), max(limits)
+        self.rows, self.live = np.arange(count), np.ones(count, bool)
+        self._check, self._limit = check, np.array(limits)
+        self._ids = np.zeros((count, self.longest), np.int64)
+        self._logprobs = np.zeros((count, self.longest), np.float32)
+        self._lengths, self._stopped = np.zeros(count, np.intp), np.zeros(count, bool)
+        self._written = 0
+
+    def write(self, tokens: NDArray[np.int64], logprobs: NDArray[np.float32]) -> None:
+        """Take down the next steps of all rows, ``(steps, rows)``, and see which have ended."""
+        for new, chosen in zip(tokens, logprobs, strict=True):
+            going = self.rows[self.live]
+            self._ids[going, self._written] = new[self.live]
+            self._logprobs[going, self._written] = chosen[self.live]
+            self._written += 1
+            done = self._check.ended(self._ids, going, self._written)
+            self._lengths[going], self._stopped[going] = self._written, done
+            self.live[self.live] = ~(done | (self._limit[going] <= self._written))
+
+    def compact(self) -> NDArray[np.intp] | None:
+        """Drop the rows that have ended where that pays or must be; which of the decoder's rows then go on."""
+        must = (self._limit[self.rows] <= self._written).any()  # its next token may be beyond the model's context
+        if not must and self.live.sum() > _COMPACT_AT * len(self.rows):
+            return None
+        going = np.flatnonzero(self.live)
+        self.rows, self.live = self.rows[going], np.ones(len(going), bool)
+        return going
+
+    def sampled(self) -> list[Sampled]:
+        """All rows' responses."""
+        return [
+            Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
+            for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)
+        ]

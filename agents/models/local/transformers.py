@@ -39,13 +39,12 @@ from agents.models.local.card import PLAIN_TEMPLATE
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
+from agents.models.local.memory import cache_bytes
 from agents.models.local.plain_llama import read_plain_llama
 from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 
-_CPU_CACHE_BYTES = 2**30
-_GPU_CACHE_SHARE = 0.5  # of the memory that is free when the first batch comes
 _REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
 _PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
@@ -61,7 +60,7 @@ class TransformersModel:
             contents joined by blank lines. No pad token is needed.
         name: what results call the model; by default where it was loaded from.
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
-            batches are split. By default what fits into 1 GiB on a CPU and half of the free memory of a GPU.
+            batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
         identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
 
@@ -346,10 +345,7 @@ class TransformersModel:
         """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
         budget = self.max_batch_tokens
         if budget is None:
-            free = _CPU_CACHE_BYTES
-            if self.device.type == "cuda":
-                free = int(torch.cuda.mem_get_info(self.device)[0] * _GPU_CACHE_SHARE)
-            budget = max(1, free // max(1, self.decoder.bytes_per_token()))
+            budget = max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
         if len(prompts) * (max(map(len, prompts)) + max(limits)) <= budget:
             return [list(range(len(prompts)))]
         batches: list[list[int]] = [[]]

@@ -1,0 +1,28 @@
+"""How much memory the caches of generation may take."""
+
+import torch
+
+_CPU_BYTES = 2**30
+_GPU_SHARE = 0.5  # of what is unused when a batch comes: logits, prompts' attention and growing caches need the rest
+
+
+def cache_bytes(device: torch.device) -> int:
+    """Memory for the keys and values of all rows in flight."""
+    if device.type != "cuda":
+        return _CPU_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(unused_bytes(free, torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)) * _GPU_SHARE)
+
+
+def unused_bytes(free: int, reserved: int, allocated: int) -> int:
+    """What a process can still allocate on a GPU.
+
+    PyTorch's allocator keeps what tensors have given back, so after an update the driver has next to nothing free
+    while most of the memory is unused.
+
+    Args:
+        free: bytes that the driver could hand out.
+        reserved: bytes that PyTorch's allocator has taken from the driver.
+        allocated: of those, bytes in tensors.
+    """
+    return free + max(0, reserved - allocated)
