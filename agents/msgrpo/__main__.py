@@ -120,8 +120,10 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
             tokenizer = AutoTokenizer.from_pretrained(config.tokenizer)
     except (OSError, ValueError) as error:
         raise ConfigError(f"model = {config.model!r} can't be used: {error}") from error
-    if model.config._attn_implementation != config.attention:
-        model.set_attn_implementation(config.attention)
+    # FlexAttention is put on it by the trainer, where it works, for trees alone
+    attention = "sdpa" if config.attention in ("auto", "flex_attention") else config.attention
+    if model.config._attn_implementation != attention:
+        model.set_attn_implementation(attention)
     return model, tokenizer
 
 

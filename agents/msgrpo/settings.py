@@ -35,8 +35,9 @@ class TrainingSettings:
     param_dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
     """Type that weights and optimiser state are kept in. At a learning rate of 1e-6 most updates round to nothing
     in bfloat16: it halves the memory and costs accuracy."""
-    attention: Literal["sdpa", "eager", "flash_attention_2"] = setting("model", "sdpa")
-    """Attention implementation of transformers. Prefix trees need sdpa or eager."""
+    attention: Literal["auto", "sdpa", "flex_attention", "eager", "flash_attention_2"] = setting("model", "auto")
+    """Attention implementation of transformers. auto: sdpa, and for prefix trees on a GPU FlexAttention where it works,
+    which needs no dense mask; flex_attention: that or an error. Trees can't be computed by flash_attention_2."""
     gradient_checkpointing: bool = setting("model", False)
     """Recompute activations in the backward pass: less memory, about a third more time."""
     lora_rank: int = setting("model", 0, ge=0)
@@ -275,7 +276,12 @@ class TrainingSettings:
                 f"{self.minibatches}: accepted only with one full-batch step (both 1); otherwise 'auto' or 'recompute'"
             )
         if self.packing == "tree" and self.attention == "flash_attention_2":
-            raise ValueError("packing = 'tree' needs attention = 'sdpa' or 'eager', got 'flash_attention_2'")
+            raise ValueError(
+                "attention = 'flash_attention_2' has no masks for packing = 'tree'; accepted with it: auto, sdpa, "
+                "flex_attention, eager"
+            )
+        if self.packing == "rows" and self.attention == "flex_attention":
+            raise ValueError("attention = 'flex_attention' is for packing = 'tree', got packing = 'rows'")
         if self.dtype == "float32" and self.param_dtype == "bfloat16":
             raise ValueError("dtype = 'float32' with param_dtype = 'bfloat16': accepted for such weights: 'bfloat16'")
         return self

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.learner import tree_attention
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import MicroBatch
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
@@ -40,10 +42,40 @@ def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module
     if any(not parameter.is_floating_point() for parameter in trainable):
         raise UnusableModelError("some trainable parameters are not floating-point: set lora_rank to train an adapter")
     _without_dropout(model)
+    choose_attention(model, config)
     model.train(config.gradient_checkpointing)  # transformers checkpoints in training mode only
     if config.gradient_checkpointing:
         checkpoint_layers(model)
     return model  # type: ignore[no-any-return]
+
+
+def choose_attention(model: Any, config: MSGRPOConfig) -> None:
+    """Let FlexAttention compute trees, if the settings ask for it, or leave it open and it works here.
+
+    Raises:
+        UnusableModelError: it is asked for and doesn't work here.
+    """
+    base: Any = unwrap(model)
+    asked = config.attention == "flex_attention"
+    parameter = next(base.parameters())
+    is_open = config.attention == "auto" and parameter.device.type == "cuda"
+    if config.packing != "tree" or base.config._attn_implementation != "sdpa" or not (asked or is_open):
+        return
+    shape = base.config.get_text_config()
+    heads = shape.num_attention_heads
+    kv_heads = getattr(shape, "num_key_value_heads", None) or heads
+    dim = getattr(shape, "head_dim", None) or shape.hidden_size // heads
+    dtype = autocast_dtype(config) or parameter.dtype
+    reason = tree_attention.why_not(heads, kv_heads, dim, dtype, parameter.device)
+    if not reason:
+        tree_attention.register()
+        base.set_attn_implementation(tree_attention.TREE_ATTENTION)
+    elif asked:
+        raise UnusableModelError(
+            f"attention = 'flex_attention' can't be used here: {reason}; accepted: auto, which takes it where it works"
+        )
+    else:
+        warnings.warn(f"trees get a dense attention mask, as FlexAttention can't be used: {reason}", stacklevel=3)
 
 
 def checkpoint_layers(model: Any) -> None:

@@ -16,6 +16,7 @@ from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.logprobs import head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, pack
+from agents.msgrpo.learner.tree_attention import TREE_ATTENTION, tree_blocks
 from agents.msgrpo.rows import TokenRow
 
 LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
@@ -59,7 +60,7 @@ class TokenScorer(nn.Module):
         return next(self.model.parameters()).device
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor | None, index: Tensor, targets: Tensor
+        self, input_ids: Tensor, attention_mask: Any, position_ids: Tensor | None, index: Tensor, targets: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L) input."""
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
@@ -96,17 +97,20 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
     return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
 
 
-def inputs_of(
-    batch: MicroBatch, model: Any, autocast: torch.dtype | None
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """A micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to read."""
-    weight = next(model.parameters())
-    tree = batch.subtree_end is not None
-    additive = None
-    if tree and model.config._attn_implementation == "eager":
-        additive = autocast or weight.dtype
-    mask = batch.attention_mask(additive=additive).to(weight.device)
-    positions = batch.position_ids.to(weight.device) if tree else None
+def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Any, Tensor | None, Tensor]:
+    """A micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to read.
+
+    The mask is a tensor, or the blocks of trees where the model's attention takes them.
+    """
+    weight, attention = next(model.parameters()), model.config._attn_implementation
+    mask: Any
+    if batch.subtree_end is not None and attention == TREE_ATTENTION:
+        mask = tree_blocks(batch.subtree_end, weight.device)
+    else:
+        eager_tree = batch.subtree_end is not None and attention == "eager"
+        additive = (autocast or weight.dtype) if eager_tree else None
+        mask = batch.attention_mask(additive=additive).to(weight.device)
+    positions = None if batch.subtree_end is None else batch.position_ids.to(weight.device)
     return batch.input_ids.to(weight.device), mask, positions, batch.index.to(weight.device)
 
 
@@ -191,9 +195,15 @@ def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor,
     kinds = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
     if kinds or getattr(scorer.causal_lm, "_is_stateful", False):
         return f"not all of its layers are attention ({', '.join(sorted(kinds)) or 'it keeps a state'})"
-    if not _agrees(scorer, rows, pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000), wanted):
-        return "it ignores 4-dimensional masks or positions"
-    return ""
+    trees = pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
+    if _agrees(scorer, rows, trees, wanted):
+        return ""
+    if scorer.causal_lm.config._attn_implementation == TREE_ATTENTION:
+        warnings.warn("FlexAttention changes the model's log-probabilities: using a dense mask", stacklevel=3)
+        scorer.causal_lm.set_attn_implementation("sdpa")
+        if _agrees(scorer, rows, trees, wanted):
+            return ""
+    return "it ignores 4-dimensional masks or positions"
 
 
 def _agreeing_heads(
