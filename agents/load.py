@@ -8,12 +8,12 @@ at all is a mistake and is refused.
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
@@ -124,6 +124,26 @@ def language_agent(
         texts = texts if system is None else replace(texts, system=system)
         prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
     return LanguageAgentPolicy(model, prompt_map, decoding, name)
+
+
+def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
+    """The options of one agent with their types, and whether it takes others besides; none of an object that is ready.
+
+    Raises:
+        ValueError: no such agent; the message names what exists.
+    """
+    found = find_model(spec)
+    if found is not None:
+        takers: list[tuple[Callable[..., Any], int]] = [(language_agent, 1), (found[0].make, 1)]
+    else:
+        player = _player(spec)
+        takers = [(player, 0)] if callable(player) else []
+    options: dict[str, Any] = {}
+    for taker, arguments in takers:
+        hints = get_type_hints(taker.__init__ if inspect.isclass(taker) else taker)
+        options |= {name: hints.get(name, Any) for name in options_of(taker, arguments=arguments)}
+    kinds = [one.kind for taker, _ in takers for one in inspect.signature(taker).parameters.values()]
+    return options, inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def known_options() -> tuple[str, ...]:

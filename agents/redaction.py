@@ -83,10 +83,15 @@ class Redactor:
         self._long_bytes = [form.encode("utf-8", "surrogatepass") for form in self._long]
 
     @classmethod
-    def from_environment(cls, urls: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> "Redactor":
-        """The secrets in environment variables that are named like one, in URLs among their values, and in ``urls``."""
+    def from_environment(
+        cls, urls: Iterable[str] = (), environ: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
+    ) -> "Redactor":
+        """The secrets in environment variables that are named like one, in URLs among their values, and in ``urls``.
+
+        ``secrets`` are further ones.
+        """
         variables = os.environ if environ is None else environ
-        secrets = [value for name, value in variables.items() if SECRET_VARIABLE.search(name)]
+        secrets = [*secrets, *(value for name, value in variables.items() if SECRET_VARIABLE.search(name))]
         for name, value in variables.items():  # addresses of servers, proxies and databases
             if name.endswith("_BASE_URL") or ("://" in value and "@" in value):
                 secrets += url_secrets(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmark.play.options import add_options, read_options
 
-_NAMES = ("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "max_retries", "timeout")
+_NAMES = ("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "max_retries", "timeout", "sets")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -55,17 +55,20 @@ def ask(spec: str, options: Any) -> dict[str, Any]:
     from agents.episode import EpisodeTask
     from agents.loop.live import EnvironmentPool, LiveEpisode
     from agents.redaction import Redactor
+    from benchmark.play.agent_options import secrets_of, with_agent_options
     from benchmark.play.players import AgentSpec, load_policy
     from textgames.scenarios import SCENARIOS
 
-    policy = load_policy(AgentSpec.parse(spec).spec, options)
+    asked = AgentSpec.parse(spec)
+    options = with_agent_options(options, {asked.name: asked.spec})
+    policy = load_policy(asked.spec, options, asked.name)
     scenario = SCENARIOS["frozen-lake"]
     episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy, EnvironmentPool())
     ((player, request),) = episode.requests().items()
     started = perf_counter()
     (turn,) = policy.act([request])
     seconds = perf_counter() - started
-    scrub = Redactor.from_environment([options.base_url or ""]).scrub
+    scrub = Redactor.from_environment(secrets=secrets_of(options)).scrub
     steps = episode.play({player: turn})  # none where the provider failed
     return {
         "agent": spec,

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 
 from benchmark.play.options import OPERATING, add_options, checked_options, read_options
 
-_NAMES = tuple(name for name in OPERATING if name != "out")
+_NAMES = (*(name for name in OPERATING if name != "out"), "sets")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -51,6 +51,10 @@ def schema_of(name: str) -> dict[str, Any]:
         from benchmark.play.options import options_model
 
         schema = options_model().model_json_schema()
+        table = {"type": "object", "properties": {"spec": {"type": "string"}}, "additionalProperties": True}
+        agents = schema["properties"]["agents"]
+        tables = {"type": "object", "additionalProperties": table, "description": "[agents.NAME], with options"}
+        schema["properties"]["agents"] = {"anyOf": [agents, tables], "title": agents.pop("title")}
     else:
         from benchmark.credit.show.document import CreditDocument
         from benchmark.runs.manifest import ManifestShape

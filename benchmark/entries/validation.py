@@ -159,7 +159,8 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
         if name not in settings["scenarios"]:
             yield f"settings.scenarios lacks {shown(name)}, which has episodes"
     for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
-        on_card, wanted = card["settings"].get("history_turns" if name == "history" else name), settings[name]
+        on_card = card["settings"].get("history_turns" if name == "history" else name)
+        wanted = (settings.get("agent_options") or {}).get(card["name"], {}).get(name, settings[name])
         own_model = card["kind"] in OWN_MODELS
         if wanted is None and own_model:  # nobody set it, so it is what these kinds have by themselves
             wanted = getattr(Decoding(), name, None)

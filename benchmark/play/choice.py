@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agents.models.provider import find_model
 from agents.turn import Policy
 from benchmark.errors import UsageError
+from benchmark.play.agent_options import with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.play.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
 from benchmark.play.until import first_plan
@@ -44,7 +45,9 @@ def plan_run(
     options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
     if options.until is not None and "episodes" not in options.given:
         options = replace(options, episodes=MOST)
-    players = Players([AgentSpec.parse(text) for text in options.agents], options, policies)
+    specs = [AgentSpec.parse(text) for text in options.agents]
+    options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
+    players = Players(specs, options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
     if options.until is not None:
@@ -121,7 +124,7 @@ def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) ->
         try:
             if find_model(spec) is not None:  # a language model plays any game, and may be large
                 return {}
-            policy = load_policy(spec, players.options)
+            policy = load_policy(spec, players.options, agent)
         except (UsageError, ValueError, ImportError):
             return {}
     found = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.redaction import public_url
 from benchmark.errors import UsageError
+from benchmark.play.agent_options import stored
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions
 from benchmark.runs.folder import resume_command
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
@@ -32,6 +33,11 @@ def new_manifest(
     settings = {name: getattr(options, name) for name in COUNTING}
     settings = {name: value for name, value in settings.items() if name not in ADDED or value is not None}
     settings["agents"], settings["scenarios"] = list(options.agents), list(options.scenarios)
+    operation = {name: getattr(options, name) for name in OPERATING if name not in ("out", "cache")}
+    for part, own in zip((settings, operation), stored(options.agent_options), strict=True):
+        part.pop("agent_options", None)
+        if own is not None:
+            part["agent_options"] = own
     if options.base_url is not None:
         settings["base_url"] = public_url(options.base_url)
     if options.prompts is not None:
@@ -44,7 +50,7 @@ def new_manifest(
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(),
         "settings": settings,
-        "operation": {name: getattr(options, name) for name in OPERATING if name not in ("out", "cache")},
+        "operation": operation,
         "agents": [dict(card) for card in cards],
         "prices": dict(prices),
         **plan.to_json(),

@@ -25,7 +25,7 @@ def option(default: Any, metavar: str, text: str, *, counts: bool = False, store
 
     Args:
         default: its value when nobody says anything.
-        metavar: what stands for the value in ``--help``.
+        metavar: what stands for the value in ``--help``; empty where it has no flag and no variable.
         text: its line there, to which a default that is a number is added.
         counts: whether it decides what is played.
         stored: whether a run's manifest has it; what only stands for other options needn't be kept.
@@ -59,6 +59,12 @@ class RunOptions:
         gt=0,
         le=1000,
     )
+    sets: tuple[str, ...] = option(
+        (), "NAME.OPTION=VALUE", "an option of one agent, as --set gpt.temperature=0.2", stored=False
+    )
+    agent_options: Mapping[str, Mapping[str, Any]] | None = option(
+        None, "", "options of single agents, {agent: {option: value}}", counts=True
+    )
     base_url: str | None = option(None, "URL", "server of openai: agents (default $OPENAI_BASE_URL)", counts=True)
     temperature: float | None = option(
         None, "T", "softmax temperature of language models (default 0.5)", counts=True, ge=0, le=100
@@ -90,10 +96,10 @@ OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) 
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
 OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
 
-ADDED = ("until",)
+ADDED = ("until", "agent_options")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
-VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name in OPTIONS}
+VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}
 OTHER_VARIABLES = ("TEXTBENCH_CACHE_DIR", "TEXTBENCH_UPDATE_GOLDEN", "TEXTBENCH_UPDATE_TRANSCRIPTS")
 """The references' cache folder, and what tells the tests to write their expected files anew."""
 
@@ -112,6 +118,8 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OP
     """Add the flags of these options, and ``--config``, to a command."""
     for name in names:
         default, about = OPTIONS[name].default, OPTIONS[name].metadata
+        if not about["metavar"]:  # it stands in files alone
+            continue
         text = f"{about['text']} (default {default:g})" if isinstance(default, int | float) else about["text"]
         action = "append" if takes_many(name) else "store"
         parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text)
@@ -134,6 +142,10 @@ def read_options(
     config = _read_config(args.config, names) if getattr(args, "config", None) else {}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    if isinstance(config.get("agents"), dict):
+        _read_agent_tables(config, getattr(args, "agents", None), args)
+    if "agent_options" in config:
+        values["agent_options"], origins["agent_options"] = config["agent_options"], f"agent_options in {args.config}"
     for variable, name in VARIABLES.items():
         if name not in names:
             continue
@@ -147,6 +159,28 @@ def read_options(
         if name in values and takes_many(name) and isinstance(values[name], str):
             values[name] = [values[name]]
     return RunOptions(**checked_options(values, origins), given=frozenset(values))
+
+
+def _read_agent_tables(config: dict[str, Any], named: Sequence[str] | None, args: argparse.Namespace) -> None:
+    """Read ``[agents.NAME]``, with ``spec`` and the agent's options; those of agents that aren't played don't matter.
+
+    Args:
+        config: the configuration, in which ``agents`` becomes a list as on the command line, besides ``agent_options``.
+        named: what ``--agent`` says, which may be names of the file.
+        args: the command line, whose names of the file become full agents.
+    """
+    specs: dict[str, str] = {}
+    own: dict[str, Any] = {}
+    for name, table in config["agents"].items():
+        if not isinstance(table, dict) or not isinstance(table.get("spec", name), str):
+            raise UsageError(f'[agents.{name}] in {args.config} is a table with spec = "..." and options of the agent')
+        specs[name] = table.get("spec", name)
+        own[name] = {option: value for option, value in table.items() if option != "spec"}
+    if named:
+        args.agents = [f"{text}={specs[text]}" if text in specs and specs[text] != text else text for text in named]
+        own = {name: options for name, options in own.items() if name in named}
+    config["agents"] = [f"{name}={spec}" if name != spec else name for name, spec in specs.items()]
+    config["agent_options"] = {name: options for name, options in own.items() if options} or None
 
 
 def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:

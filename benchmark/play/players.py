@@ -83,11 +83,11 @@ class Players:
         if name in self.policies:
             return self.policies[name]
         kept = self._kept.pop(name, None)
-        return kept if kept is not None else load_policy(self.specs[name].spec, self.options)
+        return kept if kept is not None else load_policy(self.specs[name].spec, self.options, name)
 
 
-def load_policy(spec: str, options: RunOptions) -> Policy:
-    """Make the policy of a spec with a run's options.
+def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Policy:
+    """Make the policy of a spec with a run's options, and before them those that are the agent's own by its name.
 
     Raises:
         UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
@@ -99,9 +99,10 @@ def load_policy(spec: str, options: RunOptions) -> Policy:
             f"the agent {spec.partition(':')[2]} is an object of a Python program, which has to go on itself: "
             "benchmark.evaluate(agents, ..., out=FOLDER)"
         )
-    values = {name: getattr(options, name, None) for name in known_options()}
+    values = {option: getattr(options, option, None) for option in known_options()}
+    values |= (options.agent_options or {}).get(spec if name is None else name, {})
     try:
-        return load_agent(spec, **{name: value for name, value in values.items() if value is not None})
+        return load_agent(spec, **{option: value for option, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None

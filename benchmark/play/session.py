@@ -8,7 +8,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
+from benchmark.play.agent_options import prompt_files, resumed, secrets_of, with_agent_options
 from benchmark.play.choice import PlannedRun
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.notices import noticed
@@ -118,14 +119,15 @@ def open_session(planned: PlannedRun) -> Session:
         StorageError: the folder can't be written, or is in use.
     """
     options, players, plan = planned
-    redactor = Redactor.from_environment([options.base_url or ""])
+    redactor = Redactor.from_environment(secrets=secrets_of(options))
     cards = players.check(plan)
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
-        files = {PROMPTS_NAME: Path(options.prompts).read_bytes()} if options.prompts else {}
+        kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
+        files = {name: file.read_bytes() for name, file in kept.items()}
         return Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
     folder = RunFolder.open_for_writing(path, redactor)
     try:
@@ -155,7 +157,7 @@ def reopen_session(path: Path, given: RunOptions, say: Callable[[str], None], *,
     specs = [AgentSpec.parse(text) for text in options.agents]
     if "episodes" in given.given and options.until is None:
         plan = plan.with_episodes(options.episodes, options.seed_offset)
-    redactor = Redactor.from_environment([options.base_url or ""])
+    redactor = Redactor.from_environment(secrets=secrets_of(options))
     players = Players(specs, options)
     folder = RunFolder.open_for_writing(path, redactor)
     try:
@@ -184,8 +186,12 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOpt
         settings["prompts"] = str(path / PROMPTS_NAME)
     operation = {name: value for name, value in manifest.get("operation", {}).items() if name in OPERATING}
     operation["prices"] = None  # the manifest has what was in the file
-    values = settings | operation | {name: getattr(given, name) for name in given.given}
-    return RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
+    changeable = manifest.get("operation", {}).get("agent_options")
+    values = settings | operation | {name: getattr(given, name) for name in given.given if name != "sets"}
+    values["agent_options"] = resumed(path, settings.get("agent_options"), changeable) or None
+    options = RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
+    specs = map(AgentSpec.parse, options.agents)
+    return with_agent_options(replace(options, sets=given.sets), {spec.name: spec.spec for spec in specs})
 
 
 def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:

@@ -27,6 +27,7 @@ from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
+PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
 SYNC_SECONDS = 2.0  # the most that a power cut can cost
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agents.redaction import Redactor
 from benchmark.errors import UsageError
-from benchmark.runs.folder import PROMPTS_NAME, RunFolder
+from benchmark.runs.folder import PROMPTS_FILES, RunFolder
 from benchmark.runs.manifest import RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, canonical_line, key_of
@@ -49,8 +49,8 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
                 owner[key] = number
     several = {key for key in owner if sum(key in index for index in indices) > 1}
     plan = Plan.from_manifest(manifest)
-    prompts = next((path / PROMPTS_NAME for path in sources if (path / PROMPTS_NAME).is_file()), None)
-    files = {} if prompts is None else {PROMPTS_NAME: prompts.read_bytes()}
+    # those of the first run that has them; single agents' prompts are named after their content
+    files = {file.name: file.read_bytes() for path in reversed(sources) for file in sorted(path.glob(PROMPTS_FILES))}
     with RunFolder.create(out, manifest, redactor, files) as target:
         digests: dict[Key, set[bytes]] = {}  # of the duplicates
         for number, folder in enumerate(folders):
@@ -90,6 +90,10 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
     sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
     settings = dict(first["settings"])
+    tables = [folder.manifest["settings"].get("agent_options") or {} for folder in folders]
+    own = {name: options for table in tables for name, options in table.items()}
+    if own:
+        settings["agent_options"] = own
     for name in ("agents", "scenarios"):
         every = (item for folder in folders for item in folder.manifest["settings"].get(name, []))
         settings[name] = list(dict.fromkeys(every))

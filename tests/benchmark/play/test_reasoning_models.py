@@ -34,6 +34,15 @@ def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench):
     assert len(second["notices"]) == 4  # another process has to learn it again
 
 
+def test_responses_that_reasoning_ate_up_are_counted(textbench):
+    with OpenAIServer(reasoning=300) as server:
+        command = ("--agent", "m=openai:o", "--base-url", server.base_url, "--set", "m.reasoning_tokens=10")
+        done = textbench("run", *command, *LAKE)
+    assert done.code == 0
+    assert "allow more tokens: reasoning_tokens = 2048 in the agent's options" in done.err
+    assert "m: reasoning left no token for 16 responses" in " ".join(done.out.split())
+
+
 def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
     Path("prices.toml").write_text('[prices."o"]\ninput = 10.0\noutput = 40.0\ncached_input = 1.0\n')
     with OpenAIServer(prompt_cache=0.5) as server:

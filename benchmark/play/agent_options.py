@@ -1,0 +1,195 @@
+"""Options of single agents: ``--set NAME.option=value``, or a table ``[agents.NAME]`` of a configuration file.
+
+They are the options that the agent's class or function takes (``load_agent``'s), and go before those of the whole run.
+Most decide the responses and stand in the manifest's settings; how long, how often and with whose key a server is asked
+may change when a run is resumed. No secret is ever among them: keys and headers are named by environment variables.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from agents.load import options_taken
+from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
+from benchmark.errors import UsageError, problem_of, shown, unknown_name
+from benchmark.play.objects import is_object
+from benchmark.play.options import RunOptions
+from benchmark.runs.provenance import file_digest
+
+AgentOptions = dict[str, dict[str, Any]]
+"""``{agent: {option: value}}``."""
+
+OBJECTS = ("decoding", "prompt_map", "name")  # options that only a Python program can give
+CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
+"""What may change when a run is resumed: it doesn't decide the responses."""
+
+
+def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
+    """What ``--set`` says of these agents; a later one goes before an earlier one.
+
+    ``NAME.option=value``, or ``NAME.option.key=value`` for a part of a table. A value is JSON, or else a text.
+
+    Raises:
+        UsageError: it hasn't this form, or is of no agent of the run.
+    """
+    found: AgentOptions = {}
+    for text in texts:
+        place, separator, value = text.partition("=")
+        # an agent's name may have dots: the longest one that fits is meant
+        name = max((one for one in agents if place.startswith(f"{one}.")), key=len, default=None)
+        if name is None or not separator or place.endswith("."):
+            raise UsageError(
+                f"--set {shown(text)} has the form NAME.option=value, where NAME is an agent of the run: "
+                f"{', '.join(agents)}"
+            )
+        *path, last = place[len(name) + 1 :].split(".")
+        table = found.setdefault(name, {})
+        for key in path:
+            table = table.setdefault(key, {})
+            if not isinstance(table, dict):
+                raise UsageError(f"--set {shown(text)}: {key} is no table, it has a value already")
+        table[last] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:
+    """The options of all parts; where an option is in several, the last part's, and tables are joined."""
+    joined: AgentOptions = {}
+    for part in parts:
+        for name, options in (part or {}).items():
+            mine = joined.setdefault(name, {})
+            for option, value in options.items():
+                before = mine.get(option)
+                mine[option] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    return joined
+
+
+def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
+    """A run's options with those of its agents read and checked.
+
+    Args:
+        options: as they were given.
+        specs: ``{agent: spec}``.
+
+    Raises:
+        UsageError: an option that the agent doesn't have, a value that isn't accepted, a secret; names it.
+    """
+    given = together(options.agent_options, read_sets(options.sets, tuple(specs)))
+    for name, own in given.items():
+        if name not in specs:
+            raise unknown_name("agent of this run", name, specs)
+        given[name] = _checked(name, specs[name], own)
+    return replace(options, agent_options={name: own for name, own in given.items() if own} or None, sets=())
+
+
+def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    if is_object(spec):
+        raise UsageError(f"the agent {name!r} is an object of your program: give its options to its class")
+    try:
+        taken, takes_others = options_taken(spec)
+    except (ValueError, ImportError) as error:
+        raise UsageError(" ".join(str(error).split())) from None
+    known = taken.keys() - set(OBJECTS)
+    checked = {}
+    for option, value in own.items():
+        _refuse_secret(name, option, value)
+        if option not in known and not takes_others:
+            raise unknown_name(f"option of the agent {name!r} ({spec})", option, known - {"api_key"})
+        checked[option] = _typed(f"the option {option} of the agent {name!r}", value, taken.get(option, Any))
+    return checked
+
+
+def _typed(place: str, value: Any, hint: Any) -> Any:
+    """The value as what the option takes; lists may be written with commas, numbers as texts."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    origins = [get_origin(kind) for kind in kinds]
+    collections = [one for one in origins if isinstance(one, type) and issubclass(one, Iterable)]
+    lists = [one for one in collections if not issubclass(one, Mapping)]
+    if isinstance(value, str) and lists and str not in kinds:
+        value = value.split(",")
+    if isinstance(value, bool) and bool not in kinds and hint is not Any:  # pydantic would take true for 1
+        raise UsageError(f"{place} must be {' or '.join(_called(kind) for kind in kinds)}, got {shown(value)}")
+    if lists:
+        hint = list[str] | None
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+        typed = adapter.validate_python(value)
+    except ValidationError as error:
+        raise UsageError(problem_of(error, place)) from None
+    return str(typed) if isinstance(typed, Path) else typed
+
+
+def _called(kind: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
+    return names.get(kind, "a list or table")
+
+
+def _refuse_secret(name: str, option: str, value: Any) -> None:
+    """Refuse what would be a secret in a file of the run."""
+    advice = "put it into an environment variable, and name that: --set '{}=$MY_VARIABLE'"
+    if option == "api_key":
+        raise UsageError(f"a key isn't given itself; {advice.format(f'{name}.key_variable').replace('$', '')}")
+    if option == "headers" and isinstance(value, Mapping):
+        for header, text in value.items():
+            if SECRET_PARAMETER.search(header) and not VARIABLE.search(str(text)):
+                how = advice.format(f"{name}.headers.{header}")
+                raise UsageError(f"the header {header} of the agent {name!r} looks like a secret; {how}")
+    if option in ("headers", "extra_body") and LOOKS_LIKE_A_KEY.search(json.dumps(value, default=str)):
+        raise UsageError(f"the option {option} of the agent {name!r} holds what looks like a key, and is kept in files")
+
+
+def secrets_of(options: RunOptions) -> list[str]:
+    """The secrets that a run's options name: in addresses, in variables with keys, in variables of headers."""
+    secrets = url_secrets(options.base_url or "")
+    for own in (options.agent_options or {}).values():
+        secrets += url_secrets(own.get("base_url") or "")
+        texts = [str(text) for text in (own.get("headers") or {}).values()]
+        variables = [match[1] or match[2] for text in texts for match in VARIABLE.finditer(text)]
+        secrets += [os.environ.get(variable, "") for variable in (*variables, own.get("key_variable") or "")]
+    return [secret for secret in secrets if secret]
+
+
+def prompt_files(options: RunOptions) -> dict[str, Path]:
+    """``{name in the run's folder: file}`` of the prompts that single agents have."""
+    files = [own["prompts"] for own in (options.agent_options or {}).values() if own.get("prompts")]
+    return {_kept_as(file_digest(file)): Path(file) for file in files}
+
+
+def _kept_as(digest: str) -> str:
+    return f"prompts-{digest[:16]}.toml"
+
+
+def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOptions | None, AgentOptions | None]:
+    """The options as a manifest holds them: those that decide responses, and those that may change; without secrets."""
+    counting: AgentOptions = {}
+    changeable: AgentOptions = {}
+    for name, own in (options or {}).items():
+        for option, value in own.items():
+            if option == "base_url" and value is not None:
+                value = public_url(value)
+            if option == "prompts" and value is not None:
+                value = f"sha256 {file_digest(value)}"
+            (changeable if option in CHANGEABLE else counting).setdefault(name, {})[option] = value
+    return counting or None, changeable or None
+
+
+def resumed(path: Path, counting: AgentOptions | None, changeable: AgentOptions | None) -> AgentOptions:
+    """The options that a run's manifest holds, with the files of prompts that lie in its folder ``path``."""
+    options = together(counting, changeable)
+    for own in options.values():
+        if own.get("prompts"):
+            own["prompts"] = str(path / _kept_as(own["prompts"].removeprefix("sha256 ")))
+    return options

@@ -1,0 +1,133 @@
+"""Options of single agents, from the command line and from a file: to the server, into the manifest, and back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmark import UsageError
+from benchmark.play.agent_options import read_sets, with_agent_options
+from benchmark.play.options import RunOptions
+from benchmark.runs.folder import RunFolder
+from tests.agents.openai_server import OpenAIServer
+
+LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--quiet")
+
+
+def everything_written(folder):
+    return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
+
+
+def test_two_models_on_two_servers_with_different_settings(textbench, workplace, monkeypatch):
+    monkeypatch.setenv("FIRST_KEY", "planted-first-key")
+    monkeypatch.setenv("PLAIN", "planted-header-value")
+    Path("mine.toml").write_text('opening = "Rules follow. $instructions"\n')
+    sets = (
+        "a.key_variable=FIRST_KEY",
+        "a.temperature=0.1",
+        "a.headers.X-Auth=Bearer $PLAIN",
+        "a.headers.X-Title=my study",
+        "a.extra_body.top_k=5",
+        "a.send_seed=true",
+        "b.v2.mode=direct",
+        "b.v2.omit=stop,temperature",
+        "b.v2.prompts=mine.toml",
+        "b.v2.timeout=33",
+    )
+    with OpenAIServer() as first, OpenAIServer() as second:
+        first.keep_requests = second.keep_requests = True
+        command = ["run", "--agent", "a=openai:m", "--agent", "b.v2=openai:m", *LAKE, "--out", "r"]
+        for one in (f"a.base_url={first.base_url}", f"b.v2.base_url={second.base_url}", *sets):
+            command += ["--set", one]
+        done = textbench(*command)
+        assert done.code == 0, done.err
+        assert first.headers["authorization"] == "Bearer planted-first-key"
+        assert (first.headers["x-auth"], first.headers["x-title"]) == ("Bearer planted-header-value", "my study")
+        assert all((r["temperature"], r["top_k"], "seed" in r) == (0.1, 5, True) for r in first.requests)
+        for request in second.requests:
+            assert not {"temperature", "stop", "seed", "top_k"} & request.keys()
+            assert request["messages"][0]["content"].startswith("Rules follow.")
+        Path("mine.toml").unlink()
+        written = everything_written(workplace)
+        assert "planted" not in written + done.out
+        manifest = RunFolder.open(Path("r")).manifest
+        assert manifest["settings"]["agent_options"]["a"]["headers"] == {
+            "X-Auth": "Bearer $PLAIN",
+            "X-Title": "my study",
+        }
+        assert manifest["operation"]["agent_options"] == {"a": {"key_variable": "FIRST_KEY"}, "b.v2": {"timeout": 33.0}}
+        assert [card["settings"]["temperature"] for card in manifest["agents"]] == [0.1, 0.5]
+        assert [card["settings"]["mode"] for card in manifest["agents"]] == ["think", "direct"]
+
+        before = len(second.requests)
+        resumed = textbench("resume", "r", "--episodes", 3, "--set", "b.v2.timeout=44", "--quiet")
+        assert resumed.code == 0, resumed.err
+        assert second.requests[before]["messages"][0]["content"].startswith("Rules follow.")
+        other = textbench("resume", "r", "--set", "a.temperature=0.3")
+        assert other.code == 2
+        assert "agent_options, a, temperature = 0.1, now it is 0.3" in other.err
+
+
+def test_the_same_in_a_file(textbench):
+    with OpenAIServer() as server:
+        server.keep_requests = True
+        Path("run.toml").write_text(
+            f'episodes = 2\nscenarios = ["frozen-lake"]\n[agents.hot]\nspec = "openai:m"\ntemperature = 1.5\n'
+            f'base_url = "{server.base_url}"\nextra_body = {{ top_k = 3 }}\n[agents.random]\n'
+        )
+        both = textbench("run", "--config", "run.toml", "--out", "both", "--quiet", "--json")
+        one = textbench("run", "--config", "run.toml", "--agent", "hot", "--set", "hot.extra_body.min_p=0.1", "--quiet")
+    assert (both.code, one.code) == (0, 0), both.err + one.err
+    assert [row["agent"] for row in json.loads(both.out)["scores"]] == ["hot", "random"]
+    assert {r["temperature"] for r in server.requests} == {1.5}
+    assert (server.requests[0]["top_k"], "min_p" in server.requests[0]) == (3, False)
+    assert (server.requests[-1]["top_k"], server.requests[-1]["min_p"]) == (3, 0.1)
+
+
+def test_from_python():
+    import benchmark
+
+    with OpenAIServer() as server:
+        server.keep_requests = True
+        own = {"m": {"base_url": server.base_url, "temperature": 0.7}}
+        results = benchmark.evaluate(
+            {"m": "openai:m"}, scenarios="frozen-lake", episodes=2, agent_options=own, quiet=True
+        )
+    assert results.complete
+    assert {r["temperature"] for r in server.requests} == {0.7}
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["m.temprature=1"], "no option of the agent 'm' (openai:x) named 'temprature'"),
+        (["n.temperature=1"], "--set 'n.temperature=1' has the form NAME.option=value, where NAME is an agent of the"),
+        (["m.temperature"], "has the form NAME.option=value"),
+        (["m.temperature=hot"], "the option temperature of the agent 'm' must be a valid number"),
+        (["m.max_tokens=true"], "the option max_tokens of the agent 'm' must be a whole number or null, got True"),
+        (["m.route=chats"], "the option route of the agent 'm' must be 'auto', 'chat', 'responses' or 'completions'"),
+        (["m.api_key=sk-123456789"], "a key isn't given itself; put it into an environment variable"),
+        (["m.headers.X-Token=abc"], "the header X-Token of the agent 'm' looks like a secret"),
+        (["m.extra_body.user=sk-0123456789"], "holds what looks like a key, and is kept in files"),
+        (["m.decoding=1"], "no option of the agent 'm' (openai:x) named 'decoding'"),
+        (["m.headers=1", "m.headers.x=1"], "headers is no table, it has a value already"),
+    ],
+)
+def test_wrong_options_are_named(sets, said):
+    with pytest.raises(UsageError) as caught:
+        with_agent_options(RunOptions(sets=tuple(sets)), {"m": "openai:x"})
+    assert said in str(caught.value)
+    assert "sk-123456789" not in str(caught.value)
+
+
+def test_values_are_json_or_texts():
+    texts = ["a.b.x=1", "a.b.y=low", 'a.b.z=["p", "q"]', "a.b.t.u.v=null", "a.b.x=2", "a.w=1.5"]
+    assert read_sets(texts, ["a", "a.b"]) == {
+        "a.b": {"x": 2, "y": "low", "z": ["p", "q"], "t": {"u": {"v": None}}},
+        "a": {"w": 1.5},
+    }
+
+
+def test_an_object_of_a_program_has_no_options():
+    with pytest.raises(UsageError, match="is an object of your program"):
+        with_agent_options(RunOptions(sets=("m.x=1",)), {"m": "python:mine.Mine"})
