@@ -1,6 +1,6 @@
 """How a setting of a training run is declared: its TOML section, its limits, and the plug-in point it names."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -26,6 +26,11 @@ def _as_tuple(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+TrackerName = Literal["tensorboard", "wandb", "trackio", "comet_ml", "aim", "mlflow", "clearml", "dvclive", "swanlab"]
+"""What accelerate can send metrics to."""
+
+TrackerNames = Annotated[tuple[TrackerName, ...], BeforeValidator(_as_tuple)]
 
 
 def setting(section: str, default: Any, **limits: Any) -> Any:

@@ -157,7 +157,8 @@ def accepted(about: Mapping[str, Any]) -> str:
     if "anyOf" in about:
         return ", or ".join(accepted(one) for one in about["anyOf"])
     if about.get("type") == "array":
-        return "a list of strings"
+        names = about.get("items", {}).get("enum")
+        return f"a list of {', '.join(names)}" if names else "a list of strings"
     if about.get("type") == "null":
         return "nothing"
     bounds = [f"{sign} {about[bound]:g}" for bound, sign in BOUNDS.items() if bound in about]

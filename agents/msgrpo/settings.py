@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.engines import ENGINES
-from agents.msgrpo.fields import POINTS, Names, method, setting, table
+from agents.msgrpo.fields import POINTS, Names, TrackerNames, method, setting, table
 from agents.msgrpo.filters import FILTERS
 from agents.msgrpo.normalizers import NORMALIZERS
 from agents.msgrpo.surrogates import SURROGATES
@@ -227,8 +227,15 @@ class TrainingSettings:
     """Iterations between sample episodes written to samples.txt; 0: none."""
     samples_shown: int = setting("run", 2, ge=1)
     """Episodes written each time."""
+    trackers: TrackerNames = setting("run", ())
+    """Where metrics and settings go besides metrics.jsonl, by the trackers of accelerate: tensorboard writes to the
+    run's folder, wandb to Weights & Biases (WANDB_MODE=offline: to the run's folder), and so on. They need out."""
+    tracker_project: str = setting("run", "textbench")
+    """The project or experiment in trackers that have such."""
+    tracker_run: str = setting("run", "")
+    """The run's name in trackers; empty: that of the folder out."""
     tensorboard: bool = setting("run", False)
-    """Also write TensorBoard event files."""
+    """The same as "tensorboard" among the trackers."""
     threads: int = setting("run", 0, ge=0)
     """Torch's CPU threads; 0: as they are."""
 
@@ -275,6 +282,8 @@ class TrainingSettings:
                 f"old_logprobs = 'sampling' with update_passes = {self.update_passes} and minibatches = "
                 f"{self.minibatches}: accepted only with one full-batch step (both 1); otherwise 'auto' or 'recompute'"
             )
+        if self.trackers and not self.out:
+            raise ValueError(f"trackers = {list(self.trackers)} without a folder of the run: set out as well")
         if self.packing == "tree" and self.attention == "flash_attention_2":
             raise ValueError(
                 "attention = 'flash_attention_2' has no masks for packing = 'tree'; accepted with it: auto, sdpa, "

@@ -1,4 +1,4 @@
-"""What a run tells while it runs: a live table in the terminal, ``metrics.jsonl``, TensorBoard, sample episodes."""
+"""What a run tells while it runs: a live table in the terminal, ``metrics.jsonl``, trackers, sample episodes."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from agents.clock import duration
 from agents.episode import Episode
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
-from textgames.extras import install_command
+from agents.msgrpo.run.trackers import Trackers, open_trackers
 
 SHOWN = (
     ("return", "return", "{:.3f}"),
@@ -54,15 +54,15 @@ class RunLog:
         self._latest: dict[str, Any] = {}
         self._live: Live | None = None
         self._file: TextIO | None = None
-        self._board: Any = None
+        self._trackers: Trackers | None = None
         self._started = perf_counter()
 
     def __enter__(self) -> "RunLog":
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
+            # first, since a folder with metrics is a run, and one whose trackers can't be opened hasn't begun
+            self._trackers = open_trackers(self.config, self.out, self.first, self.say, quiet=self.console.quiet)
             self._file = _open_metrics(self.out / "metrics.jsonl", self.first)
-            if self.config.tensorboard:
-                self._board = _summary_writer(self.out / "tensorboard", self.first)
         if self.console.is_terminal:
             self._live = Live(self._table(), console=self.console, refresh_per_second=4)
             self._live.start()
@@ -73,11 +73,11 @@ class RunLog:
         for stop in (
             self._live and self._live.stop,
             self._file and self._file.close,
-            self._board and self._board.close,
+            self._trackers and self._trackers.close,
         ):
             if stop:
                 stop()
-        self._live = self._file = self._board = None
+        self._live = self._file = self._trackers = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
         """Record one iteration; ``metrics["iteration"]`` counts from 1."""
@@ -116,14 +116,14 @@ class RunLog:
         if self._file is not None:
             self._file.write(json.dumps(_without_nan(record)) + "\n")
             self._file.flush()
-        if self._board is not None:
+        if self._trackers is not None:
             prefix, values = "train", record
             if "evaluation" in record:
                 prefix, values = f"evaluation/{record['evaluation']['scenario']}", record["evaluation"]
             values = {**values, **{f"return_{player}": mean for player, mean in (values.get("seats") or {}).items()}}
-            for name, value in values.items():
-                if isinstance(value, (int, float)) and name != "iteration":
-                    self._board.add_scalar(f"{prefix}/{name}", value, record["iteration"])
+            figures = {name: value for name, value in values.items() if isinstance(value, int | float)}
+            figures.pop("iteration", None)
+            self._trackers.log({f"{prefix}/{name}": value for name, value in figures.items()}, record["iteration"])
 
     def _line(self, metrics: dict[str, Any]) -> str:
         """What is printed per iteration where there is no terminal to keep a table in."""
@@ -214,14 +214,3 @@ def _open_metrics(path: Path, first: int) -> TextIO:
                 kept.append(line)
     path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
     return path.open("a", encoding="utf-8")
-
-
-def _summary_writer(folder: Path, first: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"tensorboard = true needs tensorboard, which is not installed: {install_command('train')}",
-            name="tensorboard",
-        ) from error
-    return SummaryWriter(str(folder), purge_step=first + 1)

@@ -111,6 +111,7 @@ def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: 
         "model": "tiny", "scenarios": "frozen-lake", "device": "cpu", "threads": "1", "iterations": "2", "groups": "4",
         "group_size": "8", "max_response_tokens": "48", "temperature": "1.25", "learning_rate": "1e-3",
         "adam_eps": "1e-5", "minibatches": "1", "eval_every": "2", "eval_episodes": "4", "samples_every": "0",
+        "trackers": "tensorboard",
     }  # fmt: skip
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
     (tmp_path / "empty.toml").write_text("")
@@ -127,6 +128,7 @@ def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: 
         lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
         metrics[name] = [record for record in lines if "evaluation" not in record]
         weights[name] = load_file(tmp_path / name / "last" / "model.safetensors")
+        assert len(list((tmp_path / name / "tensorboard").glob("events*"))) == 1  # only the first process tracks
     assert [record["iteration"] for record in metrics["two"]] == [1, 2]
     for one, two in zip(metrics["one"], metrics["two"], strict=True):
         assert one["return"] == two["return"]
