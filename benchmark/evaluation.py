@@ -35,9 +35,10 @@ def evaluate(
     Args:
         agents: a spec as ``--agent`` takes it (``"planner"``, ``"openai:MODEL"``, ``"hf:FOLDER"``), a policy (any
             object with a ``name`` and ``act(requests)``, see :class:`agents.turn.Policy`), a list of these, or
-            ``{name: spec or policy}``. With nothing, those that ``textbench run`` plays. A policy of your own should
-            have ``settings``, plain data that decide what it does: they stand in the results, and a run goes on only
-            with equal ones.
+            ``{name: spec or policy}``. In a mapping, ``{"spec": "openai:MODEL", "temperature": 0.2}`` is an agent with
+            options of its own, as ``[agents.NAME]`` in a file. With nothing, those that ``textbench run`` plays.
+            A policy of your own should have ``settings``, plain data that decide what it does: they stand in the
+            results, and a run goes on only with equal ones.
         suite: a suite, or several, to play.
         scenarios: a scenario, or several, to play besides; the paper's four where neither is given.
         episodes: per scenario and agent; 50 where nothing is said.
@@ -59,9 +60,10 @@ def evaluate(
         KeyboardInterrupt: Ctrl-C, or a notebook's stop button; its message says where the finished episodes are.
         Exception: whatever a policy of your own raises; what was finished is kept in ``out``.
     """
-    texts, policies = given_agents(agents)
-    given = {"agents": texts, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out, **options}
-    planned = plan_run(_checked(given), teller(quiet), policies)
+    given = given_agents(agents)
+    own = {**options.pop("agent_options", {}), **given.options} or None
+    named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
+    planned = plan_run(_checked({**named, "agent_options": own, **options}), teller(quiet), given.policies)
     if out is not None:
         return _played(planned, quiet)
     folder = Path(tempfile.mkdtemp(prefix="textbench-"))

@@ -35,6 +35,7 @@ def report(ending: "Ending", output: Output) -> int:
     """Print the leaderboard of a run and how to go on with it; returns the exit code."""
     from agents.redaction import Redactor
     from benchmark.errors import StorageError
+    from benchmark.play.agent_options import secrets_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
 
@@ -54,7 +55,7 @@ def report(ending: "Ending", output: Output) -> int:
                 output.say(f"{results.unscored} episodes are unscored; play them again with: {resume_command(path)}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):
         # a player's own code: its author needs the traceback, its user the rest
-        scrub = Redactor.from_environment([ending.options.base_url or ""]).scrub
+        scrub = Redactor.from_environment(secrets=secrets_of(ending.options)).scrub
         print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
     if ending.too_wide and stopped is None:
         output.say(ending.told_too_wide)

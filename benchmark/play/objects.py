@@ -1,6 +1,6 @@
 """Agents as a Python program gives them: specs, policies that it has made, or a mix, named or not.
 
-``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> specs, {name: policy}``.
+``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> GivenAgents``.
 
 A manifest must say who played, and a resume must notice when it is somebody else. Of a policy it says the class, its
 ``settings`` (or those of its model, decoding and prompts), and, where the class is the user's own, a digest of its
@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.turn import Policy
 from benchmark.errors import UsageError, shown
@@ -21,39 +21,55 @@ NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
 
 OWN_PACKAGES = ("textgames", "agents", "benchmark")  # their version stands in the manifest
 
-Agents = str | Policy | Mapping[str, str | Policy] | Iterable[str | Policy]
+Agent = str | Policy | Mapping[str, Any]
+"""A spec, a policy, or a table as ``[agents.NAME]`` of a configuration file has it: ``spec``, and options."""
+
+Agents = str | Policy | Mapping[str, Agent] | Iterable[str | Policy]
 """What :func:`benchmark.evaluate` takes for its agents."""
 
 
-def given_agents(agents: Agents) -> tuple[tuple[str, ...], dict[str, Policy]]:
-    """The agents as ``--agent`` would have them, and the policies among them by name.
+class GivenAgents(NamedTuple):
+    """The agents of a Python program as a run takes them."""
+
+    specs: tuple[str, ...]  # as ``--agent`` would have them
+    policies: dict[str, Policy]  # ``{name: policy}`` of those that needn't be made
+    options: dict[str, dict[str, Any]]  # ``{name: {option: value}}`` of those that have their own
+
+
+def given_agents(agents: Agents) -> GivenAgents:
+    """Tell specs, policies and options apart.
 
     Raises:
-        UsageError: something that is neither a spec nor a policy, or a name that no agent can have.
+        UsageError: something that is none of these, or a name that no agent can have.
     """
-    if isinstance(agents, str | Policy):
-        agents = (agents,)
-    pairs: list[tuple[str | None, Any]]
+    given = GivenAgents((), {}, {})
     if isinstance(agents, Mapping):
-        pairs = [(_checked_name(name), one) for name, one in agents.items()]
+        for name, one in agents.items():
+            given = _with(given, one, _checked_name(name))
+    elif isinstance(agents, str | Policy):
+        given = _with(given, agents, None)
     elif isinstance(agents, Iterable):
-        pairs = [(None, one) for one in agents]
+        for one in agents:
+            given = _with(given, one, None)
     else:
         raise _refused(agents)
-    texts: list[str] = []
-    policies: dict[str, Policy] = {}
-    for name, one in pairs:
-        if isinstance(one, str):
-            texts.append(one if name is None else f"{name}={one}")
-        elif isinstance(one, Policy) and not isinstance(one, type):
-            name = _name_of(one) if name is None else name
-            if name in policies:
-                raise UsageError(f'two agents are named {name!r}; name them: {{"first": ..., "second": ...}}')
-            policies[name] = one
-            texts.append(f"{name}={spec_of(one)}")
-        else:
-            raise _refused(one)
-    return tuple(texts), policies
+    return given
+
+
+def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
+    """These agents and one more."""
+    specs, policies, options = given
+    if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
+        options = options | {name: {option: value for option, value in one.items() if option != "spec"}}
+        one = one["spec"]
+    if isinstance(one, str):
+        return GivenAgents((*specs, one if name in (None, one) else f"{name}={one}"), policies, options)
+    if not isinstance(one, Policy) or isinstance(one, type):
+        raise _refused(one)
+    name = _name_of(one) if name is None else name
+    if name in policies:
+        raise UsageError(f'two agents are named {name!r}; name them: {{"first": ..., "second": ...}}')
+    return GivenAgents((*specs, f"{name}={spec_of(one)}"), policies | {name: one}, options)
 
 
 def spec_of(policy: Policy) -> str:
@@ -101,6 +117,7 @@ def _name_of(policy: Policy) -> str:
 def _refused(one: object) -> UsageError:
     what = f"the class {one.__name__}, which is to be called" if isinstance(one, type) else shown(one)
     return UsageError(
-        'an agent is a spec ("planner", "openai:MODEL"), a policy (an object with a name and act(requests)), or a '
-        f'mapping {{"name": spec or policy}}, got {what}'
+        'an agent is a spec ("planner", "openai:MODEL") or a policy (an object with a name and act(requests)); in a '
+        'mapping {"name": agent} also {"spec": "openai:MODEL", "temperature": 0.2}, with options of its own; '
+        f"got {what}"
     )

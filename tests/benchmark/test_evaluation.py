@@ -77,6 +77,8 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": 7}, "an agent is a spec .* got 7"),
         ({"agents": [Always]}, "got the class Always, which is to be called"),
         ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),
+        ({"agents": {"a": {"temperature": 1}}}, "an agent is a spec .* got {'temperature': 1}"),
+        ({"agents": {"a": {"spec": "random", "tmp": 1}}}, "no option of the agent 'a' \\(random\\) named 'tmp'"),
     ],
 )
 def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, message):
@@ -97,6 +99,18 @@ def test_policies_and_specs_mix(workplace):
     assert cards["scripted"]["spec"] == "python:agents.policy.LanguageAgentPolicy"
     assert "code" not in cards["scripted"]["settings"]
     assert benchmark.evaluate([load_agent("greedy"), "random"], episodes=1, **LAKE).agents == ("greedy", "random")
+
+
+def test_agents_may_have_options_of_their_own(workplace):
+    agents = {"first": {"spec": "random", "seed": 1}, "second": {"spec": "random", "seed": 2}, "random": "random"}
+    benchmark.evaluate(agents, episodes=2, out="r", **LAKE)
+    manifest = RunFolder.open(Path("r")).manifest
+    assert manifest["settings"]["agents"] == ["first=random", "second=random", "random"]
+    assert manifest["settings"]["agent_options"] == {"first": {"seed": 1}, "second": {"seed": 2}}
+    played: dict[str, list] = {}
+    for record in RunFolder.open(Path("r")).records():
+        played.setdefault(record["agents"]["player_0"], []).append([step["action"] for step in record["steps"]])
+    assert played["first"] != played["second"]
 
 
 def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):

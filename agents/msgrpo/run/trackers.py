@@ -136,9 +136,7 @@ def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bo
         }
     if name == "trackio":
         return {"run_name": config.tracker_project, "name": title, "resume": "allow"}
-    if name == "mlflow":
-        return {"experiment_name": config.tracker_project, "run_name": title}
-    if name == "aim":
+    if name == "aim":  # the other one that writes into a folder
         return {"run_name": title, "logging_dir": str(out)}
     return {"run_name": config.tracker_project}
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from agents.msgrpo.fields import TrackerName
 from agents.msgrpo.run.evaluation import EvaluationResult
 from agents.msgrpo.run.progress import RunLog
 from agents.msgrpo.run.trackers import Trackers
+
+ROOT = Path(__file__).parents[4]
 
 METRICS = {"return": 0.5, "success": 0.25, "invalid_rate": 0.0, "entropy": 1.5, "grad_norm": 0.1, "seconds": 2.0}
 EVALUATION = EvaluationResult("frozen-lake", 10, 0.7, 0.4, 0.9, 0.7, 0.0, 5.0, 3)
@@ -89,8 +93,7 @@ log(Path("first"), int(sys.argv[1]), int(sys.argv[2]), trackers=["wandb"], track
 @pytest.mark.slow
 def test_wandb_offline_has_every_figure_and_a_resume_is_the_same_run(tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb isn't installed (extra wandb)")
-    root = str(Path(__file__).parents[4])
-    environment = {**os.environ, "WANDB_MODE": "offline", "PYTHONPATH": root, "HOME": str(tmp_path)}
+    environment = {**os.environ, "WANDB_MODE": "offline", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     for first, last in ((0, 3), (3, 4)):
         done = subprocess.run(
             [sys.executable, "-c", LOG_IN_A_PROCESS, str(first), str(last)],
@@ -129,6 +132,27 @@ def test_wandb_offline_has_every_figure_and_a_resume_is_the_same_run(tmp_path: P
     }
     assert history[0]["evaluation/frozen-lake/mean_return"] == 0.7
     assert history[4]["train/entropy"] == 1.5
+
+
+@pytest.mark.slow
+def test_the_documented_command_trains_and_tracks(tmp_path: Path) -> None:
+    """The command of docs/msgrpo.md, shortened to one iteration of the model that ships."""
+    pytest.importorskip("wandb", reason="wandb isn't installed (extra wandb)")
+    page = (ROOT / "docs/msgrpo.md").read_text()
+    (command,) = re.findall(r"^\$ (python -m agents\.msgrpo .*tensorboard.*)$", page, re.MULTILINE)
+    words = [sys.executable, *shlex.split(command)[1:]]
+    for setting in ("model=tiny", "iterations=1", "groups=2", "group_size=4", "episodes_drawn=4", "eval_episodes=2"):
+        words += ["--set", setting]
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    environment = {**os.environ, "WANDB_MODE": "offline", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "runs/tiny-frozen-lake"
+    (line,) = [line for line in (out / "metrics.jsonl").read_text().splitlines() if '"evaluation"' not in line]
+    metrics = json.loads(line)
+    assert scalars(out / "tensorboard")["train/return"] == [(1, pytest.approx(metrics["return"], rel=1e-6))]
+    steps = [record.history.step.num for record in wandb_records(out) if record.WhichOneof("record_type") == "history"]
+    assert steps == [0, 1]
 
 
 def test_a_missing_package_is_said_before_the_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
