@@ -109,18 +109,20 @@ def weight_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
 def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
     """Of one micro-batch.
 
-    With gradient checkpointing: the input of every layer, and one layer's insides (about 8 hidden and 4 intermediate
-    widths). Without: those insides for every layer. The attention mask of the trees, and two float32
-    matrices of logprob_chunk_tokens x vocabulary.
+    With gradient checkpointing: the input of every layer, in the type of the weights, and one layer's insides (about 8
+    hidden and 4 intermediate widths). Without: those insides for every layer. Two float32 matrices of
+    logprob_chunk_tokens x vocabulary and the product that they come from. A dense mask of the trees where that is asked
+    for: FlexAttention, which a GPU takes otherwise, has none.
     """
     tokens, size = config.micro_batch_tokens, BYTES[config.dtype]
     inside = tokens * (8 * shape.hidden + 4 * shape.intermediate) * size
-    kept = tokens * shape.hidden * size * shape.layers + inside
+    kept = tokens * shape.hidden * BYTES[config.param_dtype] * shape.layers + inside
     tree = config.tree_tokens or min(max(256, 4 * shape.hidden), 4096)
+    dense = config.packing == "tree" and config.attention in ("sdpa", "eager")
     return {
         "activations": float(kept if config.gradient_checkpointing else inside * shape.layers),
-        "tree mask": float(tokens * tree * (1 + size)) if config.packing == "tree" else 0.0,
-        "logit chunks": 2.0 * config.logprob_chunk_tokens * shape.vocabulary * 4,
+        "tree mask": float(tokens * tree * (1 + size)) if dense else 0.0,
+        "logit chunks": float(config.logprob_chunk_tokens * shape.vocabulary * (2 * 4 + size)),
     }
 
 
@@ -165,7 +167,8 @@ def main() -> None:
     print(f"{config.model}: {(shape.body + shape.embedding) / 1e9:.2f}e9 weights, {trainable(shape, config):,} trained")
     fixed, update = weight_memory(shape, config), activation_memory(shape, config)
     sampling = cache_memory(shape, config, load)
-    for name, size in {**fixed, **update, "key-value cache (sampling)": sampling}.items():
+    parts = {**fixed, **update, "key-value cache (sampling)": sampling}
+    for name, size in ((name, size) for name, size in parts.items() if size):
         print(f"  {name:28}{size / 2**30:8.2f} GiB")
     peak = sum(fixed.values()) + max(sum(update.values()), sampling)
     print(f"  {'peak':28}{peak / 2**30:8.2f} GiB")

@@ -7,8 +7,8 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local import llama_forward
-from agents.models.local.linear_maps import Linear
-from agents.models.local.llama_forward import LlamaWeights, read_weights
+from agents.models.local.llama_forward import read_weights
+from agents.models.local.memory import bytes_beside
 from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_model, make_tokenizer, prompts_of
 
@@ -28,14 +28,6 @@ def with_adapters(kind: str, tokenizer: Any, *, names: tuple[str, ...] = ("defau
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.2)
     return model.eval()
-
-
-def bytes_of_its_own(weights: LlamaWeights, model: Any) -> int:
-    """Memory that the weights hold beside the model's."""
-    known = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    maps = [m for layer in weights.layers for m in (*layer.qkv, layer.out, *layer.gate_up, layer.down)]
-    tensors = [part for m in maps for part in ((m.weight, m.bias, *(m.added or ())) if isinstance(m, Linear) else ())]
-    return sum(t.nbytes for t in tensors if t is not None and t.untyped_storage().data_ptr() not in known)
 
 
 @pytest.mark.parametrize("names", [("default",), ("default", "second")])
@@ -63,9 +55,9 @@ def test_a_large_models_weights_are_not_copied_to_sample_with_an_adapter(monkeyp
     whole = sum(p.nbytes for layer in model.get_base_model().model.layers for p in layer.parameters() if p.dim() == 2)
     factors = sum(p.nbytes for name, p in model.named_parameters() if "lora_" in name)
     with torch.no_grad():
-        assert bytes_of_its_own(read_weights(model), model) > 0.9 * (whole - factors)
+        assert bytes_beside(read_weights(model), model) > 0.9 * (whole - factors)
         monkeypatch.setattr(llama_forward, "_FUSE_BELOW_BYTES", 0)
-        assert bytes_of_its_own(read_weights(model), model) == factors
+        assert bytes_beside(read_weights(model), model) == factors
 
 
 def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""What perf/gpu.py measures, one file a question."""

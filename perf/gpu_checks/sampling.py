@@ -1,0 +1,131 @@
+"""Generation: how often the host waits, what an adapter costs in memory, and vLLM beside our own."""
+
+import gc
+import os
+import tempfile
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from generation import frozen_lake_prompts
+from recipe_cost import Shape
+
+from agents.models.base import Completion, Decoding
+from agents.models.local.llama_forward import read_weights
+from agents.models.local.memory import bytes_beside
+from agents.models.local.sampler import sample
+from agents.models.local.synchronisations import count_synchronisations
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.learner.packing import pack
+from agents.msgrpo.learner.scorer import TokenScorer, score_rows
+from agents.msgrpo.rows import TokenRow
+from gpu_checks.machine import clock
+from gpu_checks.models import random_model, word_tokenizer
+
+ROWS = 32
+_VLLM_ON_CPU = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+}
+
+
+def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
+    """Synchronisations of the host with the device for every token of a batch, the start of it counted apart."""
+    prompts = frozen_lake_prompts(ROWS)
+    tokenizer = word_tokenizer(prompts)
+    player = TransformersModel(random_model(shape, dtype, device), tokenizer)
+    decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
+    check, seeds = player._check(()), [(row,) for row in range(ROWS)]
+    check.is_eos[:] = False  # all rows make all tokens
+
+    def count(length: int) -> int:
+        with torch.inference_mode(), count_synchronisations(device) as counts:
+            # as on a GPU wherever this runs
+            sample(player.decoder, ids, decoding, seeds, check, [length] * ROWS, look_every=8)
+        return sum(counts.values())
+
+    count(8)
+    few, many = count(16), count(tokens)
+    return {"per_token": (many - few) / (tokens - 16), "of_a_batch_besides": few - 16 * (many - few) / (tokens - 16)}
+
+
+def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
+    """What sampling holds beside the model's weights: adapters merged, and as factors; how far both are from peft."""
+    import peft
+
+    model = peft.get_peft_model(
+        random_model(shape, dtype, device), peft.LoraConfig(r=rank, target_modules="all-linear")
+    ).eval()
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.02)
+    result: dict[str, Any] = {"rank": rank}
+    prompt = tuple(range(1, 101))
+    logits = {}
+    with torch.inference_mode():
+        wanted = model(input_ids=torch.tensor([prompt], device=device)).logits[0, -1].float().log_softmax(-1)
+        for name, fuse in (("merged", True), ("factors", False)):
+            weights = read_weights(model, fuse=fuse)
+            result[f"bytes_{name}"] = bytes_beside(weights, model)
+            logits[name] = _last_logprobs(weights, prompt, device)
+            result[f"largest_difference_{name}"] = float((logits[name] - wanted).abs().max())
+            del weights
+    return result
+
+
+def _last_logprobs(weights: Any, prompt: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    from agents.models.local import llama_forward
+
+    packing = llama_forward.Packing([len(prompt)], device)
+    attend = llama_forward.CausalAttention(packing)
+    ids = torch.tensor(prompt, device=device)
+    hidden = llama_forward.hidden_states(weights, ids, packing.positions, attend, only=packing.last)
+    return llama_forward.logits(weights, hidden)[0].float().log_softmax(-1)
+
+
+def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, Any]:
+    """Tokens per second of both on the same prompts, and both samplers' log-probabilities beside the learner's."""
+    if find_spec("vllm") is None:
+        return {"skipped": "vLLM is not installed: pip install 'textbench[vllm]'"}
+    if device.type == "cpu":  # what vLLM wants on a CPU, unless it was said already; in this process it starts quickly
+        for name, value in _VLLM_ON_CPU.items():
+            os.environ.setdefault(name, value)
+    from agents.models.vllm import VLLMModel
+
+    prompts = frozen_lake_prompts(ROWS)
+    tokenizer = word_tokenizer(prompts)
+    decoding, seeds = Decoding(1.25, max_tokens=tokens), [(row,) for row in range(ROWS)]
+    model = random_model(shape, dtype, device, context=2048)
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        own = TransformersModel(model, tokenizer)
+        scorer = TokenScorer(model, temperature=1.25, chunk=1024, autocast=None)
+        # whole prompts at once: on a CPU seeded requests whose prompt comes in parts end in an error of vLLM's
+        settings: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": ROWS, "max_num_batched_tokens": ROWS * 1024}
+        settings["enforce_eager"] = device.type != "cuda"
+        if device.type == "cuda":  # the model here stays in memory, for the comparison
+            settings["gpu_memory_utilization"] = 0.4
+        vllm = VLLMModel(folder, chat=False, engine=settings | {"dtype": str(dtype).removeprefix("torch.")})
+        for name, player in (("own", own), ("vllm", vllm)):
+            player.generate(prompts, decoding, seeds)
+            started = clock(device)
+            completions = player.generate(prompts, decoding, seeds)
+            made = sum(len(each.token_ids or ()) for each in completions)
+            result[f"{name}_tokens_per_second"] = made / (clock(device) - started)
+            result |= {f"{name}_{key}": value for key, value in _mismatch(scorer, completions).items()}
+        del vllm
+    gc.collect()
+    return result
+
+
+def _mismatch(scorer: TokenScorer, completions: list[Completion]) -> dict[str, float]:
+    """How far a sampler's log-probabilities are from the learner's, in nats per token."""
+    rows = [TokenRow(tuple(each.prompt_ids or ()), tuple(each.token_ids or ())) for each in completions]
+    batches = pack(rows, packing="rows", micro_batch_tokens=8192, tree_tokens=1)
+    learner = torch.cat([each.double().cpu() for each in score_rows(scorer, rows, batches)])
+    sampler = torch.tensor([each for one in completions for each in one.logprobs or ()], dtype=torch.float64)
+    difference = (learner - sampler).abs()
+    return {"mismatch_mean": float(difference.mean()), "mismatch_max": float(difference.max())}
