@@ -14,6 +14,7 @@ from benchmark.play.options import OPTIONS, RunOptions, checked_options
 from benchmark.play.progress import teller
 from benchmark.play.session import open_session
 from benchmark.results import Results
+from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
 
 
@@ -69,8 +70,9 @@ def evaluate(
     folder = Path(tempfile.mkdtemp(prefix="textbench-"))
     try:
         results = _played(planned._replace(options=replace(planned.options, out=str(folder))), quiet)
-    except Exception:
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) or not (folder / MANIFEST_NAME).exists():
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     results.goes_with(folder)
     return results

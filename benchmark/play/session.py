@@ -209,11 +209,11 @@ def agent_prices(cards: list[dict[str, Any]], options: RunOptions, before: Mappi
     table = read_prices(options.prices) if options.prices else {}
     prices = dict(before)
     for card in cards:
-        model = card["settings"].get("model")
+        model, kinds = card["settings"].get("model"), (card["kind"], card["settings"].get("model_kind"))
         price = price_of(table, (card["name"], card["spec"], model))
         if price is not None:
             prices[card["name"]] = price
-        elif options.max_cost is not None and card["kind"] == "openai" and card["name"] not in prices:
+        elif options.max_cost is not None and "openai" in kinds and card["name"] not in prices:
             raise UsageError(
                 f"--max-cost needs a price for {card['name']!r}; give --prices FILE with "
                 f'[prices."{model}"] input = ... output = ... (USD per million tokens)'

@@ -166,6 +166,12 @@ def test_it_works_where_an_event_loop_runs(workplace):
     assert set(results.agents) == {"here", "served"}
 
 
+def test_money_is_limited_for_objects_too(workplace):
+    served = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", api_key="not-a-real-key")
+    with pytest.raises(benchmark.UsageError, match="--max-cost needs a price for 'served'"):
+        benchmark.evaluate({"served": served}, episodes=2, max_cost=1, **LAKE)
+
+
 def test_it_works_in_another_thread(workplace):
     found: list[benchmark.Results] = []
     thread = threading.Thread(target=lambda: found.append(benchmark.evaluate("random", episodes=2, **LAKE)))
