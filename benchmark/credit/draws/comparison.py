@@ -157,7 +157,7 @@ def _table(
             cosine = each.gradients.cosine(weights[repeat], reference, norm)
             found[repeat] = cosine, count, different, tokens, not count
         together = weights.mean(axis=0)
-        square = together @ each.gradients.products @ together
+        square = each.gradients.square(together)
         spread = np.einsum("ri,ij,rj->r", weights, each.gradients.products, weights).mean() - square
         of_mean = each.gradients.cosine(together, reference, norm)
         rows.append([*found.mean(axis=0), of_mean, max(0.0, spread / square) if square > 0 else 0.0])

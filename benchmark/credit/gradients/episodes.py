@@ -21,6 +21,15 @@ from benchmark.credit.gradients.scores import ScoreModel
 SCORE_BYTES = 2**30
 """The most memory for the score gradients of rows."""
 
+ROUNDING = 1e-6
+"""A sum of gradients that is this much shorter than its parts is what their rounding (to float32) left behind.
+
+Where a policy always does the same, the episodes of a group have the same gradient, and advantages that sum to zero
+cancel it. What remains has a direction, but it means nothing.
+"""
+
+_COLUMNS = 2**15  # of score gradients that are held in float64 at once
+
 
 class EpisodeGradients(NamedTuple):
     """The gradients of a batch's N episodes ``f_i = sum_t A_it grad log pi(y_it)``, under one method.
@@ -38,10 +47,19 @@ class EpisodeGradients(NamedTuple):
 
         ``weights`` is (N,).
         """
-        square = float(weights @ self.products @ weights)
-        if square <= 0 or norm <= 0:
+        square = self.square(weights)
+        if square == 0 or norm <= 0:
             return 0.0
         return float(weights @ self.along[:, reference] / (square**0.5 * norm))
+
+    def square(self, weights: Floats) -> float:
+        """``|sum_i w_i f_i|^2``; exactly 0 where nothing is left of the sum but rounding."""
+        found = float(weights @ self.products @ weights)
+        return found if found > (ROUNDING * self.length_of_parts(weights)) ** 2 else 0.0
+
+    def length_of_parts(self, weights: Floats) -> float:
+        """``sum_i |w_i f_i|``, what the sum's length would be if all of them had one direction."""
+        return float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +135,7 @@ class RowProducts:
         self._scores = torch.empty(len(rows), model.size)
         for numbers, chunk in model.chunks(rows):
             self._scores[numbers] = chunk.float().cpu()
-        self._products = (self._scores @ self._scores.T).double().numpy()
-        self._along = (self._scores @ references.float()).double()
+        self._products, self._along = _inner_products(self._scores, references)
 
     def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
         """The gradients of a batch's episodes as a method credits them."""
@@ -128,14 +145,14 @@ class RowProducts:
         used = np.flatnonzero(coefficients.any(axis=0))  # few of the rows that batches share
         own = coefficients[:, used]
         products = own @ self._products[np.ix_(used, used)] @ own.T
-        return EpisodeGradients(products, coefficients @ self._along.numpy())
+        return EpisodeGradients(products, coefficients @ self._along)
 
     def mean_gradient(self, rows: BatchRows, credit: Credit) -> Tensor:
         """(size,) the mean of the gradients of a batch's episodes, in float32."""
         if not all(isinstance(each, np.ndarray) for each in credit.advantages):
             return rows.gradient(self._model, credit).float()
-        mean = rows.coefficients(credit.advantages).mean(axis=0)
-        return torch.from_numpy(mean).float() @ self._scores
+        mean = torch.from_numpy(rows.coefficients(credit.advantages).mean(axis=0))
+        return torch.cat([(mean @ columns.double()).float() for columns in self._scores.split(_COLUMNS, dim=1)])
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
@@ -149,8 +166,21 @@ def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, refer
         weights = [torch.as_tensor(np.asarray(each)) for each in own]
         if any(bool(each.any()) for each in weights):
             gradients[index] = model.weighted([rows.rows[number] for number in numbers], weights).float()
-    products = (gradients @ gradients.T).double().numpy()
-    return EpisodeGradients(products, (gradients @ references.float()).double().numpy())
+    return EpisodeGradients(*_inner_products(gradients, references))
+
+
+def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats]:
+    """(N, N) of vectors with each other and (N, references) with references.
+
+    They are summed in float64: sums of them with weights of both signs cancel, and what is left must not be rounding.
+    """
+    products = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
+    along = torch.zeros(len(vectors), references.shape[1], dtype=torch.float64)
+    for columns, parts in zip(vectors.split(_COLUMNS, dim=1), references.split(_COLUMNS, dim=0), strict=True):
+        own = columns.double()
+        products += own @ own.T
+        along += own @ parts.double()
+    return products.numpy(), along.numpy()
 
 
 def means_of_others(gradients: Sequence[Tensor]) -> list[Tensor]:

@@ -52,6 +52,15 @@ def test_one_drawn_episode_is_right_as_often_as_its_rule_draws_it():
     assert uniform.empty == 0
 
 
+def test_what_is_left_of_gradients_that_cancel_is_no_direction():
+    """Two episodes did the same; their float32 gradients differ by rounding, and their advantages sum to zero."""
+    vectors = np.array([[1.0, 0.0], [1.0, 1e-8]])
+    gradients = EpisodeGradients(vectors @ vectors.T, vectors @ np.array([[1e-3], [1.0]]))
+    assert gradients.cosine(np.array([1.0, -1.0]), 0, 1.0) == 0
+    assert gradients.square(np.array([1.0, -1.0])) == 0
+    assert gradients.cosine(np.array([1.0, -0.5]), 0, 1.0) == pytest.approx(1e-3, rel=1e-3)
+
+
 def test_a_batch_without_any_advantage_gives_no_update():
     nothing = by_hand()._replace(credit=Credit(np.zeros(4), [np.zeros(1)] * 4))
     (aaw,) = compare_draws([nothing, nothing], ["aaw"], [2], [1.0, 1.0])
