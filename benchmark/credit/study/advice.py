@@ -1,5 +1,7 @@
 """What the figures of a study say one should use: sentences, each with the figures that it rests on."""
 
+import numpy as np
+
 from agents.msgrpo.credit import METHODS
 from benchmark.credit.study.findings import CONTROLS, Findings, arms_on, draw_of, over_cells
 from benchmark.credit.study.tables import estimate_of, fresh_tokens, mean_of
@@ -75,5 +77,18 @@ def _training_advice(findings: Findings) -> list[str]:
         lines.append(
             f"Trained on {game} at equal tokens, {first.arm} learnt most ({figure(first.learning)}). Better than the "
             f"plain method beyond chance: {', '.join(better) or 'none'}; worse: {', '.join(worse) or 'none'}."
+            + (
+                " All arms end alike there, so this game tells nothing of them."
+                if _all_end_alike(findings, game)
+                else ""
+            )
         )
     return lines
+
+
+def _all_end_alike(findings: Findings, game: str) -> bool:
+    """Whether the best and the worst arm end closer together than a hundredth of what the arms learnt."""
+    rows = arms_on(findings, game)
+    starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
+    ends = [row.last.value for row in rows if row.last.value is not None]
+    return len(ends) > 1 and max(ends) - min(ends) < 0.01 * abs(float(np.mean(ends)) - float(np.mean(starts)))

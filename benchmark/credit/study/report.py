@@ -9,7 +9,7 @@ from typing import Any
 from agents.clock import duration
 from benchmark.credit.study.advice import recommendation
 from benchmark.credit.study.findings import Findings, arms_on, over_cells, predictions, refused_of
-from benchmark.credit.study.settings import STAGES
+from benchmark.credit.study.settings import STAGES, Study
 from benchmark.credit.study.tables import (
     arms_table,
     draws_sentences,
@@ -109,7 +109,7 @@ def report_markdown(
         parts += [arms_table(findings), pictures.get("curves.svg", "")]
         parts += ["## Does fidelity predict learning?", _PREDICTION_LEGEND, predictions_table(findings)]
         parts += ["## Tuning", tuning_table(findings)]
-    parts += ["## What this can't say", _CAVEATS, "## How it was done", _method(findings, facts)]
+    parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -162,16 +162,19 @@ _PREDICTION_LEGEND = (
     "say nothing of methods that weren't run."
 )
 
-_CAVEATS = (
-    "Models of 0.08 to 0.2 million parameters that answer directly, on small games: long reasoning, where credit must "
-    "also find the token that mattered, isn't here, but for the last part on AAW. Learning rates were tuned over "
-    "three values with one run each, so an arm may be some way from its best. The learning rate is constant, as a "
-    "budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were shared; an engine that "
-    "caches prompts makes rollouts cheaper than that, and passes of a critic or for entropies aren't counted (the "
-    "seconds have them). Measurements are of the gradient of one full batch before clipping, with the optimiser left "
-    "aside. Means over games and stages depend on which games were chosen. Intervals over seeds are wide with five, "
-    "and differences between many arms aren't corrected for how many were looked at."
-)
+
+def _caveats(study: Study) -> str:
+    return (
+        "Models of 0.08 to 0.2 million parameters that answer directly, on small games: long reasoning, where credit "
+        "must also find the token that mattered, isn't here, but for the last part on AAW. Learning rates were tuned "
+        f"over {len(study.rates)} values with one run each, so an arm may be some way from its best. The learning rate "
+        "is constant, as a budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were "
+        "shared; an engine that caches prompts makes rollouts cheaper than that, and passes of a critic or for "
+        "entropies aren't counted (the seconds have them). Measurements are of the gradient of one full batch before "
+        "clipping, with the optimiser left aside. Means over games and stages depend on which games were chosen. The "
+        "stages are of one run, and another machine's arithmetic makes another run of it. Intervals over "
+        f"{study.seeds} seeds are wide, and differences between many arms aren't corrected for how many were looked at."
+    )
 
 
 def _refused(findings: Findings) -> str:

@@ -140,6 +140,17 @@ def test_a_prediction_needs_three_arms_with_runs(findings: Findings) -> None:
     assert row.arms == 3
 
 
+def test_a_game_that_all_arms_solve_alike_is_said_to_tell_nothing(findings: Findings, folder: StudyFolder) -> None:
+    assert "end alike" not in report_markdown(findings, {"textbench": "1.2.3"})
+    for arm in RETURNS:
+        for seed in range(2):
+            job = f"train/blackjack/{arm}/{seed}"
+            points = [[0, 0, 0.1], [800, 3, 0.9], [1600, 6, 0.95 + 0.001 * seed]]
+            folder.write_result(job, {**folder.result(job), "points": points})
+    again = read_findings(read_study("credit-miniature"), folder)
+    assert "All arms end alike there" in report_markdown(again, {"textbench": "1.2.3"})
+
+
 def test_the_report_shows_these_figures(findings: Findings) -> None:
     text = report_markdown(findings, {"textbench": "1.2.3"}, notes=["Cut short."])
     assert "**Note.** Cut short." in text
