@@ -48,8 +48,8 @@ class VLLMModel:
         self.name = path_or_repo
         settings = {"logprobs_mode": "processed_logprobs", **(engine or {})}
         self._identity = weights_identity(path_or_repo, commit=settings.get("revision"))
-        self._llm = vllm.LLM(model=path_or_repo, **settings)
-        self._tokenizer = self._llm.get_tokenizer()
+        self.llm = vllm.LLM(model=path_or_repo, **settings)
+        self._tokenizer = self.llm.get_tokenizer()
         self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
 
     @property
@@ -71,8 +71,8 @@ class VLLMModel:
             return []
         started = perf_counter()
         inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
-        sampling = [self._sampling(decoding, seed) for seed in seeds]
-        outputs = self._llm.generate(inputs, sampling, use_tqdm=False)
+        sampling = [self._vllm.SamplingParams(**sampling_fields(decoding, seed)) for seed in seeds]
+        outputs = self.llm.generate(inputs, sampling, use_tqdm=False)
         seconds = perf_counter() - started
         return [_completion(output, seconds) for output in outputs]
 
@@ -85,23 +85,33 @@ class VLLMModel:
         rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
         return rendered
 
-    def _sampling(self, decoding: Decoding, seed: tuple[int, ...]) -> Any:
-        return self._vllm.SamplingParams(
-            temperature=decoding.temperature,
-            top_p=decoding.top_p,
-            max_tokens=decoding.max_tokens,
-            stop=list(decoding.stop),
-            include_stop_str_in_output=True,
-            seed=seed_number(seed),
-            logprobs=0,  # that of the sampled token, and no alternatives
-        )
+
+def sampling_fields(decoding: Decoding, seed: tuple[int, ...]) -> dict[str, Any]:
+    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike."""
+    return {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_tokens": decoding.max_tokens,
+        "stop": list(decoding.stop),
+        "include_stop_str_in_output": True,
+        "skip_special_tokens": False,  # text is what was sampled, as of models in this process
+        "spaces_between_special_tokens": False,
+        "seed": seed_number(seed),
+        "logprobs": 0,  # that of the sampled token, and no alternatives
+    }
+
+
+def cut_off(finish_reason: str | None) -> str | None:
+    """What to say of a response that neither stopped nor reached its limit, such as one aborted with the engine."""
+    if finish_reason in ("stop", "length"):
+        return None
+    return f"vLLM ended the response with finish_reason {finish_reason!r}"
 
 
 def _completion(output: Any, seconds: float) -> Completion:
     """One of vLLM's outputs as a completion."""
     best = output.outputs[0]
-    if best.finish_reason not in ("stop", "length"):  # such as "abort", when the engine goes down
-        message = f"vLLM ended the response with finish_reason {best.finish_reason!r}"
+    if (message := cut_off(best.finish_reason)) is not None:
         return Completion("", finish_reason="error", seconds=seconds, error=message)
     token_ids, prompt_ids = tuple(best.token_ids), tuple(output.prompt_token_ids)
     logprobs = None

@@ -84,6 +84,8 @@ def test_arguments_and_completions(vllm):
                 "max_tokens": 7,
                 "stop": ["</action>"],
                 "include_stop_str_in_output": True,
+                "skip_special_tokens": False,
+                "spaces_between_special_tokens": False,
                 "logprobs": 0,
             }
         ]

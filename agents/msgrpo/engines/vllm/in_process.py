@@ -1,0 +1,98 @@
+"""vLLM in this process: new weights go from the learner's tensors into the engine's, without a file between.
+
+The engine is built from the model's configuration alone, as all of its weights arrive by the first update.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.models.base import Completion, Decoding
+from agents.models.local.llama_forward import unwrap
+from agents.models.vllm import VLLMModel
+from agents.models.vllm_worker import renew_output_layer
+from agents.msgrpo.engines.engine import EngineParts, Weights, made_by
+from agents.msgrpo.errors import ConfigError
+from agents.turn import Prompt
+
+ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
+
+
+class InProcessEngine:
+    """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` over ``vllm.LLM``.
+
+    Args:
+        parts: what the run gives.
+        llm: arguments of ``vllm.LLM``; those that aren't given follow from the run.
+
+    Raises:
+        ConfigError: several learning processes, or an engine in several parts: both need servers.
+        ModuleNotFoundError: vLLM isn't installed.
+    """
+
+    def __init__(self, parts: EngineParts, llm: Mapping[str, Any]) -> None:
+        sizes = {name: llm.get(name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")}
+        if parts.processes > 1 or any(size != 1 for size in sizes.values()):
+            raise ConfigError(
+                f"engine = 'vllm' in this process is for one learning process and one device, got {parts.processes} "
+                f"processes and {sizes}: start vLLM servers and name them in engine_urls"
+            )
+        # tensors reach the engine by reference; between processes they would have to be sent
+        os.environ[ONE_PROCESS] = "0"
+        config = parts.config
+        with tempfile.TemporaryDirectory(prefix="textbench-vllm-") as folder:
+            write_configuration(parts, Path(folder))
+            settings = {
+                "dtype": str(parts.dtype).removeprefix("torch."),
+                "load_format": "dummy",
+                "max_model_len": config.max_prompt_tokens + config.max_response_tokens,
+                **({"enforce_eager": True} if next(parts.model.parameters()).device.type == "cpu" else {}),
+                **llm,
+            }
+            context = getattr(unwrap(parts.model).config.get_text_config(), "max_position_embeddings", None)
+            if context is not None and "max_model_len" not in llm:
+                settings["max_model_len"] = min(settings["max_model_len"], context)
+            self._model = VLLMModel(folder, engine=settings)
+        self.name = f"vllm:{getattr(unwrap(parts.model).config, '_name_or_path', '') or 'model'}"
+        self.version = -1
+
+    @property
+    def llm(self) -> Any:
+        """The ``vllm.LLM``."""
+        return self._model.llm
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        return made_by(self.version, self._model.generate(prompts, decoding, seeds))
+
+    def update_weights(self, weights: Weights, version: int) -> None:
+        """Load the new weights into the engine, and forget prefixes that older ones computed."""
+        self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+        self.llm.apply_model(renew_output_layer)
+        self.llm.reset_prefix_cache()
+        self.version = version
+
+    def close(self) -> None:
+        """Give the engine's memory back."""
+        core = getattr(getattr(self.llm, "llm_engine", None), "engine_core", None)
+        if core is not None:
+            core.shutdown()
+
+
+def write_configuration(parts: EngineParts, folder: Path) -> None:
+    """A model's folder without its weights: configuration and tokenizer."""
+    model = unwrap(parts.model)
+    model.config.save_pretrained(folder)
+    path = folder / "config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings.setdefault("architectures", [type(model).__name__])  # absent where the model was never saved
+    if not settings["architectures"]:
+        settings["architectures"] = [type(model).__name__]
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    if getattr(model, "generation_config", None) is not None:
+        model.generation_config.save_pretrained(folder)
+    parts.tokenizer.save_pretrained(folder)

@@ -1,0 +1,130 @@
+"""Training through servers: requests shared, weights sent, faults found out; with real vLLM in ``tests/engines``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.errors import RolloutError
+from tests.agents.msgrpo.engines.routes import Routes, serving
+
+CONFIG = MSGRPOConfig(
+    groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.25,
+    minibatches=1, learning_rate=5e-3, eval_every=0, samples_every=0, engine="vllm",
+)  # fmt: skip
+
+
+@pytest.fixture
+def serve(tokenizer: Any, make_llama: Callable[..., Any]) -> Iterator[Callable[..., Routes]]:
+    with ExitStack() as stack:
+        yield lambda **faults: stack.enter_context(serving(make_llama(len(tokenizer)), tokenizer, **faults))
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(*servers: Routes, **settings: Any) -> MSGRPOTrainer:
+        model = make_llama(len(tokenizer), initializer_range=0.15)
+        config = replace(CONFIG, prompt_file=prompt_file, engine_urls=tuple(s.url for s in servers), **settings)
+        return MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
+
+    return make
+
+
+@pytest.mark.parametrize("scale_out", [True, False])
+def test_training_through_servers_equals_training_the_live_model(
+    make_trainer: Any, serve: Any, scale_out: bool
+) -> None:
+    servers = serve(scale_out=scale_out), serve(scale_out=scale_out)
+    trainer = make_trainer(*servers)
+    history = trainer.train()
+    assert all(metrics["mismatch_max"] < 1e-4 for metrics in history if not metrics["skipped"])
+    assert any(not metrics["skipped"] for metrics in history)
+    assert min(server.sampled for server in servers) > 10  # both played
+    assert [server.version for server in servers] == [str(trainer.source.version)] * 2
+    update = [
+        "/pause",
+        "/collective_rpc",
+        "/collective_rpc",
+        "/reset_prefix_cache",
+        "/update_weight_version",
+        "/resume",
+    ]
+    assert servers[0].log[1:7] == update
+    trainer.engine.close()
+
+
+def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, serve: Any) -> None:
+    staying, leaving = serve(), serve()
+    trainer = make_trainer(staying, leaving)
+    leaving.kill()
+    with pytest.warns(RuntimeWarning, match="1 of 2 servers go on"):
+        trainer.rollout()
+    leaving.start()  # with weights of its own, and a label that says so
+    assert trainer.engine.up == [trainer.engine.servers[0]]
+    trainer.source.renew(1)
+    assert len(trainer.engine.up) == 2
+    assert leaving.version == "1"
+    staying.kill()
+    leaving.kill()
+    with pytest.warns(RuntimeWarning, match="0 of 2"), pytest.raises(RolloutError, match="no other server is left"):
+        trainer.rollout()
+    with pytest.raises(RolloutError, match="Start them again, then resume"):
+        trainer.source.renew(2)
+
+
+def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, serve: Any) -> None:
+    server, other = serve(), serve()
+    trainer = make_trainer(server, other)
+    server.kill()
+    server.start()
+    with pytest.warns(RuntimeWarning, match="answers with weights 'default' and was sent 0: it was restarted"):
+        trainer.rollout()
+
+
+@pytest.mark.parametrize(
+    ("faults", "settings", "error", "words"),
+    [
+        ({"dev_mode": False}, {}, ConfigError, "VLLM_SERVER_DEV_MODE=1"),
+        ({"processed": False}, {}, RolloutError, "--logprobs-mode processed_logprobs"),
+        ({}, {"engine_options": {"model": "n"}}, ConfigError, "serves no model 'n'; it has m"),
+        ({}, {"engine_options": {"updater": "nccl"}}, ConfigError, "GPU"),
+        ({}, {"engine_options": {"updater": "lora"}}, ConfigError, "lora_rank"),
+        ({}, {"engine_options": {"updator": "disk"}}, ConfigError, "did you mean 'updater'"),
+        ({}, {"engine_options": {"llm": {"seed": 1}}}, ConfigError, "vLLM in this process"),
+        ({"dev_mode": False}, {"lora_rank": 2}, ConfigError, "VLLM_SERVER_DEV_MODE=1"),
+    ],
+)
+def test_servers_and_settings_that_can_not_be_used(
+    make_trainer: Any, serve: Any, faults: Any, settings: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        make_trainer(serve(**faults), **settings)
+
+
+def test_a_tied_output_layer_that_is_not_renewed_is_found_out(make_trainer: Any, serve: Any) -> None:
+    with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
+        make_trainer(serve(renews_output=False))
+
+
+@pytest.mark.parametrize(
+    ("urls", "words"),
+    [
+        (("http://127.0.0.1:1", "http://127.0.0.1:1/v1"), "twice"),
+        (("host:8000",), "accepted: addresses like"),
+        (("http://127.0.0.1:1",), "doesn't answer"),
+    ],
+)
+def test_addresses_are_checked(make_trainer: Any, urls: tuple[str, ...], words: str) -> None:
+    with pytest.raises((ConfigError, RolloutError), match=words):
+        make_trainer(*[SimpleNamespace(url=url) for url in urls])
+
+
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, serve: Any, staleness: int) -> None:
+    history = make_trainer(serve(), staleness=staleness, iterations=4).train()
+    assert max(metrics["lag"] for metrics in history) >= 1
+    assert all("importance_mean" in metrics for metrics in history if not metrics["skipped"])
