@@ -46,7 +46,7 @@ class VLLMModel:
             ) from None
         self._vllm = vllm
         self.name = path_or_repo
-        settings = {"logprobs_mode": "processed_logprobs", **(engine or {})}
+        settings = {"logprobs_mode": "processed_logprobs", **_of_platform(), **(engine or {})}
         self._identity = weights_identity(path_or_repo, commit=settings.get("revision"))
         self.llm = vllm.LLM(model=path_or_repo, **settings)
         self._tokenizer = self.llm.get_tokenizer()
@@ -84,6 +84,19 @@ class VLLMModel:
         text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
         return rendered
+
+
+def _of_platform() -> dict[str, Any]:
+    """Settings that the platform wants.
+
+    On a CPU a prompt with a seed mustn't be read in parts: vLLM 0.32 then asks the seed's generator for something that
+    only a GPU's has, and the engine dies.
+    """
+    try:
+        from vllm.platforms import current_platform
+    except ImportError:
+        return {}
+    return {"enable_chunked_prefill": False} if current_platform.is_cpu() else {}
 
 
 def sampling_fields(decoding: Decoding, seed: tuple[int, ...]) -> dict[str, Any]:

@@ -63,9 +63,17 @@ class EpisodeSource:
             self._send()
 
     def play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        """Episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those ahead."""
+        """Episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those ahead.
+
+        Raises:
+            RolloutError: an episode that a provider's error cut short; a mean without it would be of other tasks.
+        """
         self._settle()
-        return self._together(self._mine(policies, tasks), tasks)
+        episodes = self._together(self._mine(policies, tasks), tasks)
+        for episode in episodes:
+            if episode.error is not None:
+                raise RolloutError(f"{episode.scenario}, seed {episode.seed}, failed: {episode.error}")
+        return episodes
 
     def play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask], iteration: int) -> list[Episode]:
         """The episodes that an iteration learns from; with staleness, those of the next ones are begun as well.
