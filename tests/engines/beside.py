@@ -46,3 +46,11 @@ def worst_difference(episodes: Sequence[Episode], model: torch.nn.Module, temper
                 tokens += 1
     assert tokens > 50
     return worst
+
+
+def disturb(model: torch.nn.Module) -> None:
+    """Move all weights by a little, each in its own direction, as a large update would."""
+    noise = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=noise))

@@ -36,9 +36,8 @@ def test_training_samples_with_the_learners_weights(vllm: Any, monkeypatch: pyte
     """Tied embeddings and all; and where the output layer isn't packed again, the canary stops the run."""
     trainer = make_trainer(CONFIG)
     history = trainer.train()
-    live = make_trainer(replace(CONFIG, engine="live", engine_options={}))
-    live.source.version = 0
-    assert history[0]["steps"] > 0
+    live = make_trainer(replace(CONFIG, engine="live", engine_options={}, iterations=1)).train()
+    assert abs(history[0]["return"] - live[0]["return"]) < 0.5  # the same tasks; other random numbers
     for metrics in history:
         assert metrics["lag"] == 0
         if not metrics["skipped"]:
@@ -50,8 +49,7 @@ def test_training_samples_with_the_learners_weights(vllm: Any, monkeypatch: pyte
     from agents.msgrpo.engines.vllm import in_process
 
     monkeypatch.setattr(in_process, "renew_output_layer", lambda model: None)
-    for parameter in trainer.model.parameters():
-        parameter.data.add_(0.01)
+    beside.disturb(trainer.model)
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
         trainer.source.renew(trainer.source.version + 1)
 

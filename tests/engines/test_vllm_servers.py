@@ -90,8 +90,7 @@ def test_training_an_adapter_while_a_server_is_killed(servers: Servers) -> None:
 
 def test_a_tied_output_layer_that_is_not_renewed_stops_the_run(servers: Servers) -> None:
     trainer = make_trainer(servers.plain.url)  # the first weights are those it has
-    for parameter in trainer.model.parameters():
-        parameter.data.add_(0.01)
+    beside.disturb(trainer.model)
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
         trainer.source.renew(1)
     # its base model is now neither the old nor the new one, so an adapter on it is found out as well
