@@ -134,8 +134,8 @@ def _predicted(shape: Shape, config: MSGRPOConfig, watched: _Watched) -> dict[st
     horizon = config.horizon or SCENARIOS[config.scenarios[0]].horizon
     load = Load(config.episodes, config.draws, horizon, round(watched.mean_prompt), config.max_response_tokens)
     fixed = weight_memory(shape, config)
-    # gradients exist in the update alone, autocast's casts in its forward pass
-    kept = sum(size for name, size in fixed.items() if name not in ("gradients", "autocast's casts"))
+    # the last step's gradients stay until the next one; autocast's casts live in the update's forward pass
+    kept = sum(size for name, size in fixed.items() if name != "autocast's casts")
     rows = cache_memory(shape, config, load) + load.episodes * shape.vocabulary * 4 * 4
     return {
         "rollout": kept + rows,
