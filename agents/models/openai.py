@@ -7,19 +7,14 @@ sent again and how fast they follow each other is the same for all models behind
 import os
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from agents.models.provider import Provider
+from agents.models.served.address import MissingAPIKeyError, check_url, proxy_for, read_key
 from agents.models.served.dialect import Dialect, LimitField
 from agents.models.served.model import Asking, ServedModel
-from agents.redaction import Redactor, public_url, url_secrets, with_variables
+from agents.redaction import Redactor, url_secrets, with_variables
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
-
-class MissingAPIKeyError(ValueError):
-    """There is no key for a server that needs one. Said when the model is built, before any request."""
 
 
 class OpenAIModel(ServedModel):
@@ -114,50 +109,6 @@ class OpenAIModel(ServedModel):
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
 
-def read_key(variable: str | None, usual: str) -> str | None:
-    """The key in an environment variable, or in the usual one when none is named; ``None`` where that isn't set.
-
-    Raises:
-        MissingAPIKeyError: a variable is named, and holds nothing.
-    """
-    key = os.environ.get(variable or usual, "").strip()
-    if not key and variable is not None:
-        raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")
-    return key or None
-
-
-def check_url(url: str) -> None:
-    """Refuse what isn't an http(s) URL.
-
-    Raises:
-        ValueError: says what is wrong, without repeating the secret parts.
-    """
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"the base URL isn't a URL: {error}") from None
-    if parts.scheme not in ("http", "https") or not host:
-        shown = url.rpartition("@")[2].partition("?")[0]
-        raise ValueError(
-            f"the base URL has the form http://HOST:PORT/v1 or https://HOST/v1, got {shown!r}"
-            + (f"; write http://{shown}" if not parts.scheme or "://" not in url else "")
-        )
-
-
-def proxy_for(url: str) -> str:
-    """The proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
-    parts, proxies = urlsplit(url), getproxies()
-    name = parts.scheme if parts.scheme in proxies else "all"
-    proxy = proxies.get(name, "")
-    if proxy_bypass(parts.hostname or ""):
-        return ""
-    if "://" in proxy and not proxy.startswith(("http://", "https://")):
-        shown = f"{name.upper()}_PROXY has the form http://HOST:PORT, got {public_url(proxy)!r}"
-        raise ValueError(f"{shown}; set another one")
-    return proxy
-
-
 def _missing() -> str | None:
     """Whether there is neither a key nor a server of the user's own."""
     if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
@@ -165,9 +116,19 @@ def _missing() -> str | None:
     return "a key (export OPENAI_API_KEY=...) or a server of your own (--base-url http://127.0.0.1:8000/v1)"
 
 
+def list_price(model: str, *, base_url: str | None = None) -> Mapping[str, Any] | None:
+    """OpenAI's own price of a model, where LiteLLM is installed, whose table has it; of other servers nobody knows."""
+    from agents.models import litellm
+
+    address = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+    return litellm.list_price(f"openai/{model}") if address.strip().rstrip("/") == DEFAULT_BASE_URL else None
+
+
 PROVIDER = Provider(
     OpenAIModel,
     description="a model behind an OpenAI-compatible server",
     example="gpt-4o-mini",
     missing=_missing,
+    price=list_price,
+    paid=True,
 )

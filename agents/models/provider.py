@@ -31,6 +31,9 @@ class Provider:
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         missing: says what has to be done before its models can run here; ``None`` when they can.
         trained_mode: ``trained_mode(model, **options)``, the response mode that a model was trained in, or ``None``.
+        paid: whether tokens cost money, or may: a limit on money then needs a price.
+        price: ``price(model, **options)``, the list price as far as it is known here: a mapping with ``input``,
+            ``output`` and perhaps ``cached_input`` in US dollars per million tokens, and ``source``, or ``None``.
     """
 
     make: Callable[..., LanguageModel | AsyncLanguageModel]
@@ -40,6 +43,8 @@ class Provider:
     models: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[], str | None] = lambda: None
     trained_mode: Callable[..., str | None] = lambda model: None
+    paid: bool = False
+    price: Callable[..., Mapping[str, Any] | None] = lambda model: None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -50,6 +55,7 @@ class Provider:
 _PROVIDERS: dict[str, Provider | str] = {
     "embedded": "agents.models.embedded:PROVIDER",
     "hf": "agents.models.hf:PROVIDER",
+    "litellm": "agents.models.litellm:PROVIDER",
     "openai": "agents.models.openai:PROVIDER",
     "vllm": "agents.models.vllm:PROVIDER",
 }

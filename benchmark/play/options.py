@@ -65,7 +65,9 @@ class RunOptions:
     agent_options: Mapping[str, Mapping[str, Any]] | None = option(
         None, "", "options of single agents, {agent: {option: value}}", counts=True
     )
-    base_url: str | None = option(None, "URL", "server of openai: agents (default $OPENAI_BASE_URL)", counts=True)
+    base_url: str | None = option(
+        None, "URL", "server of openai: and litellm: agents (openai: $OPENAI_BASE_URL)", counts=True
+    )
     temperature: float | None = option(
         None, "T", "softmax temperature of language models (default 0.5)", counts=True, ge=0, le=100
     )

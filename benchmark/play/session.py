@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agent_options import prompt_files, resumed, secrets_of, with_agent_options
 from benchmark.play.choice import PlannedRun
+from benchmark.play.costs import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.notices import noticed
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
@@ -26,10 +26,9 @@ from benchmark.play.progress import Meter, choose_display, teller
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
-from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price, read_manifest
+from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Key, key_of
-from benchmark.score.prices import price_of, read_prices
 
 
 @dataclass(frozen=True)
@@ -198,27 +197,6 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
     """The manifest as it comes back from its file: tuples as lists, and without secrets."""
     stored: Manifest = json.loads(redactor.scrub(json.dumps(manifest, default=str)))
     return stored
-
-
-def agent_prices(cards: list[dict[str, Any]], options: RunOptions, before: Mapping[str, Price]) -> dict[str, Price]:
-    """``{agent: price}``: those that the run has had ``before``, then those of the price file.
-
-    Raises:
-        UsageError: the file is wrong, or the money is limited and an agent behind a server has no price.
-    """
-    table = read_prices(options.prices) if options.prices else {}
-    prices = dict(before)
-    for card in cards:
-        model, kinds = card["settings"].get("model"), (card["kind"], card["settings"].get("model_kind"))
-        price = price_of(table, (card["name"], card["spec"], model))
-        if price is not None:
-            prices[card["name"]] = price
-        elif options.max_cost is not None and "openai" in kinds and card["name"] not in prices:
-            raise UsageError(
-                f"--max-cost needs a price for {card['name']!r}; give --prices FILE with "
-                f'[prices."{model}"] input = ... output = ... (USD per million tokens)'
-            )
-    return prices
 
 
 def _meter(plan: Plan, folder: RunFolder) -> Meter:

@@ -1,0 +1,238 @@
+"""Models of any provider that LiteLLM knows: Anthropic, Gemini, Bedrock, Azure ... Needs ``textbench[litellm]``.
+
+LiteLLM carries the requests and has the prices. Which answers count, when a request is sent again and how fast they
+follow each other is the same as for all models behind servers (:mod:`agents.models.served`): LiteLLM's own retries,
+fallbacks and caches are off.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from agents.models.provider import Provider
+from agents.models.served.address import MissingAPIKeyError, check_url, read_key
+from agents.models.served.answers import ProviderError
+from agents.models.served.dialect import Dialect
+from agents.models.served.model import Asking, ServedModel
+from agents.redaction import Redactor, public_url, url_secrets, with_variables
+from textgames.extras import install_command, missing_packages
+
+FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion", "/responses": "aresponses"}
+INCOMPLETE = ("abort", "error", "cancelled", "insufficient_system_resource")
+"""Finish reasons of responses that aren't whole, which LiteLLM calls ``"stop"``."""
+
+
+class LiteLLMModel(ServedModel):
+    """An :class:`~agents.models.base.AsyncLanguageModel` over ``litellm.acompletion``.
+
+    Args:
+        model: as LiteLLM has it, ``PROVIDER/MODEL``: ``anthropic/claude-sonnet-4-5``, ``gemini/gemini-2.5-flash``,
+            ``bedrock/...``, ``azure/DEPLOYMENT``; ``openai/NAME`` with ``base_url`` for any OpenAI-compatible server.
+        base_url: the address, where it isn't the provider's own or LiteLLM's variables don't name it.
+        key_variable: the environment variable with the key, where it isn't the one that LiteLLM reads for the provider
+            (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``, AWS's and Azure's variables ...).
+        timeout, max_retries, patience, route, omit, reasoning_effort, reasoning_tokens, send_seed, extra_body, headers:
+            as for :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates the effort and the limit for each
+            provider. Fields of ``extra_body`` are further arguments of LiteLLM.
+
+    Raises:
+        ModuleNotFoundError: LiteLLM isn't installed; the message has the command.
+        MissingAPIKeyError: LiteLLM misses a key for the provider; names the variable.
+        ValueError: LiteLLM knows no such provider, or an option is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        key_variable: str | None = None,
+        timeout: float = 120.0,
+        max_retries: int = 6,
+        patience: float = 300.0,
+        route: Literal["auto", "chat", "responses", "completions"] = "auto",
+        omit: Collection[str] = (),
+        reasoning_effort: str | None = None,
+        reasoning_tokens: int | None = None,
+        send_seed: bool = False,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if not timeout > 0:
+            raise ValueError(f"timeout is above 0, got {timeout!r}")
+        if base_url is not None:
+            check_url(base_url)
+        litellm = load_litellm(model)
+        provider = _provider_of(litellm, model)
+        key = read_key(key_variable, "")
+        if key is None:
+            missing = [] if base_url else _missing_keys(litellm, model)
+            if missing:
+                raise MissingAPIKeyError(f"the model {model!r} needs a key: export {missing[0]}=...")
+            if base_url and provider == "openai" and not os.environ.get("OPENAI_API_KEY"):
+                key = "none"  # servers of one's own need none, but LiteLLM wants something
+        sent_headers = {name: with_variables(value) for name, value in (headers or {}).items()}
+        arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
+        url = f"{public_url(base_url)} (LiteLLM)" if base_url else f"{provider} (LiteLLM)"
+        given = {name: value for name, value in arguments.items() if value is not None}
+        super().__init__(
+            model,
+            LiteLLMTransport(url, given, float(timeout)),
+            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
+            Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
+            Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),
+        )
+        self.base_url = None if base_url is None else public_url(base_url)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the responses, as plain data without secrets."""
+        about = {"kind": "litellm", "name": self.name, "litellm": version("litellm")}
+        return {**about, **({"base_url": self.base_url} if self.base_url else {}), **super().settings}
+
+    def __repr__(self) -> str:
+        return f"LiteLLMModel({self.name!r})"
+
+
+class LiteLLMTransport:
+    """Carries requests by LiteLLM's functions, and makes of what they return or raise an answer as servers give it."""
+
+    def __init__(self, url: str, arguments: Mapping[str, Any], timeout: float) -> None:
+        self.url = url
+        self._arguments, self._timeout = dict(arguments), timeout
+
+    async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, the headers and the body of the answer to one request."""
+        litellm = load_litellm(self.url)
+        function = getattr(litellm, FUNCTIONS[path])
+        once = {} if path == "/responses" else {"num_retries": 0, "max_retries": 0}
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await function(**self._arguments, **fields, **once, timeout=self._timeout)
+        except (TimeoutError, litellm.Timeout):
+            raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None
+        except Exception as error:
+            status = getattr(error, "status_code", None)
+            if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take
+                raise
+            said = {"message": _message_of(error), "param": getattr(error, "param", None)}
+            return status, _headers_of_error(error), json.dumps({"error": said}).encode()
+        hidden = getattr(answer, "_hidden_params", None) or {}
+        told = hidden.get("additional_headers") or {}
+        headers = {str(name).removeprefix("llm_provider-").lower(): str(value) for name, value in told.items()}
+        body = answer.model_dump(mode="json")
+        if path == "/chat/completions":
+            _undo(body)
+        return 200, headers, json.dumps(body).encode("utf-8", "surrogatepass")
+
+    async def aclose(self) -> None:
+        """Close LiteLLM's connections, which are all programs' in this process; it opens them again."""
+        close = getattr(load_litellm(self.url), "close_litellm_async_clients", None)
+        if close is not None:
+            await close()
+
+
+def load_litellm(asked_for: str) -> Any:
+    """The package, set up to fetch nothing and to say nothing; it takes some seconds the first time.
+
+    Raises:
+        ModuleNotFoundError: it isn't installed; the message has the command.
+    """
+    if find_spec("litellm") is None:
+        command = install_command("litellm")
+        raise ModuleNotFoundError(
+            f"litellm:{asked_for} needs LiteLLM, which isn't installed: {command}", name="litellm"
+        )
+    return _loaded()
+
+
+@cache
+def _loaded() -> Any:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing it fetches its price table
+    litellm: Any = import_module("litellm")
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    logging.getLogger("LiteLLM").setLevel(logging.ERROR)
+    return litellm
+
+
+def _provider_of(litellm: Any, model: str) -> str:
+    try:
+        return str(litellm.get_llm_provider(model)[1])
+    except Exception:  # noqa: BLE001 - LiteLLM's own kind of error, of many lines
+        raise ValueError(
+            f"LiteLLM knows no provider of {model!r}; write litellm:PROVIDER/MODEL, such as litellm:gemini/{model}"
+        ) from None
+
+
+def _missing_keys(litellm: Any, model: str) -> list[str]:
+    """The variables with keys that LiteLLM misses; other credentials (AWS's profiles) it finds in other places, too."""
+    missing = litellm.validate_environment(model).get("missing_keys") or []
+    return [name for name in missing if name.endswith("_API_KEY")]
+
+
+def _message_of(error: Exception) -> str:
+    """What the provider said, without LiteLLM's words before it."""
+    text = str(getattr(error, "message", None) or error)
+    return text.partition("Exception - ")[2] or text.removeprefix("litellm.")
+
+
+def _headers_of_error(error: Exception) -> dict[str, str]:
+    response = getattr(error, "response", None)
+    headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
+    return {str(name).lower(): str(value) for name, value in dict(headers).items()}
+
+
+def _undo(body: dict[str, Any]) -> None:
+    """Undo what LiteLLM makes of a chat completion, where the difference matters here.
+
+    It calls unknown finish reasons ``"stop"``, and takes a leading ``<think>...</think>`` out of the content, which
+    here is a part of the response. It does so only where the server gives no reasoning of its own.
+    """
+    for choice in body.get("choices") or ():
+        finish = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
+        if str(finish).casefold() in INCOMPLETE:
+            choice["finish_reason"] = finish
+        message = choice.get("message") or {}
+        thought, content = message.get("reasoning_content"), message.get("content")
+        details = (body.get("usage") or {}).get("completion_tokens_details") or {}
+        if thought and content and not details.get("reasoning_tokens") and not message.get("thinking_blocks"):
+            message["content"], message["reasoning_content"] = f"<think>{thought}</think>{content}", None
+
+
+def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | None:
+    """The price of a model in the table that comes with LiteLLM, US dollars per million tokens; ``None`` without one.
+
+    A server of one's own (``openai/NAME`` at another address) may have any price. Where the table has 0 for prompts and
+    completions the price isn't known, but for models that run on one's own machine.
+    """
+    if find_spec("litellm") is None or (base_url is not None and model.startswith("openai/")):
+        return None
+    try:
+        known = load_litellm(model).get_model_info(model)
+    except Exception:  # noqa: BLE001 - LiteLLM raises whatever it likes for a model that isn't in the table
+        return None
+    prices = {"input": "input_cost_per_token", "output": "output_cost_per_token"}
+    prices["cached_input"] = "cache_read_input_token_cost"
+    found = {name: round(known[key] * 1e6, 9) for name, key in prices.items() if known.get(key) is not None}
+    if not {"input", "output"} <= found.keys() or not (found["input"] or found["output"]):
+        return None
+    return {**found, "source": f"LiteLLM {version('litellm')}, {known['key']}"}
+
+
+PROVIDER = Provider(
+    LiteLLMModel,
+    description="a model of any provider, through LiteLLM",
+    example="anthropic/claude-sonnet-4-5",
+    takes="PROVIDER/MODEL",
+    missing=lambda: missing_packages("litellm", extra="litellm"),
+    price=list_price,
+    paid=True,
+)

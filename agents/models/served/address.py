@@ -1,0 +1,55 @@
+"""Where a server is and with which key it is asked: reading both, and saying what is wrong with them."""
+
+import os
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from agents.redaction import public_url
+
+
+class MissingAPIKeyError(ValueError):
+    """There is no key for a server that needs one. Said when the model is built, before any request."""
+
+
+def read_key(variable: str | None, usual: str) -> str | None:
+    """The key in an environment variable, or in the usual one when none is named; ``None`` where that isn't set.
+
+    Raises:
+        MissingAPIKeyError: a variable is named, and holds nothing.
+    """
+    key = os.environ.get(variable or usual, "").strip()
+    if not key and variable is not None:
+        raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")
+    return key or None
+
+
+def check_url(url: str) -> None:
+    """Refuse what isn't an http(s) URL.
+
+    Raises:
+        ValueError: says what is wrong, without repeating the secret parts.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"the base URL isn't a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        shown = url.rpartition("@")[2].partition("?")[0]
+        raise ValueError(
+            f"the base URL has the form http://HOST:PORT/v1 or https://HOST/v1, got {shown!r}"
+            + (f"; write http://{shown}" if not parts.scheme or "://" not in url else "")
+        )
+
+
+def proxy_for(url: str) -> str:
+    """The proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
+    parts, proxies = urlsplit(url), getproxies()
+    name = parts.scheme if parts.scheme in proxies else "all"
+    proxy = proxies.get(name, "")
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    if "://" in proxy and not proxy.startswith(("http://", "https://")):
+        shown = f"{name.upper()}_PROXY has the form http://HOST:PORT, got {public_url(proxy)!r}"
+        raise ValueError(f"{shown}; set another one")
+    return proxy

@@ -1,0 +1,204 @@
+"""Models through the real LiteLLM, against a real local server: the same answers as without it between."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from agents import Decoding, load_agent
+from agents.models.litellm import PROVIDER, LiteLLMModel, list_price
+from agents.models.served import pacing
+from agents.models.served.address import MissingAPIKeyError
+from agents.turn import Message
+from tests.agents.openai_server import OpenAIServer
+
+INSTALLED = find_spec("litellm") is not None
+needs_litellm = pytest.mark.skipif(
+    not INSTALLED, reason="LiteLLM isn't installed; .ci/litellm runs these tests with it"
+)
+# LiteLLM's own code warns of its dependencies' deprecations, and leaves connections to the collector
+quiet = pytest.mark.filterwarnings("ignore")
+PROMPT = (Message("system", "Play."), Message("user", "Where to?"))
+KEY = "sk-planted-0123456789"
+REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_completion_tokens"}
+
+
+def up(request):
+    return "<think>up it is</think><action>up</action> and more"
+
+
+def complete(server, model="openai/local", number=1, **options):
+    """Completions of different prompts at once, by a model behind LiteLLM."""
+
+    async def ask():
+        asked = LiteLLMModel(model, base_url=server.base_url, **options)
+        prompts = [PROMPT, *((Message("user", f"prompt {n}"),) for n in range(number - 1))]
+        try:
+            return await asyncio.gather(*(asked.generate_async(p, Decoding(), (1, 2)) for p in prompts))
+        finally:
+            await asked.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.fixture(autouse=True)
+def _back_off(monkeypatch):
+    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
+
+
+@pytest.mark.skipif(INSTALLED, reason="LiteLLM is installed")
+def test_without_litellm_the_command_is_said():
+    assert "litellm: pip install" in PROVIDER.missing()
+    with pytest.raises(ModuleNotFoundError, match="litellm:openai/m needs LiteLLM, which isn't installed: pip install"):
+        load_agent("litellm:openai/m")
+    assert list_price("openai/gpt-4o-mini") is None
+
+
+@quiet
+@needs_litellm
+class TestWithLiteLLM:
+    def test_what_is_sent_and_what_comes_back(self, monkeypatch):
+        monkeypatch.setenv("MY_KEY", KEY)
+        with OpenAIServer(respond=up, prompt_cache=0.7) as server:
+            server.keep_requests = True
+            server.model, server.fingerprint = "m-2026", "fp_1"
+            options = {"key_variable": "MY_KEY", "headers": {"X-Title": "play"}, "extra_body": {"top_k": 5}}
+            (completion,) = complete(server, send_seed=True, **options)
+        assert completion.error is None
+        assert completion.text == "<think>up it is</think><action>up</action>"
+        assert (completion.usage.prompt_tokens, completion.usage.cached_prompt_tokens) == (3, 2)
+        assert completion.served_by == "m-2026 fp_1"
+        (request,) = server.requests
+        assert request["messages"][1] == {"role": "user", "content": "Where to?"}
+        assert (request["model"], request["temperature"], request["top_k"]) == ("local", 0.5, 5)
+        assert (request["max_tokens"], request["stop"], "seed" in request) == (256, ["</action>"], True)
+        assert (server.headers["authorization"], server.headers["x-title"]) == (f"Bearer {KEY}", "play")
+
+    @pytest.mark.parametrize(
+        ("fault", "attempts", "said"),
+        [
+            ("400", 1, "status 400 from URL: injected 400"),
+            ("401", 1, "status 401 from URL: Incorrect API key provided: Bearer [redacted]"),
+            ("no-quota", 1, "status 429 from URL: You exceeded your quota"),
+            ("500", 2, "status 500 from URL: injected 500 (the last of 2 attempts)"),
+            ("hang", 2, "no answer from URL within 0.4 s (the last of 2 attempts)"),
+            ("drop", 2, "status 500 from URL: Connection error. (the last of 2 attempts)"),
+            ("html", 2, "status 500 from URL: Empty or invalid response"),
+            ("no-choices", 2, "URL answered with no choices"),
+            ("error-object", 2, "status 502 from URL: upstream is down"),
+            ("abort", 2, "URL answered with finish_reason 'abort'"),
+            ("content-filter", 1, "URL answered with a content filter's notice"),
+        ],
+    )
+    def test_failures_of_the_provider(self, fault, attempts, said, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        with OpenAIServer(faults={fault: 1.0}) as server:
+            (completion,) = complete(server, max_retries=1, timeout=0.4 if fault == "hang" else 10)
+            assert completion.error.replace(f"{server.base_url} (LiteLLM)", "URL").startswith(said)
+            assert sum(server.served.values()) == attempts
+        assert KEY not in completion.error
+
+    @pytest.mark.parametrize("fault", ["429", "429-ms"])
+    def test_a_rate_limit_is_waited_for(self, fault):
+        with OpenAIServer(faults={fault: 1.0}, fault_attempts=2, retry_after=0.1) as server:
+            (completion,) = complete(server, max_retries=0)
+        assert (completion.error, server.served["ok"]) == (None, 1)
+        assert completion.seconds > 0.2
+
+    def test_many_at_once_under_a_limit(self):
+        with OpenAIServer(respond=up, requests_per_minute=3000, burst=5, limit_headers="openai") as server:
+            completions = complete(server, number=40, max_retries=0)
+        assert {completion.error for completion in completions} == {None}
+
+    def test_reasoning_models(self):
+        with OpenAIServer(respond=up, reasoning=40, refused=REFUSED_BY_OPENAI) as server:
+            server.keep_requests = True
+            (completion,) = complete(
+                server, reasoning_effort="low", extra_body={"allowed_openai_params": ["reasoning_effort"]}
+            )
+        assert completion.text == "<think>up it is</think><action>up</action>"
+        assert completion.usage.reasoning_tokens == 40
+        assert completion.reasoning.startswith("hm hm")
+        assert completion.left_out == ("temperature", "stop")
+        assert server.requests[-1]["max_completion_tokens"] == 25_256
+
+    @pytest.mark.parametrize("route", ["responses", "completions"])
+    def test_other_routes(self, route):
+        model = "text-completion-openai/local" if route == "completions" else "openai/local"
+        with OpenAIServer(respond=up, only_route=route) as server:
+            (completion,) = complete(server, model, route=route)
+        assert completion.text == "<think>up it is</think><action>up</action>"
+
+    def test_prices_are_those_of_its_table(self):
+        price = list_price("openai/gpt-4o-mini")
+        assert price["source"].startswith("LiteLLM ")
+        assert price["source"].endswith("gpt-4o-mini")
+        assert 0 < price["cached_input"] < price["input"] < price["output"] < 10
+        assert list_price("openai/gpt-4o-mini", base_url="http://127.0.0.1:9/v1") is None
+        assert list_price("openai/no-such-model-at-all") is None
+
+    def test_what_is_missing_or_wrong_is_said_before_the_first_request(self, monkeypatch):
+        monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+        with pytest.raises(MissingAPIKeyError, match="export ANTHROPIC_API_KEY="):
+            LiteLLMModel("anthropic/claude-sonnet-4-5")
+        with pytest.raises(ValueError, match="LiteLLM knows no provider of 'nonsense'; write litellm:PROVIDER/MODEL"):
+            LiteLLMModel("nonsense")
+        with pytest.raises(ValueError, match="the base URL has the form"):
+            LiteLLMModel("openai/m", base_url="localhost:8000")
+
+    def test_nothing_is_printed_or_left_behind(self):
+        program = (
+            "from tests.agents.openai_server import OpenAIServer\nfrom agents import load_agent\n"
+            "with OpenAIServer() as server:\n"
+            "    turn = load_agent('litellm:openai/m', base_url=server.base_url).act(['obs'])[0]\n"
+            "    assert turn.error is None, turn.error\n"
+        )
+        root = Path(__file__).parents[3]
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def test_a_run_with_a_limit_on_money_needs_no_price_file(self, textbench):
+        with OpenAIServer() as server:
+            command = ("run", "--agent", "m=litellm:hosted_vllm/gpt-4o-mini", "--base-url", server.base_url)
+            unknown = textbench(*command, "--scenario", "frozen-lake", "--max-cost", 1)
+            command = (
+                "run",
+                "--agent",
+                "m=litellm:groq/llama-3.1-8b-instant",
+                "--set",
+                f"m.base_url={server.base_url}",
+            )
+            sets = ("--set", "m.key_variable=FAKE_KEY", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
+            done = textbench(*command, *sets, "--max-cost", 1, "--json")
+            resumed = textbench("resume", "r", "--episodes", 3, "--quiet")
+        assert unknown.code == 2
+        assert "--max-cost needs a price for 'm'" in unknown.err
+        assert (done.code, resumed.code) == (0, 0), done.err + resumed.err
+        manifest = json.loads(Path("r/manifest.json").read_text())
+        price = manifest["prices"]["m"]
+        assert price["source"].startswith("LiteLLM ")
+        (row,) = json.loads(done.out)["scores"]
+        assert 0 < row["cost"] < 0.01
+        assert manifest["agents"][0]["kind"] == "litellm"
+
+
+@pytest.fixture
+def textbench(tmp_path, monkeypatch):
+    """The command line in a folder of its own: ``textbench("run", ...)`` gives ``code, out, err``."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAKE_KEY", "planted-fake-key-123")
+
+    class Done:
+        def __init__(self, *words):
+            root = Path(__file__).parents[3]
+            command = [sys.executable, "-m", "benchmark.cli", *map(str, words)]
+            import os
+
+            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
+            self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    return Done
