@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_url, read_key
@@ -24,7 +24,10 @@ from agents.models.served.model import Asking, ServedModel
 from agents.redaction import Redactor, public_url, url_secrets, with_variables
 from textgames.extras import install_command, missing_packages
 
-FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion", "/responses": "aresponses"}
+FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion"}
+LiteLLMRoute = Literal["chat", "completions"]
+OPEN_SERVERS = ("openai", "text-completion-openai", "custom_openai", "hosted_vllm")
+"""LiteLLM's names for servers of the OpenAI protocol, which may need no key."""
 INCOMPLETE = ("abort", "error", "cancelled", "insufficient_system_resource")
 """Finish reasons of responses that aren't whole, which LiteLLM calls ``"stop"``."""
 
@@ -38,9 +41,11 @@ class LiteLLMModel(ServedModel):
         base_url: the address, where it isn't the provider's own or LiteLLM's variables don't name it.
         key_variable: the environment variable with the key, where it isn't the one that LiteLLM reads for the provider
             (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``, AWS's and Azure's variables ...).
-        timeout, max_retries, patience, route, omit, reasoning_effort, reasoning_tokens, send_seed, extra_body, headers:
-            as for :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates the effort and the limit for each
-            provider. Fields of ``extra_body`` are further arguments of LiteLLM.
+        route: ``"chat"``, or ``"completions"`` for base models. Where a model needs OpenAI's Responses interface,
+            LiteLLM asks there by itself.
+        timeout, max_retries, patience, omit, reasoning_effort, reasoning_tokens, send_seed, extra_body, headers: as for
+            :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates the effort and the limit for each provider.
+            Fields of ``extra_body`` are further arguments of LiteLLM.
 
     Raises:
         ModuleNotFoundError: LiteLLM isn't installed; the message has the command.
@@ -57,7 +62,7 @@ class LiteLLMModel(ServedModel):
         timeout: float = 120.0,
         max_retries: int = 6,
         patience: float = 300.0,
-        route: Literal["auto", "chat", "responses", "completions"] = "auto",
+        route: LiteLLMRoute = "chat",
         omit: Collection[str] = (),
         reasoning_effort: str | None = None,
         reasoning_tokens: int | None = None,
@@ -76,9 +81,11 @@ class LiteLLMModel(ServedModel):
             missing = [] if base_url else _missing_keys(litellm, model)
             if missing:
                 raise MissingAPIKeyError(f"the model {model!r} needs a key: export {missing[0]}=...")
-            if base_url and provider == "openai" and not os.environ.get("OPENAI_API_KEY"):
+            if base_url and provider in OPEN_SERVERS and not os.environ.get("OPENAI_API_KEY"):
                 key = "none"  # servers of one's own need none, but LiteLLM wants something
         sent_headers = {name: with_variables(value) for name, value in (headers or {}).items()}
+        if route not in get_args(LiteLLMRoute):
+            raise ValueError(f"route is chat or completions, got {route!r}")
         arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
         url = f"{public_url(base_url)} (LiteLLM)" if base_url else f"{provider} (LiteLLM)"
         given = {name: value for name, value in arguments.items() if value is not None}
@@ -112,18 +119,20 @@ class LiteLLMTransport:
         """The status, the headers and the body of the answer to one request."""
         litellm = load_litellm(self.url)
         function = getattr(litellm, FUNCTIONS[path])
-        once = {} if path == "/responses" else {"num_retries": 0, "max_retries": 0}
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await function(**self._arguments, **fields, **once, timeout=self._timeout)
+                once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}
+                answer = await function(**self._arguments, **fields, **once)
         except (TimeoutError, litellm.Timeout):
             raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take
                 raise
-            said = {"message": _message_of(error), "param": getattr(error, "param", None)}
-            return status, _headers_of_error(error), json.dumps({"error": said}).encode()
+            told = getattr(error, "body", None)
+            code = told.get("code") if isinstance(told, dict) else getattr(error, "code", None)
+            said = {"message": _message_of(error), "param": getattr(error, "param", None), "code": code}
+            return status, _headers_of_error(error), json.dumps({"error": said}, default=str).encode()
         hidden = getattr(answer, "_hidden_params", None) or {}
         told = hidden.get("additional_headers") or {}
         headers = {str(name).removeprefix("llm_provider-").lower(): str(value) for name, value in told.items()}

@@ -78,7 +78,9 @@ class RunOptions:
         None, "K", "last turns that the prompt repeats (default 0)", counts=True, ge=0, le=10**6
     )
     prompts: str | None = option(None, "FILE", "file with your own wording of the prompts (TOML)", counts=True)
-    max_concurrency: int = option(64, "N", "episodes in flight", ge=1, le=10**5)
+    max_concurrency: int | None = option(
+        None, "N", "episodes in flight (default 64; 256 where servers find their own pace)", ge=1, le=10**5
+    )
     max_retries: int = option(5, "N", "retries of a failed request, not of a rate limit", ge=0, le=1000)
     timeout: float = option(120.0, "S", "seconds for one request, to its last byte", ge=0, le=10**6)
     run_timeout: float | None = option(

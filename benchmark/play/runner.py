@@ -6,13 +6,13 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
-from agents.turn import Policy
+from agents.turn import Policy, is_served
 from benchmark.errors import StorageError
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
@@ -24,9 +24,19 @@ from benchmark.runs.record import Key, error_reason, to_record
 class Limits:
     """What a run may use."""
 
-    max_concurrency: int = 64  # episodes in flight
+    max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
+
+    def in_flight(self, policies: Iterable[Policy]) -> int:
+        """Episodes in flight of these players, when nobody has said how many.
+
+        Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever is
+        in flight here; but with a limit on money, few should be on their way when it is reached.
+        """
+        if self.max_concurrency is not None:
+            return self.max_concurrency
+        return 256 if self.max_cost is None and all(map(is_served, policies)) else 64
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
@@ -121,6 +131,7 @@ class _TeamRun:
         self._team = matchup.agents
         self._seat = dict(zip(plan.scenarios[matchup.scenario].game().players, self._team, strict=True))
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
+        self._in_flight = limits.in_flight(self._policies[name] for name in self._team)
         self._started = self._finished = 0
         self._spent_before = meter.spent
         self._failures: Counter[str] = Counter()
@@ -130,7 +141,7 @@ class _TeamRun:
         episodes = rollout(
             {player: self._policies[name] for player, name in self._seat.items()},
             self._tasks(),
-            max_concurrency=self._limits.max_concurrency,
+            max_concurrency=self._in_flight,
             timeout=None if self._deadline is None else max(0.001, self._deadline - monotonic()),
             on_step=self._on_step,
         )
@@ -193,7 +204,7 @@ class _TeamRun:
             return
         # When nothing works at all, stop instead of failing every episode.
         self._failures[error_reason(episode.error)] += 1
-        patience = max(20, 2 * self._limits.max_concurrency)
+        patience = max(20, 2 * min(self._in_flight, 64))
         if not self._any_scored and self._failures.total() >= patience:
             reason = self._failures.most_common(1)[0][0]
             raise GaveUp(f"the first {patience} episodes of {', '.join(self._team)} all failed: {reason}")

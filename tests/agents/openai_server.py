@@ -126,8 +126,8 @@ class OpenAIServer:
         requests_per_minute: refuse what goes beyond with a 429, as a bucket of tokens does that fills up at this rate;
             ``Retry-After`` says when the next one falls in.
         burst: tokens that the bucket holds.
-        tokens_per_minute: the same of the words of prompts and answers; the bucket holds those of ``burst`` requests of
-            200 words. A request is let in for its prompt and its limit, and pays what it used.
+        tokens_per_minute: the same of words; the bucket holds those of ``burst`` requests of 300 words. A request takes
+            those of its prompt and of its limit, as at OpenAI.
         window: seconds; the limits count by windows of this length in place of buckets.
         limit_headers: which headers tell of the limits, of :data:`tests.agents.server_limits.STYLES`.
         most_in_flight: refuse what goes beyond with a 429 that names no time.
@@ -169,7 +169,7 @@ class OpenAIServer:
         self.limits: dict[str, Bucket] = {}
         for kind, rate, size in (
             ("requests", requests_per_minute, burst),
-            ("tokens", tokens_per_minute, 200 * burst),
+            ("tokens", tokens_per_minute, 300 * burst),
         ):
             if rate is not None:
                 self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
@@ -189,7 +189,7 @@ class OpenAIServer:
         """The headers of the latest request."""
         self.served: Counter[str] = Counter()
         """Answers by kind: ``"ok"`` or the fault's name."""
-        self.in_flight = self.peak = 0
+        self.in_flight = self.peak = self.tokens_served = 0
         self._free_at: list[float] = []  # when each place of the capacity is free again
         self._seen: Counter[bytes] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -237,7 +237,8 @@ class OpenAIServer:
     # ---------------------------------------------------------------- answering
 
     def stats(self) -> dict[str, Any]:
-        return {"served": dict(self.served), "in_flight": self.in_flight, "peak": self.peak}
+        served = {"served": dict(self.served), "tokens": self.tokens_served}
+        return {**served, "in_flight": self.in_flight, "peak": self.peak}
 
     def pick_fault(self, body: bytes) -> str | None:
         """The fault that hits this request, if any."""
@@ -316,12 +317,11 @@ class OpenAIServer:
         prompt = openai_routes.words_of(request, route)
         usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": len(words) + reasoning}
         usage["total_tokens"] = sum(usage.values())
+        self.tokens_served += usage["total_tokens"]
         if reasoning:
             usage["completion_tokens_details"] = {"reasoning_tokens": reasoning}
         if self.prompt_cache:
             usage["prompt_tokens_details"] = {"cached_tokens": int(prompt * self.prompt_cache)}
-        if (tokens := self.limits.get("tokens")) is not None:  # what was taken on entry beyond the use comes back
-            tokens.take(usage["total_tokens"] - self.cost(request, route)["tokens"])
         choice = {"index": 0, "message": message, "logprobs": None}
         if fault != "no-finish":
             choice["finish_reason"] = FINISHES.get(fault or "", finish_reason)

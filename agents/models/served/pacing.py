@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TypeVar
 
 from agents.models.served.answers import ProviderError
+from agents.models.served.limits import Budget, told_limits
 
 T = TypeVar("T")
 
@@ -35,27 +36,36 @@ class Sent:
     """One request on its way.
 
     Attributes:
+        number: how many the pacer had sent before it.
+        at: when it was sent, on the monotonic clock.
         headers: those of its answer, names in small letters, as soon as there is one.
     """
 
-    __slots__ = ("headers",)
+    __slots__ = ("at", "headers", "number")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number, self.at = number, monotonic()
         self.headers: Mapping[str, str] = {}
 
 
 class Pacer:
     """Sends a server as many requests at once, and as fast, as it takes.
 
-    There is no limit until the server refuses a request. What was refused goes first when there is room again.
+    Where a server tells of its limits (:mod:`agents.models.served.limits`), a request leaves when there is one left
+    and as many tokens as requests have taken of late.
 
-    A refusal that names a time comes from a limit on the rate. Nothing is sent before that time, and then one request
-    after the other, with a gap between them that grows by a tenth with each refusal and shrinks by three hundredths
-    with each request that had to wait for it: so the rate settles at what the server takes.
+    Else there is no limit until the server refuses a request. What was refused goes first when there is room again.
+
+    A refusal that names a time comes from a limit on the rate. Nothing is sent before that time. Where the server tells
+    nothing of its limits, one request leaves after the other from then on. The gap between them is the named time at
+    first; it shrinks by a tenth with each answer until the next refusal, then by a twentieth a second, and grows by a
+    twentieth with each wave of refusals: so the rate settles at what the server takes. A time that is much longer than
+    the gap is the end of a window, until which nothing is taken: it says nothing of the gap.
 
     A refusal that names none is taken for a limit on requests in flight. Their number falls to those that the server
     goes on working on, and each time that as many have been answered, one more is tried. Where it works on none, the
-    next request is sent after a back-off.
+    next request is sent after a back-off. A server that is overloaded (it answers with 502, 503 or 504, or not in time)
+    gets half as many at once, and more again in the same way.
 
     Args:
         patience: the seconds that are waited in all while the server takes no request whatever.
@@ -66,10 +76,14 @@ class Pacer:
         self.in_flight = 0
         self.limit = inf  # of the number in flight
         self.gap = 0.0  # seconds between two requests
+        self.budgets: dict[str, Budget] = {}
+        self._sent = self._taken = 0  # requests so far, and those that were answered since it opened last
+        self._recent: deque[tuple[int, float]] = deque(maxlen=4096)  # number and time of the latest requests
+        self._searches, self._shrunk_at = True, 0.0  # whether the gap is still far from what it should be
         self._opens_at = self._slowed_at = 0.0  # on the monotonic clock, as all times here
         self._refused_since: float | None = None
         self._pauses = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Sent]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, request: Callable[[Sent], Awaitable[T]]) -> T:
@@ -80,19 +94,31 @@ class Pacer:
         """
         refused = False
         while True:
-            await self._enter(first=refused)
-            sent_at = monotonic()
+            sent = await self._enter(first=refused)
             try:
-                answer = await request(Sent())
+                answer = await request(sent)
                 self.limit += 1 / self.limit
+                self._speed_up()
                 self._refused_since, self._pauses = None, 0
                 return answer
             except TooManyRequestsError as refusal:
                 refused = True
-                self._slow_down(refusal, sent_at)
+                self._note_limits(sent)
+                self._slow_down(refusal, sent.at)
+            except ProviderError as failure:
+                if failure.overloaded and sent.at >= self._slowed_at:  # the others of a wave say nothing new
+                    self.limit, self._slowed_at = max(1, self.in_flight // 2), monotonic()
+                raise
             finally:
+                self._note_limits(sent)
                 self.in_flight -= 1
                 self._admit()
+
+    def _note_limits(self, sent: Sent) -> None:
+        for told in told_limits(sent.headers):
+            if told.kind not in self.budgets:
+                self.budgets[told.kind] = Budget(told.kind, self._recent)
+            self.budgets[told.kind].update(told, sent.number, sent.at)
 
     def _slow_down(self, refusal: TooManyRequestsError, sent_at: float) -> None:
         now, others_in_flight = monotonic(), self.in_flight - 1
@@ -100,9 +126,13 @@ class Pacer:
         if refusal.wait is not None:
             # the back-off matters only where a server names too short a time again and again
             wait = max(refusal.wait, back_off(self._pauses, first=0.001))
+            exhausted = [budget for budget in self.budgets.values() if budget.exhausted]
+            for budget in exhausted or self.budgets.values():  # the limit that was the reason, where that is seen
+                budget.refused(refusal.wait)
             if sent_at >= self._slowed_at:  # the others of a wave that was refused say nothing new
-                self.gap = self.gap * 1.1 if self.gap else min(wait, LONGEST_FIRST_GAP)
-                self._pauses, self._slowed_at = self._pauses + 1, now
+                if not self.budgets:
+                    self._widen_gap(refusal.wait)
+                self._pauses, self._slowed_at, self._taken = self._pauses + 1, now, 0
                 self._opens_at = 0.0  # the gap behind a refused request needn't be kept
         else:
             wait = 0.0 if others_in_flight else back_off(self._pauses, FIRST_BACK_OFF)
@@ -112,17 +142,52 @@ class Pacer:
             raise ProviderError(f"{refusal} (no request was taken within {self.patience:g} s)", may_pass=False)
         self._opens_at = max(self._opens_at, now + wait)
 
-    async def _enter(self, *, first: bool) -> None:
+    def _widen_gap(self, wait: float) -> None:
+        if not self.gap:
+            self.gap, self._searches = min(max(wait, 0.001), LONGEST_FIRST_GAP), True
+        elif wait > 3 * self.gap + 0.1:  # a window's end; if hardly anything was taken since the last, a long gap
+            self.gap *= 2 if self._taken < 3 and self.gap < wait else 1
+        elif self._searches:
+            self.gap, self._searches = max(self.gap, wait), False
+        else:
+            self.gap *= 1.05
+        self._shrunk_at = monotonic()
+
+    def _speed_up(self) -> None:
+        """Take notice that a request was taken."""
+        self._taken += 1
+        now = monotonic()
+        if self._searches:
+            self.gap *= 0.9
+        else:
+            self.gap *= 0.95 ** min(1.0, now - self._shrunk_at)
+        self._shrunk_at = now
+
+    def _pause(self) -> float:
+        """Seconds until another request may leave, as far as that is known."""
+        waits = [budget.wait() for budget in self.budgets.values()]
+        return max(self._opens_at - monotonic(), *waits, 0.0)
+
+    def _depart(self) -> Sent:
+        """Take the room for one request."""
+        self.in_flight += 1
+        sent = Sent(self._sent)
+        self._sent += 1
+        self._recent.append((sent.number, sent.at))
+        for budget in self.budgets.values():
+            budget.sent(sent.number, sent.at)
+        self._opens_at = max(self._opens_at, sent.at + self.gap)
+        return sent
+
+    async def _enter(self, *, first: bool) -> Sent:
         """Wait for room, before the others or behind them, and take it."""
-        if not self._waiting and self.in_flight < self.limit and monotonic() >= self._opens_at:
-            self.in_flight += 1
-            self._opens_at = monotonic() + self.gap
-            return
-        place = asyncio.get_running_loop().create_future()
+        if not self._waiting and self.in_flight < self.limit and self._pause() <= 0:
+            return self._depart()
+        place: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(place)
         self._admit()
         try:
-            await place
+            return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():  # it was given room in the same moment
                 self.in_flight -= 1
@@ -132,7 +197,7 @@ class Pacer:
     def _admit(self) -> None:
         """Give room to those who wait, as far as there is any; when it is too early, once it isn't."""
         while self._waiting and self.in_flight < self.limit:
-            pause = self._opens_at - monotonic()
+            pause = self._pause()
             if pause > 0:
                 if self._timer is not None:
                     self._timer.cancel()
@@ -140,10 +205,7 @@ class Pacer:
                 return
             place = self._waiting.popleft()
             if not place.done():
-                self.in_flight += 1
-                self._opens_at = monotonic() + self.gap
-                self.gap *= 0.97
-                place.set_result(None)
+                place.set_result(self._depart())
 
 
 def back_off(failures: int, first: float) -> float:
