@@ -27,7 +27,9 @@ def agent_prices(
     prices = dict(before)
     for card in cards:
         name, spec, model = card["name"], card["spec"], card["settings"].get("model")
-        price = price_of(table, (name, spec, model)) or prices.get(name) or list_price(name, spec, options)
+        if (kind := card["settings"].get("model_kind")) is not None and find_model(spec) is None:
+            spec = f"{kind}:{model}"  # a policy that a program has made
+        price = price_of(table, (name, card["spec"], model)) or prices.get(name) or list_price(name, spec, options)
         if price is not None:
             prices[name] = price
         elif options.max_cost is not None and is_paid(spec):
