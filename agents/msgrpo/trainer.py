@@ -38,7 +38,7 @@ from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
-from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
+from agents.msgrpo.errors import ConfigError, DivergenceError, RolloutError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
@@ -150,7 +150,7 @@ class MSGRPOTrainer:
         )
         canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
         self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary)
-        self.source.renew(0)
+        self.source.settle()
         check_prompts(config, self.games, prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
@@ -265,7 +265,8 @@ class MSGRPOTrainer:
 
         Raises:
             TrainingDivergedError: a NaN or exploding gradient; nothing of that step was applied.
-            KeyboardInterrupt: after Ctrl-C, once the checkpoint of the iterations done is written.
+            RolloutError: the engine failed; KeyboardInterrupt: after Ctrl-C. Both once the checkpoint of the iterations
+                done is written.
         """
         config = self.config
         if self.out is not None and not self.processes.rank and not self._resumed:
@@ -283,20 +284,22 @@ class MSGRPOTrainer:
                     if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
                         self.save()
                 self.save()
-            except KeyboardInterrupt:
-                with uninterrupted():
-                    self.source.drop()
-                    self.save()
-                    how = (
-                        f"python -m agents.msgrpo --resume {self.out}"
-                        if self.out
-                        else "nothing was saved, as out is empty"
-                    )
-                    self.log.say(f"interrupted after iteration {self.iteration}; to go on: {how}")
+            except (KeyboardInterrupt, RolloutError) as error:
+                # an engine may fail one process alone, and a checkpoint is written by all of them together
+                if isinstance(error, KeyboardInterrupt) or self.processes.count == 1:
+                    self._keep("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
                 raise
             finally:
                 self.source.drop()
         return self.history
+
+    def _keep(self, what: str) -> None:
+        """Save the iterations done before a run ends early, and say how to go on."""
+        with uninterrupted():
+            self.source.drop()
+            self.save()
+            how = f"python -m agents.msgrpo --resume {self.out}" if self.out else "nothing was saved, as out is empty"
+            self.log.say(f"{what} after iteration {self.iteration}; to go on: {how}")
 
     def evaluate(self) -> list[EvaluationResult]:
         """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""

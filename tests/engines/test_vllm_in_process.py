@@ -50,8 +50,9 @@ def test_training_samples_with_the_learners_weights(vllm: Any, monkeypatch: pyte
 
     monkeypatch.setattr(in_process, "renew_output_layer", lambda model: None)
     beside.disturb(trainer.model)
+    trainer.source.renew(trainer.source.version + 1)
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
-        trainer.source.renew(trainer.source.version + 1)
+        trainer.source.settle()
 
 
 def make_trainer(config: MSGRPOConfig) -> MSGRPOTrainer:

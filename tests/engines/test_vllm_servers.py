@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,19 +22,23 @@ CONFIG = MSGRPOConfig(
 LORA = ("--enable-lora", "--max-lora-rank", "8")
 
 
-class Servers(NamedTuple):
-    """``whole`` packs a tied output layer again, the others are vLLM as it is; all serve tiny-lake."""
-
-    whole: VLLMServer
-    plain: VLLMServer
-    doomed: VLLMServer
+@pytest.fixture(scope="module")
+def whole(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+    """Serves tiny-lake, and packs a tied output layer again after a reload."""
+    extension = ("--worker-extension-cls", "agents.models.vllm_worker.OutputLayer")
+    return start_server(WEIGHTS / "tiny-lake", *extension).ready()
 
 
 @pytest.fixture(scope="module")
-def servers(start_server: Callable[..., VLLMServer]) -> Servers:
-    extension = ("--worker-extension-cls", "agents.models.vllm_worker.OutputLayer")
-    started = [start_server(WEIGHTS / "tiny-lake", *flags) for flags in (extension, LORA, LORA)]
-    return Servers(*[server.ready() for server in started])
+def plain(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+    """Serves tiny-lake as vLLM does it by itself, and adapters on it."""
+    return start_server(WEIGHTS / "tiny-lake", *LORA).ready()
+
+
+@pytest.fixture
+def doomed(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+    """Another one like it."""
+    return start_server(WEIGHTS / "tiny-lake", *LORA).ready()
 
 
 def make_trainer(*urls: str, **settings: Any) -> MSGRPOTrainer:
@@ -53,15 +57,15 @@ def check_run(trainer: MSGRPOTrainer) -> None:
     assert trainer.source.version >= 1, "no update was made, so nothing was shown"
 
 
-def test_the_player_behind_openai_answers_as_transformers_does(servers: Servers) -> None:
-    served = load_agent("openai:m", base_url=f"{servers.whole.url}/v1", temperature=0, max_tokens=128)
+def test_the_player_behind_openai_answers_as_transformers_does(whole: VLLMServer) -> None:
+    served = load_agent("openai:m", base_url=f"{whole.url}/v1", temperature=0, max_tokens=128)
     ours = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu")
     theirs = beside.play(served.model, "frozen-lake", 4, 0.0)  # type: ignore[attr-defined]
     assert beside.responses(theirs) == beside.responses(beside.play(ours, "frozen-lake", 4, 0.0))
 
 
-def test_log_probabilities_of_both_routes_are_those_of_transformers(servers: Servers) -> None:
-    trainer = make_trainer(servers.whole.url)
+def test_log_probabilities_of_both_routes_are_those_of_transformers(whole: VLLMServer) -> None:
+    trainer = make_trainer(whole.url)
     ours = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu")
     played = []
     for reports in (True, False):
@@ -71,28 +75,29 @@ def test_log_probabilities_of_both_routes_are_those_of_transformers(servers: Ser
     assert beside.responses(played[0]) == beside.responses(played[1])
 
 
-def test_training_by_files_with_a_tied_output_layer(servers: Servers) -> None:
-    check_run(make_trainer(servers.whole.url))
-    check_run(make_trainer(servers.whole.url, staleness=1, iterations=3))
+def test_training_by_files_with_a_tied_output_layer(whole: VLLMServer) -> None:
+    check_run(make_trainer(whole.url))
+    check_run(make_trainer(whole.url, staleness=1, iterations=3))
 
 
-def test_training_an_adapter_while_a_server_is_killed(servers: Servers) -> None:
+def test_training_an_adapter_while_a_server_is_killed(plain: VLLMServer, doomed: VLLMServer) -> None:
     """Two servers share the requests; one is killed in the middle, and the run goes on with the other."""
-    urls = servers.plain.url, servers.doomed.url
+    urls = plain.url, doomed.url
     trainer = make_trainer(*urls, lora_rank=4, learning_rate=3e-3, iterations=4)
     trainer.iterate()
     assert len(trainer.engine.up) == 2  # type: ignore[union-attr]
-    servers.doomed.kill()
+    doomed.kill()
     with pytest.warns(RuntimeWarning, match="1 of 2 servers go on"):
         check_run(trainer)
     assert len(trainer.engine.up) == 1  # type: ignore[union-attr]
 
 
-def test_a_tied_output_layer_that_is_not_renewed_stops_the_run(servers: Servers) -> None:
-    trainer = make_trainer(servers.plain.url)  # the first weights are those it has
+def test_a_tied_output_layer_that_is_not_renewed_stops_the_run(plain: VLLMServer) -> None:
+    trainer = make_trainer(plain.url)  # the first weights are those it has
     beside.disturb(trainer.model)
+    trainer.source.renew(1)
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
-        trainer.source.renew(1)
+        trainer.source.settle()
     # its base model is now neither the old nor the new one, so an adapter on it is found out as well
     with pytest.raises(RolloutError, match="doesn't have the learner's weights"):
-        make_trainer(servers.plain.url, lora_rank=4)
+        make_trainer(plain.url, lora_rank=4)

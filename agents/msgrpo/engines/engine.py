@@ -34,8 +34,8 @@ class RolloutEngine(LanguageModel, Protocol):
 
     * ``answers(prompt, decoding, seed) -> list[Completion]``: one answer of every place that holds weights of its own,
       such as each of several servers, so that all of them can be checked after an update;
-    * ``shared``: true where the engines of all learning processes stand for the same places, so that only the first
-      process sends weights;
+    * ``shared``: true where the engines of all learning processes stand for the same places: all are told of an update,
+      and the one of the first process brings the weights;
     * ``close()``: ends what the engine started.
     """
 

@@ -28,7 +28,7 @@ def make_engine(
     Raises:
         ConfigError: an engine that can't be used with these settings and methods, or options that it doesn't have.
     """
-    _check(config, methods, given)
+    _check(config, methods, given, processes.count)
     if given is not None:
         return given
     moving = processes.sharded or autocast is not None or config.staleness > 0
@@ -42,7 +42,7 @@ def samples_elsewhere(engine: Engine) -> bool:
     return not isinstance(engine, LiveEngine)
 
 
-def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None) -> None:
+def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None, processes: int) -> None:
     if given is not None and config.engine != "live":
         raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
     if given is not None and not isinstance(given, Engine):
@@ -56,6 +56,11 @@ def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None) -> None
         raise ConfigError(
             f"staleness = {config.staleness} with credit = {config.credit!r}, which plays fresh rollouts by the newest "
             "weights while older ones are playing ahead; accepted: staleness = 0, or a method without fresh rollouts"
+        )
+    if config.staleness > 1 and processes > 1:
+        raise ConfigError(
+            f"staleness = {config.staleness} with {processes} learning processes, which can't agree on when older "
+            "weights have arrived; accepted: staleness 0 or 1, or one process"
         )
     if isinstance(given, LiveEngine) and not isinstance(given, CopyEngine):
         raise ConfigError(

@@ -8,6 +8,7 @@ weights play a batch depends on its number alone and never on how fast anything 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor, nn
@@ -57,10 +58,15 @@ class EpisodeSource:
         self._stop = threading.Event()
 
     def renew(self, version: int) -> None:
-        """The learner's weights have changed. The engine gets them now, or as soon as it has played what it plays."""
+        """The learner's weights have changed. The engine gets them now, or as soon as it has played what it plays.
+
+        Where it can't take them now, it is tried again before anything is played, and then it is an error: by that time
+        the iteration is whole, and can be kept.
+        """
         self.version, self._sent = version, -1
         if not self.config.staleness:
-            self._send()
+            with suppress(RolloutError):
+                self._send()
 
     def play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """Episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those ahead.
@@ -68,7 +74,7 @@ class EpisodeSource:
         Raises:
             RolloutError: an episode that a provider's error cut short; a mean without it would be of other tasks.
         """
-        self._settle()
+        self.settle()
         episodes = self._together(self._mine(policies, tasks), tasks)
         for episode in episodes:
             if episode.error is not None:
@@ -127,7 +133,7 @@ class EpisodeSource:
         policy: LanguageAgentPolicy,
         tasks: Sequence[EpisodeTask],
     ) -> list[Episode]:
-        if weights and self._sends:
+        if weights:
             self.engine.update_weights(iter(weights), version)
         weights.clear()
         return self._mine(policy, tasks, self._stop_if_dropped)
@@ -136,8 +142,12 @@ class EpisodeSource:
         if self._stop.is_set():
             raise RolloutError("the episodes that were played ahead were dropped")
 
-    def _settle(self) -> None:
-        """Let everything that was ordered be played, and give the engine the newest weights."""
+    def settle(self) -> None:
+        """Let everything that was ordered be played, and give the engine the newest weights if it lacks them.
+
+        Raises:
+            RolloutError: the engine doesn't take them, or has others afterwards.
+        """
         for ordered in self._ahead.values():
             ordered.exception()  # where there is one, it is raised when the batch is wanted
         if self._sent != self.version:
@@ -155,21 +165,15 @@ class EpisodeSource:
         by_seed = {episode.seed: episode for part in self.processes.gather(mine) for episode in part}
         return [by_seed[task.seed] for task in tasks]
 
-    @property
-    def _sends(self) -> bool:
-        """Whether this process sends weights: where the processes' engines are the same servers, one does."""
-        return self.processes.rank == 0 or not getattr(self.engine, "shared", False)
-
     def _send(self) -> None:
         """Give the engine the learner's weights, while nothing is being played."""
         with self.processes.whole_weights():
-            if self._sends:
-                self.engine.update_weights(merged_weights(self.model), self.version)
-        self._sent = self.version
+            self.engine.update_weights(merged_weights(self.model), self.version)
         if getattr(self.engine, "shared", False):
-            self.processes.wait()
+            self.processes.wait()  # nobody asks before the first process has brought the weights
         if self._check is not None:
             self._check()
+        self._sent = self.version
 
 
 def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engine: str) -> float:

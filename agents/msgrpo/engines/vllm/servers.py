@@ -47,7 +47,7 @@ class ServersEngine:
         for server in self.servers:
             server.connect()
         self.down: set[str] = set()
-        self.updater = updater
+        self.updater, self.rank = updater, parts.rank
         self._encoder = TransformersModel(parts.model, parts.tokenizer)
         self.name = f"vllm at {', '.join(server.url for server in self.servers)}"
 
@@ -92,6 +92,12 @@ class ServersEngine:
             ConfigError: a server that wasn't started for it.
             RolloutError: none answers, or one refuses.
         """
+        if self.rank:  # the first process brings them
+            for server in self.servers:
+                self.updater.assume(server)
+                server.version = version
+            self.down.clear()
+            return
         self.updater.prepare(weights, version)
         for server in self.servers:
             try:

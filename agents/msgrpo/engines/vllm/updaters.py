@@ -3,9 +3,11 @@
 ``pause -> new weights -> forget cached prefixes -> label -> resume``; an updater does the second of these.
 """
 
+import json
 import shutil
 import socket
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +35,9 @@ class Updater(Protocol):
     def send(self, server: Server, version: int) -> None:
         """Bring them to one server, which is paused."""
 
+    def assume(self, server: Server) -> None:
+        """Take it that another process brought them."""
+
     def close(self) -> None:
         """Remove what is left of the last update."""
 
@@ -49,9 +54,10 @@ class _Files:
     """A folder with one subfolder for each version; those before the latest go when it is everywhere."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._own = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
+        if folder is None:  # goes with this object, at the latest when Python ends
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._written: Path | None = None
 
     def place(self, version: int) -> Path:
@@ -66,8 +72,6 @@ class _Files:
     def close(self) -> None:
         if self._written is not None:
             shutil.rmtree(self._written, ignore_errors=True)
-        if self._own:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class DiskUpdater:
@@ -95,6 +99,9 @@ class DiskUpdater:
         server.told("/collective_rpc", body, needs=DEV_MODE)
         server.ask("/collective_rpc", {"method": "renew_output_layer"})  # absent in a server without the extension
 
+    def assume(self, server: Server) -> None:
+        pass
+
     def close(self) -> None:
         self._files.close()
 
@@ -113,6 +120,9 @@ class AdapterUpdater:
     def send(self, server: Server, version: int) -> None:
         body = {"lora_name": ADAPTER, "lora_path": str(self._path), "load_inplace": True}
         server.told("/v1/load_lora_adapter", body, needs="--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
+        self.assume(server)
+
+    def assume(self, server: Server) -> None:
         server.model = ADAPTER
 
     def close(self) -> None:
@@ -146,6 +156,9 @@ class NCCLUpdater:
         except RuntimeError as error:
             raise RolloutError(f"sending weights to {server.url} by NCCL failed: {error}") from error
 
+    def assume(self, server: Server) -> None:
+        pass
+
     def _connect(self, server: Server) -> Any:
         try:
             from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
@@ -156,8 +169,6 @@ class NCCLUpdater:
         answer = server.ask("/get_world_size", method="GET")
         if not answer.ok:
             raise ConfigError(f"the server {server.url} has no /get_world_size: start it with {DEV_MODE}")
-        import json
-
         workers = int(json.loads(answer.body)["world_size"])
         with socket.socket() as free:
             free.bind(("", 0))

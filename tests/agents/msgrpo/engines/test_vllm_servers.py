@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
+from agents.turn import Message
 from tests.agents.msgrpo.engines.routes import Routes, serving
 
 CONFIG = MSGRPOConfig(
@@ -75,8 +77,9 @@ def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, se
         pytest.raises(RolloutError, match="no other server is left"),
     ):
         trainer.rollout()
+    trainer.source.renew(2)  # tried again before the next episode, and then it is an error
     with pytest.raises(RolloutError, match="Start them again, then resume"):
-        trainer.source.renew(2)
+        trainer.source.settle()
 
 
 def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, serve: Any) -> None:
@@ -124,6 +127,23 @@ def test_a_tied_output_layer_that_is_not_renewed_is_found_out(make_trainer: Any,
 def test_addresses_are_checked(make_trainer: Any, urls: tuple[str, ...], words: str) -> None:
     with pytest.raises((ConfigError, RolloutError), match=words):
         make_trainer(*[SimpleNamespace(url=url) for url in urls])
+
+
+def test_of_several_learning_processes_the_first_brings_the_weights(
+    make_trainer: Any, serve: Any, make_llama: Any, tokenizer: Any
+) -> None:
+    from agents.msgrpo.engines.engine import EngineParts
+    from agents.msgrpo.engines.vllm import VLLM
+
+    server = serve()
+    trainer = make_trainer(server)
+    parts = EngineParts(trainer.model, tokenizer, trainer.config, torch.float32, rank=1, processes=2)
+    second: Any = VLLM().build(parts)
+    asked = len(server.log)
+    second.update_weights(iter([]), 0)
+    assert len(server.log) == asked
+    (answer,) = second.answers((Message("user", "left"),), trainer.policy.decoding, (1,))
+    assert {span.version for span in answer.weights} == {0}
 
 
 @pytest.mark.parametrize("staleness", [1, 2])

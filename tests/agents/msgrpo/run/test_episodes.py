@@ -135,11 +135,15 @@ def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_pat
     assert [metrics["lag"] for metrics in ends[0].history] == [0, 1, 1, 0, 1, 1]
 
 
-def test_an_engine_that_keeps_old_weights_is_found_out(make_trainer: Any) -> None:
-    trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={"deaf_after": 1})
-    trainer.iterate()
+def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(CONFIG, staleness=0, out=str(tmp_path / "run"))
+    trainer = make_trainer(config, elsewhere={"deaf_after": 1})
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights: .* nats per token.*tied"):
-        trainer.iterate()
+        trainer.train()
+    assert trainer.iteration == 2
+    resumed = make_trainer(config, elsewhere={})  # what was done is kept, and goes on with an engine that works
+    resumed.resume(tmp_path / "run")
+    assert [metrics["iteration"] for metrics in resumed.train()] == [1, 2, 3, 4, 5]
 
 
 def test_weights_that_are_too_old_or_not_told_are_errors() -> None:
