@@ -22,14 +22,15 @@ MISMATCH = ("mismatch_mean", "mismatch_max", "mismatch_kl")
 
 
 def settings_of(path: Path, device: torch.device, *, small: bool) -> MSGRPOConfig:
-    """The recipe, of which one iteration is played and nothing is written or evaluated.
+    """The recipe, of which one iteration is played by the live model and nothing is written or evaluated.
 
     Random weights name no action, and without differences in return nothing would be learnt: invalid responses make
     random moves here. ``small`` also has few and short responses.
     """
     config = replace(
         MSGRPOConfig.from_toml(path), out="", eval_every=0, samples_every=0, threads=0, device=str(device),
-        invalid_action="random", eval_opponent="", eval_regret_episodes=0, eval_exploitability=False,
+        invalid_action="random", engine="live", engine_urls=(), engine_options={}, staleness=0,
+        eval_opponent="", eval_regret_episodes=0, eval_exploitability=False,
     )  # fmt: skip
     if not small:
         return config

@@ -174,6 +174,7 @@ def test_a_kernel_that_computes_something_else_is_given_up(make_llama: Any, monk
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what PyTorch's compiler imports
 def test_the_compiled_kernel_scores_as_the_dense_mask(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plain formula ignores the blocks; the kernel skips the empty ones. It takes a C++ compiler."""
     model = make_llama(V)
