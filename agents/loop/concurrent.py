@@ -30,11 +30,12 @@ def concurrent_rollout(
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,
+    pool: EnvironmentPool,
 ) -> Iterator[Episode]:
     """Play ``tasks`` with up to ``max_concurrency`` episodes in flight; see :func:`agents.loop.rollout.rollout`."""
     finished: SimpleQueue[Future[Episode]] = SimpleQueue()
     in_flight: set[Future[Episode]] = set()
-    with _LoopThread(policies) as player:
+    with _LoopThread(policies, pool) as player:
         while True:
             while len(in_flight) < max_concurrency and (task := next(tasks, None)) is not None:
                 future = player.submit(task, on_step)
@@ -55,14 +56,13 @@ def concurrent_rollout(
 class _LoopThread:
     """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
 
-    def __init__(self, policies: Policies) -> None:
-        self._policies = policies
+    def __init__(self, policies: Policies, pool: EnvironmentPool) -> None:
+        self._policies, self._pool = policies, pool
         self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {
             key: policy.act_async if is_served(policy) else _Batcher(policy).ask
             for key, policy in self._players.items()
         }
-        self._pool = EnvironmentPool()
         self._ready: Future[None] = Future()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="rollout", daemon=True)
 

@@ -14,9 +14,9 @@ def lock_step_rollout(
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,
+    pool: EnvironmentPool,
 ) -> Iterator[Episode]:
     """All live episodes advance by one round at a time, so that a local model sees the largest possible batches."""
-    pool = EnvironmentPool()
     live: list[LiveEpisode] = []
     while True:
         while len(live) < max_concurrency and (task := next(tasks, None)) is not None:

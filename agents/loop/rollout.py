@@ -9,7 +9,7 @@ from time import monotonic
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.concurrent import concurrent_rollout
-from agents.loop.live import Policies, all_policies
+from agents.loop.live import EnvironmentPool, Policies, all_policies
 from agents.loop.lock_step import lock_step_rollout
 from agents.turn import Policy, is_served
 
@@ -23,6 +23,7 @@ def rollout(
     max_concurrency: int = DEFAULT_CONCURRENCY,
     timeout: float | None = None,
     on_step: Callable[[EpisodeTask, Step], None] | None = None,
+    pool: EnvironmentPool | None = None,
 ) -> Iterator[Episode]:
     """Play every task and yield its episode as soon as it ends, in no particular order.
 
@@ -40,6 +41,7 @@ def rollout(
             yielded is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
+        pool: environments to play in, of one rollout after the other; those who search keep what they found by game.
 
     Yields:
         Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
@@ -62,4 +64,4 @@ def rollout(
         max_concurrency = 1
     deadline = None if timeout is None else monotonic() + timeout
     play = concurrent_rollout if any(map(is_served, players)) else lock_step_rollout
-    return play(policies, iter(tasks), max_concurrency, deadline, on_step)
+    return play(policies, iter(tasks), max_concurrency, deadline, on_step, EnvironmentPool() if pool is None else pool)

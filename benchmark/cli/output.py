@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from benchmark.play.options import RunOptions
     from benchmark.play.session import Ending
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
@@ -64,5 +65,17 @@ def report(ending: "Ending", output: Output) -> int:
     if stopped is None:
         return COMPLETE if complete else INCOMPLETE
     print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
-    print(f"  {resume_command(path)}", file=sys.stderr, flush=True)
+    print(f"  {resume_command(path)}{_on_cluster(ending.options)}", file=sys.stderr, flush=True)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
+
+
+def _on_cluster(options: "RunOptions") -> str:
+    """What a resume has to say to go on where the run was: the folder doesn't know of the cluster."""
+    from benchmark.play.options import CLUSTER, OPTIONS, flag_of
+
+    told = [name for name in CLUSTER if name in options.given and options.ray is not None]
+    alone = {name: OPTIONS[name].metadata["alone"] for name in told}
+    values = {name: str(getattr(options, name)) for name in told}
+    return "".join(
+        f" {flag_of(name)}" + ("" if value == alone[name] else f" {quote(value)}") for name, value in values.items()
+    )

@@ -10,9 +10,9 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.play.options import OPERATING, add_options, checked_options, read_options
+from benchmark.play.options import CLUSTER, OPERATING, add_options, checked_options, read_options
 
-_NAMES = (*(name for name in OPERATING if name != "out"), "sets")
+_NAMES = (*(name for name in OPERATING if name != "out"), "sets", *CLUSTER)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

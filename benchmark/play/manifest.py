@@ -81,7 +81,7 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
         *((*difference, restore) for difference in (*scenarios, *agents)),
     ):
         if before != after:
-            title, before, after = _innermost(title, before, after)
+            title, before, after = innermost(title, before, after)
             raise UsageError(
                 f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
             )
@@ -111,7 +111,7 @@ def _extend(path: Path, old: Manifest, new: Manifest) -> None:
     old["settings"]["episodes"], old["matchups"] = after, new["matchups"]
 
 
-def _innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
+def innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
     """The first difference inside two unequal values: a person shouldn't have to compare two whole mappings."""
     while isinstance(before, Mapping) and isinstance(after, Mapping):
         name = next(name for name in (*after, *before) if before.get(name) != after.get(name))

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from agents.cluster.connection import ANY
 from benchmark.errors import UsageError, shown, unknown_name
 from benchmark.toml_files import read_toml
 
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-def option(default: Any, metavar: str, text: str, *, counts: bool = False, stored: bool = True, **bounds: float) -> Any:
+def option(
+    default: Any,
+    metavar: str,
+    text: str,
+    *,
+    counts: bool = False,
+    stored: bool = True,
+    alone: str | None = None,
+    **bounds: float,
+) -> Any:
     """A field of :class:`RunOptions`.
 
     Args:
@@ -29,9 +39,10 @@ def option(default: Any, metavar: str, text: str, *, counts: bool = False, store
         text: its line there, to which a default that is a number is added.
         counts: whether it decides what is played.
         stored: whether a run's manifest has it; what only stands for other options needn't be kept.
+        alone: what a flag without a value means; ``None`` where it needs one.
         bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
-    metadata = {"text": text, "metavar": metavar, "counts": counts, "stored": stored, "bounds": bounds}
+    metadata = {"text": text, "metavar": metavar, "counts": counts, "stored": stored, "alone": alone, "bounds": bounds}
     return field(default=default, metadata=metadata)
 
 
@@ -91,6 +102,14 @@ class RunOptions:
     cache: str | None = option(
         None, "FILE", "file with the responses of deterministic models (temperature 0), to reuse"
     )
+    ray: str | None = option(
+        None, "ADDRESS", "play on a Ray cluster (without ADDRESS: the one that Ray finds)", stored=False, alone=ANY
+    )
+    ray_workers: int | None = option(
+        None, "N", "workers on the cluster (default: as many as fit)", stored=False, ge=1, le=10**6
+    )
+    ray_cpus: float = option(1.0, "N", "processor cores of each worker", stored=False, gt=0, le=10**4)
+    ray_gpus: float = option(0.0, "N", "GPUs of each worker, for models that it runs", stored=False, ge=0, le=10**3)
     out: str | None = option(None, "DIR", "run folder (default runs/<time>-<id>)")
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""
@@ -99,6 +118,9 @@ class RunOptions:
 OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) if one.metadata}
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
 OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
+
+CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ray_"))
+"""Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 
 ADDED = ("until", "agent_options")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
@@ -126,7 +148,8 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OP
             continue
         text = f"{about['text']} (default {default:g})" if isinstance(default, int | float) else about["text"]
         action = "append" if takes_many(name) else "store"
-        parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text)
+        more = {} if about["alone"] is None else {"nargs": "?", "const": about["alone"]}
+        parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text, **more)
     parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
 
 

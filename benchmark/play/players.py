@@ -9,7 +9,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 from agents.models.base import LanguageModel
-from agents.turn import Policy
+from agents.turn import Policy, is_served
 from benchmark.errors import UsageError
 from benchmark.play.objects import NAME, code_of, is_object
 from benchmark.play.options import RunOptions
@@ -47,6 +47,9 @@ class Players:
 
     Raises:
         UsageError: two agents of one name.
+
+    Attributes:
+        served: the names of those whose model is behind a server, as far as :meth:`check` has made them.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Players:
             twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
             raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
         self.options = options
+        self.served: set[str] = set()
         self._kept: dict[str, Policy] = {}
 
     def check(self, plan: Plan) -> list[dict[str, Any]]:
@@ -72,6 +76,7 @@ class Players:
             policy = self.load(name)
             check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(self.specs[name], policy))
+            self.served |= {name} if is_served(policy) else set()
             if name in self.policies:
                 continue
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)

@@ -6,18 +6,20 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
+from typing import NamedTuple
 
-from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.rollout import rollout
+from agents.episode import EpisodeTask, Step
+from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.turn import Policy, is_served
 from benchmark.errors import StorageError
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import Key, error_reason, to_record
+from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class Limits:
         """
         if self.max_concurrency is not None:
             return self.max_concurrency
-        return 256 if self.max_cost is None and all(map(is_served, policies)) else 64
+        here = list(policies)
+        finds_its_pace = self.max_cost is None and bool(here) and all(map(is_served, here))
+        return 256 if finds_its_pace else DEFAULT_CONCURRENCY
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
@@ -47,6 +51,19 @@ class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
     """Nothing works at all for one agent (a wrong key, a server that is down); the message says what."""
 
 
+class TableWork(NamedTuple):
+    """What one table of agents has to play."""
+
+    seats: Mapping[str, str]  # ``{player: agent}``
+    tasks: Iterator[EpisodeTask]  # as long as the run's limits allow
+    total: int  # how many they are if nothing stops them
+    seconds: float | None  # that they may take
+
+
+Elsewhere = Callable[[TableWork], Generator[Record]]
+"""Plays a table's episodes in other processes, and yields their records as they arrive."""
+
+
 def play_plan(
     plan: Plan,
     folder: RunFolder,
@@ -55,6 +72,7 @@ def play_plan(
     meter: Meter,
     display: Display,
     grow: Callable[[Sequence[Matchup]], Mapping[Matchup, Sequence[int]]] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> str | None:
     """Play every episode of the plan that the folder has no scored record of.
 
@@ -64,6 +82,7 @@ def play_plan(
         limits: when to stop.
         meter, display: count what is played, and show it.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
+        elsewhere: plays in place of this process, which then only writes; agents aren't made here.
 
     Returns:
         ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
@@ -89,11 +108,11 @@ def play_plan(
                 continue
             for name in [name for name in policies if name not in team]:
                 del policies[name]  # one model in memory at a time
-            for name in team:
+            for name in team if elsewhere is None else ():
                 policies.setdefault(name, load_policy(name))
             try:
                 while any(seeds.values()):
-                    _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play()
+                    _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play(elsewhere)
                     seeds = {} if grow is None else grow(matchups)
             except GaveUp as failure:
                 reasons.append(str(failure))
@@ -131,29 +150,44 @@ class _TeamRun:
         self._team = matchup.agents
         self._seat = dict(zip(plan.scenarios[matchup.scenario].game().players, self._team, strict=True))
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
-        self._in_flight = limits.in_flight(self._policies[name] for name in self._team)
+        # where they are elsewhere, they aren't here to be asked
+        self._in_flight = limits.in_flight(self._policies[name] for name in self._team if name in self._policies)
         self._started = self._finished = 0
         self._spent_before = meter.spent
         self._failures: Counter[str] = Counter()
         self._any_scored = False
 
-    def play(self) -> None:
-        episodes = rollout(
-            {player: self._policies[name] for player, name in self._seat.items()},
-            self._tasks(),
-            max_concurrency=self._in_flight,
-            timeout=None if self._deadline is None else max(0.001, self._deadline - monotonic()),
-            on_step=self._on_step,
-        )
+    def play(self, elsewhere: Elsewhere | None) -> None:
+        total = sum(len(left) for left in self._seeds.values())
+        seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
+        work = TableWork(self._seat, self._tasks(), total, seconds)
+        records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work))
         try:
-            for episode in episodes:
-                self._keep(episode)
+            with closing(records):
+                for record in records:
+                    self._keep(record)
         except TimeoutError:
             raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
+        if self._started < total:
+            raise Stopped(self._budget_message())
+
+    def _play_here(self, work: TableWork) -> Generator[Record]:
+        policies = {player: self._policies[name] for player, name in work.seats.items()}
+        most, seconds = self._in_flight, work.seconds
+        episodes = rollout(policies, work.tasks, max_concurrency=most, timeout=seconds, on_step=self._on_step)
+        try:
+            yield from map(to_record, episodes)
         finally:
             getattr(episodes, "close", lambda: None)()
-        if self._started < sum(len(left) for left in self._seeds.values()):
-            raise Stopped(self._budget_message())
+
+    def _counted(self, records: Generator[Record]) -> Generator[Record]:
+        """Records from elsewhere; what they cost is known when they arrive."""
+        with closing(records):
+            for record in records:
+                for player, tokens in paid_tokens(record).items():
+                    self._meter.count_tokens(self._seat[player], *tokens)
+                yield record
+                self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask]:
         """The tasks, as long as there is money for another episode."""
@@ -178,6 +212,9 @@ class _TeamRun:
         if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
             tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
             self._meter.count_tokens(self._seat[step.player], *tokens)
+        self._stop_above_budget()
+
+    def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
             raise Stopped(self._budget_message())
 
@@ -187,23 +224,22 @@ class _TeamRun:
             "go on with a larger --max-cost"
         )
 
-    def _keep(self, episode: Episode) -> None:
+    def _keep(self, record: Record) -> None:
         self._finished += 1
-        record = to_record(episode)
         # In results an agent has the name that the user gave it; two agents can share a model's name.
         record["agents"] = dict(zip(record["agents"], self._team, strict=True))
         try:
             self._folder.append(record)
         except ValueError as error:
-            raise StorageError(f"{episode.scenario} seed {episode.seed} can't be written: {error}") from None
-        matchup = Matchup(episode.scenario, tuple(self._team))
-        self._meter.count_episode(matchup, next(iter(episode.returns.values())), episode.error)
+            raise StorageError(f"{record['scenario']} seed {record['seed']} can't be written: {error}") from None
+        matchup = Matchup(record["scenario"], tuple(self._team))
+        self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
         self._display.update()
-        if episode.error is None:
+        if record["error"] is None:
             self._any_scored = True
             return
         # When nothing works at all, stop instead of failing every episode.
-        self._failures[error_reason(episode.error)] += 1
+        self._failures[error_reason(record["error"])] += 1
         patience = max(20, 2 * min(self._in_flight, 64))
         if not self._any_scored and self._failures.total() >= patience:
             reason = self._failures.most_common(1)[0][0]

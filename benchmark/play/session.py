@@ -17,6 +17,7 @@ from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agent_options import prompt_files, resumed, secrets_of, with_agent_options
 from benchmark.play.choice import PlannedRun
+from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.costs import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.notices import noticed
@@ -28,7 +29,7 @@ from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Key, key_of
+from benchmark.runs.record import Key, key_of, paid_tokens
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,13 @@ class Session:
         error: BaseException | None = None
         notices: list[str] = []
         try:
-            with sigterm_interrupts(), noticed(teller(quiet)) as notices, choose_display(meter, quiet) as display:
-                stopped = play_plan(plan, folder, self.players.load, limits, meter, display, growth)
+            with (
+                playing_elsewhere(options, self.players, folder) as elsewhere,
+                sigterm_interrupts(),
+                noticed(teller(quiet)) as notices,
+                choose_display(meter, quiet) as display,
+            ):
+                stopped = play_plan(plan, folder, self.players.load, limits, meter, display, growth, elsewhere)
         except KeyboardInterrupt as interrupt:
             stopped, error = "interrupted", interrupt
         except StorageError as refusal:
@@ -207,14 +213,9 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
         key, agents = key_of(record), record["agents"]
         if record["error"] is None:
             scored.add(key)
-        # What the cache answered wasn't paid for.
-        cached = record["measured"].get("cached_tokens", (0, 0))
-        for i in (0, 1):
-            tokens.setdefault(key.agents[0], [0, 0, 0])[i] -= cached[i]
-            for step in record["steps"]:
-                tokens.setdefault(agents[step["player"]], [0, 0, 0])[i] += step.get("tokens", (0, 0))[i]
-        for player, number in record["measured"].get("provider_cached_tokens", {}).items():
-            tokens.setdefault(agents[player], [0, 0, 0])[2] += number
+        for player, paid in paid_tokens(record).items():
+            counted = tokens.setdefault(agents[player], [0, 0, 0])
+            counted[:] = [before + more for before, more in zip(counted, paid, strict=True)]
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
     done = {matchup: sum(Key(*matchup, seed) in scored for seed in seeds) for matchup, seeds in plan.seeds.items()}
     return Meter(totals, done, folder.manifest.get("prices", {}), tokens)

@@ -280,6 +280,23 @@ def canonical_lines(records: Iterable[Record]) -> Iterator[bytes]:
     return (line for _, line in keyed)
 
 
+def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
+    """``{player: (prompt, completion, of the prompt tokens those that the provider's own cache had)}`` of an episode.
+
+    What our response cache answered wasn't paid for. A record doesn't say whom it answered: it is taken from the first
+    player.
+    """
+    measured = record[MEASURED]
+    counted = {player: [0, 0, measured.get("provider_cached_tokens", {}).get(player, 0)] for player in record["agents"]}
+    first = next(iter(counted))
+    for step in record["steps"]:
+        for i, tokens in enumerate(step.get("tokens", (0, 0))):
+            counted[step["player"]][i] += tokens
+    for i, tokens in enumerate(measured.get("cached_tokens", (0, 0))):
+        counted[first][i] -= tokens
+    return {player: (tokens[0], tokens[1], tokens[2]) for player, tokens in counted.items()}
+
+
 def error_reason(error: str) -> str:
     """The reason in an episode's error, without the round and the player that it happened to."""
     prefix, separator, reason = error.partition("): ")

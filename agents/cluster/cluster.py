@@ -1,0 +1,107 @@
+"""A Ray cluster that episodes are played on: ``with Cluster(address) as cluster: cluster.rollout(...)``."""
+
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack
+from time import monotonic
+from types import TracebackType
+from typing import Any, TypeVar
+
+from agents.cluster.connection import ANY, ClusterError, connected, workers_that_fit
+from agents.cluster.rollout import ClusterRollout, Pace
+from agents.cluster.worker import Setup
+from agents.cluster.workers import Workers
+from agents.episode import EpisodeTask
+from agents.loop.rollout import DEFAULT_CONCURRENCY
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """The cluster and its workers; leaving the ``with`` block lets them go.
+
+    Machines that join while episodes are played get workers within seconds; a machine that is lost isn't missed, as
+    the workers of others play its episodes.
+
+    Args:
+        address: of the cluster; see :func:`~agents.cluster.connection.connected`.
+        most_workers: at most so many workers; ``None`` for as many as there is room for.
+        cpus: processor cores that each worker takes.
+        gpus: GPUs that each worker takes; of a fraction several share one.
+
+    Raises:
+        ClusterError: on entering: Ray isn't installed, there is no such cluster, or no machine of it has room for a
+            worker.
+    """
+
+    def __init__(
+        self, address: str = ANY, *, most_workers: int | None = None, cpus: float = 1.0, gpus: float = 0.0
+    ) -> None:
+        self._address, self._most_workers = address, most_workers
+        self._need = {"CPU": cpus, "GPU": gpus}
+        self._leaving = ExitStack()
+
+    def __enter__(self) -> "Cluster":
+        with ExitStack() as stack:
+            stack.enter_context(connected(self._address))
+            self._check_room()
+            self._workers = Workers(self._need, self._most_workers)
+            stack.callback(self._workers.close)
+            self._leaving = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leaving.close()
+
+    @property
+    def workers(self) -> int:
+        """How many there are, those that are just starting included."""
+        return self._workers.count
+
+    def _check_room(self) -> None:
+        if workers_that_fit(self._need):
+            return
+        import ray
+
+        there = ray.cluster_resources()
+        needs, has = (
+            ", ".join(f"{amounts.get(name, 0.0):g} {name}" for name in self._need) for amounts in (self._need, there)
+        )
+        raise ClusterError(
+            f"no machine of the cluster has room for a worker: one takes {needs}, and all machines together have {has}"
+        )
+
+    def rollout(
+        self,
+        setup: Setup[T],
+        tasks: Iterable[EpisodeTask],
+        total: int,
+        *,
+        news: Any = None,
+        pace: Pace | None = None,
+        timeout: float | None = None,
+    ) -> Generator[T]:
+        """Play every task, and yield what ``setup`` makes of its episode when it arrives, in no particular order.
+
+        What is yielded depends on the tasks and the players alone, as with :func:`agents.loop.rollout.rollout`, and
+        not on how many workers there are or which of them die.
+
+        Args:
+            setup: who plays, and what is sent back.
+            tasks: consumed lazily, as workers have room; no two have the same scenario and seed.
+            total: how many tasks there are; they may end earlier.
+            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.update`). A reference of
+                ``ray.put`` travels to every machine once.
+            pace: how much is under way at once.
+            timeout: seconds for the whole rollout; then it is broken off with a ``TimeoutError``.
+
+        Raises:
+            PlayError: players failed on a worker.
+            ClusterError: workers can't be started, or die again and again.
+
+        Closing the iterator lets the workers go that are still at it; the next rollout starts others.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        pace = pace or Pace(DEFAULT_CONCURRENCY)
+        return ClusterRollout(self._workers, setup, iter(tasks), total, news, pace, deadline).play()

@@ -1,0 +1,65 @@
+"""Reaching a Ray cluster, and leaving it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ANY = "any"
+"""The address that leaves the choice to Ray: ``$RAY_ADDRESS``, a cluster of this machine, or else a new one on it."""
+
+
+class ClusterError(RuntimeError):
+    """The cluster can't be reached or can't do what is asked of it; one sentence for a person."""
+
+
+@contextmanager
+def connected(address: str = ANY) -> Iterator[None]:
+    """Be connected to a cluster, and leave it at the end, unless this process was connected before.
+
+    Args:
+        address: ``"host:6379"``, ``"auto"`` (a running cluster), ``"local"`` (a new one on this machine), or
+            :data:`ANY`.
+
+    Raises:
+        ClusterError: Ray isn't installed, or there is no such cluster.
+    """
+    from textgames.extras import missing_packages  # here, since textbench --help can do without gymnasium
+
+    if advice := missing_packages("ray", extra="ray"):
+        raise ClusterError(f"a cluster needs {advice}")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
+    import ray
+
+    if ray.is_initialized():  # a notebook's: it stays when we go
+        yield
+        return
+    try:
+        ray.init(
+            address=None if address == ANY else address,
+            log_to_driver=False,  # what players print on workers is theirs; errors come back as such
+            logging_level="ERROR",
+            configure_logging=True,
+        )
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split()).partition(". ")[0]
+        raise ClusterError(
+            f"there is no Ray cluster at {address!r} ({reason}); start one with: ray start --head, or leave the "
+            "address out, and one is started on this machine for the time being"
+        ) from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def workers_that_fit(need: dict[str, float]) -> int:
+    """How many workers the machines that are alive now have room for, whatever else runs on them.
+
+    Args:
+        need: ``{resource: amount}`` of one worker, by Ray's names: ``{"CPU": 1, "GPU": 1}``.
+    """
+    import ray
+
+    rooms = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    wanted = {name: amount for name, amount in need.items() if amount}
+    return sum(min(int(room.get(name, 0.0) // amount) for name, amount in wanted.items()) for room in rooms)

@@ -1,0 +1,102 @@
+"""What runs on a worker of the cluster: players that are made there, and episodes that go back as they end."""
+
+import socket
+import traceback
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from agents.episode import Episode, EpisodeTask
+from agents.loop.live import EnvironmentPool, Policies
+from agents.loop.rollout import rollout
+from agents.redaction import Redactor
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+SECONDS_BETWEEN_PARCELS = 0.1
+"""Results travel together where episodes end faster than this: a message each would cost more than they do."""
+
+Place = tuple[str, int]
+"""What the tasks of one rollout are told apart by: the scenario and the seed."""
+
+
+class Setup(Protocol[T_co]):
+    """What a worker is sent with its tasks: how to make the players, and what of an episode goes back.
+
+    It is plain data that can be pickled and compared: a worker keeps its players as long as equal setups come, and has
+    those of one setup at a time, since a model may fill its machine.
+    """
+
+    def players(self) -> Policies:
+        """Make the players on the worker; called when the worker has none of this setup."""
+
+    def update(self, players: Policies, news: Any) -> None:
+        """Take over what came with the call (new weights), before its episodes are played."""
+
+    def result(self, episode: Episode) -> T_co:
+        """What is sent back of an episode. It is made on the worker, so that the driver has little to do."""
+
+
+class PlayError(Exception):
+    """The players of a worker failed, in their making or in play; without the secrets of the worker's environment.
+
+    Attributes:
+        kind: the name of the original error's class.
+        reason: its message.
+        host: the machine.
+        making: whether it happened before the first episode, when the players were made.
+        trace: the worker's traceback.
+    """
+
+    def __init__(self, kind: str, reason: str, host: str, making: bool, trace: str) -> None:
+        super().__init__(kind, reason, host, making, trace)  # what pickle makes it of again
+        self.kind, self.reason, self.host, self.making, self.trace = kind, reason, host, making, trace
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason} (on the worker {self.host})"
+
+
+class EpisodeWorker:
+    """Plays tasks in a process of its own. Everything that it needs comes with each call, as a new one has to go on."""
+
+    def __init__(self) -> None:
+        self._setup: Setup[Any] | None = None
+        self._players: Policies | None = None
+        self._pool = EnvironmentPool()
+
+    def play(
+        self, setup: Setup[T], news: Any, tasks: Sequence[EpisodeTask], max_concurrency: int
+    ) -> Iterator[list[tuple[Place, T]]]:
+        """Play all tasks, and yield what the setup makes of their episodes, a parcel of those that ended at a time.
+
+        Raises:
+            PlayError: something failed that isn't a provider's error.
+        """
+        making = True
+        try:
+            players = self._players_of(setup)
+            setup.update(players, news)
+            making = False
+            parcel, sent = [], monotonic()
+            for episode in rollout(players, tasks, max_concurrency=max_concurrency, pool=self._pool):
+                parcel.append(((episode.scenario, episode.seed), setup.result(episode)))
+                if monotonic() - sent >= SECONDS_BETWEEN_PARCELS:
+                    yield parcel
+                    parcel, sent = [], monotonic()
+            yield parcel
+        except Exception as error:  # noqa: BLE001 - it is told on another machine
+            raise _told(error, making) from None
+
+    def _players_of(self, setup: Setup[Any]) -> Policies:
+        if self._players is None or setup != self._setup:
+            self._players = None  # the old ones go before the new ones come
+            self._players, self._setup = setup.players(), setup
+        return self._players
+
+
+def _told(error: Exception, making: bool) -> PlayError:
+    redactor = Redactor.from_environment()  # the driver doesn't know this machine's secrets
+    reason = redactor.scrub(" ".join(str(error).split()))
+    trace = redactor.scrub("".join(traceback.format_exception(error)))
+    return PlayError(type(error).__name__, reason, socket.gethostname(), making, trace)

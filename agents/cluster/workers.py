@@ -1,0 +1,85 @@
+"""The workers of a cluster: as many as it has room for, also when machines come and go."""
+
+from collections import deque
+from time import monotonic
+from typing import Any
+
+from agents.cluster.connection import ClusterError, workers_that_fit
+from agents.cluster.worker import EpisodeWorker
+
+MOST_FAILED_STARTS = 3
+"""In a row. A worker can die while it starts, with its machine; when none can start, something is missing there."""
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often the cluster is looked over for machines that have come."""
+
+
+class Workers:
+    """Actors of Ray that play episodes.
+
+    They are never restarted: one that died is dropped, and a new one is started where there is room for it.
+
+    Args:
+        need: ``{resource: amount}`` of each, by Ray's names.
+        most: at most so many; ``None`` for as many as there is room for.
+
+    Attributes:
+        idle: those that wait for tasks, the one that has waited longest first.
+        starting: ``{reference that is ready when the worker is: the worker}``.
+        count: how many there are: idle, starting and at work.
+    """
+
+    def __init__(self, need: dict[str, float], most: int | None) -> None:
+        import ray
+
+        self._ray, self._need, self._most = ray, need, most
+        self._make = ray.remote(num_cpus=need["CPU"], num_gpus=need["GPU"])(EpisodeWorker)
+        self.idle: deque[Any] = deque()
+        self.starting: dict[Any, Any] = {}
+        self.count = 0
+        self._room = 0
+        self._looked_at = float("-inf")
+        self._failed_starts = 0
+
+    def grow(self, useful: int) -> None:
+        """Start what is missing of ``useful`` workers, as far as there is room."""
+        if monotonic() - self._looked_at >= SECONDS_BETWEEN_LOOKS:
+            self._room, self._looked_at = workers_that_fit(self._need), monotonic()
+        most = min(useful, self._room if self._most is None else min(self._room, self._most))
+        while self.count < most:
+            worker = self._make.remote()
+            self.starting[worker.__ray_ready__.remote()] = worker
+            self.count += 1
+
+    def welcome(self, started: Any) -> None:
+        """Take in a worker that has started, or notice that it couldn't.
+
+        Raises:
+            ClusterError: again and again workers couldn't start.
+        """
+        worker = self.starting.pop(started)
+        try:
+            self._ray.get(started)
+        except self._ray.exceptions.RayError as error:
+            self.dismiss(worker)
+            self._failed_starts += 1
+            if self._failed_starts >= MOST_FAILED_STARTS:
+                reason = str(error).strip().splitlines()[-1].strip()
+                raise ClusterError(
+                    f"workers can't be started on the cluster: {reason}; its machines need textbench with the extras "
+                    "that the agents take, as here"
+                ) from None
+        else:
+            self.idle.append(worker)
+            self._failed_starts = 0
+
+    def dismiss(self, worker: Any) -> None:
+        """Let a worker go at once, whatever it does; one that has died already is only forgotten."""
+        self._ray.kill(worker)
+        self.count -= 1
+
+    def close(self) -> None:
+        """Let those go that aren't at work."""
+        for worker in (*self.idle, *self.starting.values()):
+            self.dismiss(worker)
+        self.idle.clear()
+        self.starting.clear()

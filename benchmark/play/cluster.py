@@ -1,0 +1,213 @@
+"""A run on a Ray cluster: workers play, and this process alone writes.
+
+``agents, options -> TableSetup -> (on a worker) policies -> episodes -> lines -> (here) the run folder``. Of an episode
+a worker makes the line that this process would have made, to the byte but for the measured seconds.
+"""
+
+import json
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from agents.cluster.cluster import Cluster
+from agents.cluster.connection import ClusterError
+from agents.cluster.rollout import Pace
+from agents.cluster.worker import PlayError
+from agents.episode import Episode
+from agents.loop.live import Policies
+from agents.loop.rollout import DEFAULT_CONCURRENCY
+from agents.models.served.model import NOTICES
+from agents.redaction import Redactor
+from agents.turn import Policy
+from benchmark.errors import UsageError
+from benchmark.play.agent_options import secrets_of
+from benchmark.play.manifest import innermost
+from benchmark.play.notices import noticed
+from benchmark.play.options import RunOptions
+from benchmark.play.players import AgentSpec, Players, card_of
+from benchmark.play.runner import Elsewhere, Stopped, TableWork
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.provenance import code_version
+from benchmark.runs.record import Record, to_line, to_record
+
+
+@dataclass(frozen=True)
+class TableSetup:
+    """How a worker makes the agents of a table, and what it sends back: :class:`agents.cluster.worker.Setup`.
+
+    Attributes:
+        seats: ``{player: agent}`` in the order of the game's players.
+        specs: of these agents.
+        options: of the run.
+        cards: of these agents, as the manifest has them: the worker's have to be the same.
+        code: version and commit of the code here, which has to be the worker's.
+        folder: the working folder here; names of files mean the same on the worker, where it has this folder.
+        prompts: ``{file: content}`` of the files of prompts that the options name.
+        policies: ``{agent: policy}`` of those that a Python program has made; they travel. Equal cards stand for them
+            where setups are compared.
+    """
+
+    seats: dict[str, str]
+    specs: tuple[AgentSpec, ...]
+    options: RunOptions
+    cards: tuple[dict[str, Any], ...]
+    code: tuple[str, str | None]
+    folder: str
+    prompts: dict[str, bytes]
+    policies: dict[str, Policy] = field(default_factory=dict, compare=False)
+
+    def players(self) -> Policies:
+        """Make the agents on the worker.
+
+        Raises:
+            UsageError: the worker has other code, or another agent under the name of one of the run's.
+        """
+        _notices()  # from here on they are kept
+        code = code_here()
+        if any(None not in pair and pair[0] != pair[1] for pair in zip(code, self.code, strict=True)):
+            raise UsageError(f"its textbench is {code}, and that of the run {self.code}; install the same everywhere")
+        with suppress(OSError):  # a machine need not have the folder
+            os.chdir(self.folder)
+        with TemporaryDirectory() as folder:
+            options = with_prompt_files(self.options, self.prompts, Path(folder))
+            players = Players(self.specs, options, self.policies)
+            policies = {spec.name: players.load(spec.name) for spec in self.specs}
+        for card in self.cards:
+            its = card_of(players.specs[card["name"]], policies[card["name"]])
+            if its != card:
+                what, here, there = innermost(f"agent {card['name']}", card, its)
+                raise UsageError(
+                    f"{what} is {here!r} in the run and {there!r} on the worker; bring the same files and packages to "
+                    "all machines, and start the run on a machine like the workers'"
+                )
+        return {player: policies[name] for player, name in self.seats.items()}
+
+    def update(self, players: Policies, news: Any) -> None:
+        """Do nothing: agents that are evaluated stay as they are."""
+
+    def result(self, episode: Episode) -> "Result":
+        """The line of the episode's record, under the agents' names in this run and without the worker's secrets."""
+        redactor = _redactor(tuple(secrets_of(self.options)))
+        line = redactor.scrub_bytes(to_line(to_record(episode) | {"agents": self.seats}))
+        heard = _notices()
+        new = tuple(map(redactor.scrub, heard))
+        heard.clear()
+        return Result(line, new)
+
+
+class Result(NamedTuple):
+    """What a worker sends back of an episode."""
+
+    line: bytes  # of the run folder
+    notices: tuple[str, ...]  # what people should know of the servers that were asked, as far as it is new
+
+
+@cache
+def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    return Redactor.from_environment(secrets=secrets)  # the driver doesn't know the secrets of this machine
+
+
+@cache
+def _notices() -> list[str]:
+    """The notices of this process since they were last sent."""
+    listening = ExitStack()  # for the worker's life
+    heard: list[str] = []
+    listening.enter_context(noticed(heard.append))
+    listening.pop_all()
+    return heard
+
+
+def prompt_files_of(options: RunOptions) -> list[str]:
+    """The files of prompts that a run's options name, its agents' own among them."""
+    own = [one.get("prompts") for one in (options.agent_options or {}).values()]
+    return [file for file in (options.prompts, *own) if file]
+
+
+def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
+    """The options with the contents of their files of prompts written into ``folder``."""
+    here = {file: folder / f"{number}.toml" for number, file in enumerate(prompts)}
+    for file, place in here.items():
+        place.write_bytes(prompts[file])
+    own = {
+        name: one | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
+        for name, one in (options.agent_options or {}).items()
+    }
+    prompts_here = str(here[options.prompts]) if options.prompts else None
+    return replace(options, prompts=prompts_here, agent_options=own or None)
+
+
+def code_here() -> tuple[str, str | None]:
+    """The version of the code that runs here, and its commit where it is known."""
+    code = code_version()
+    return code["version"], code["commit"]
+
+
+@contextmanager
+def playing_elsewhere(options: RunOptions, players: Players, folder: RunFolder) -> Iterator[Elsewhere | None]:
+    """The workers of a run with ``--ray``; ``None`` for one without.
+
+    Raises:
+        UsageError: the cluster can't be had.
+    """
+    if options.ray is None:
+        yield None
+        return
+    cluster = Cluster(options.ray, most_workers=options.ray_workers, cpus=options.ray_cpus, gpus=options.ray_gpus)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(cluster)
+        except ClusterError as error:
+            raise UsageError(f"--ray: {error}") from None
+        yield TablesElsewhere(cluster, options, players, folder.manifest["agents"]).play
+
+
+class TablesElsewhere:
+    """A run's tables on the workers of a cluster."""
+
+    def __init__(self, cluster: Cluster, options: RunOptions, players: Players, cards: list[dict[str, Any]]) -> None:
+        self._cluster, self._options, self._players = cluster, options, players
+        self._cards = {card["name"]: card for card in cards}
+        self._prompts = {file: Path(file).read_bytes() for file in prompt_files_of(options)}
+
+    def play(self, work: TableWork) -> Generator[Record]:
+        """:data:`benchmark.play.runner.Elsewhere`."""
+        options, names = self._options, tuple(dict.fromkeys(work.seats.values()))
+        setup = TableSetup(
+            seats=dict(work.seats),
+            specs=tuple(self._players.specs[name] for name in names),
+            options=options,
+            cards=tuple(self._cards[name] for name in names),
+            code=code_here(),
+            folder=str(Path.cwd()),
+            prompts=self._prompts,
+            policies={name: policy for name, policy in self._players.policies.items() if name in names},
+        )
+        served = not self._players.served.isdisjoint(names)
+        in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
+        pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
+        try:
+            results = self._cluster.rollout(setup, work.tasks, work.total, pace=pace, timeout=work.seconds)
+        except TypeError as error:  # what pickle says of locks, clients and open files
+            raise UsageError(
+                f"{' and '.join(names)} can't be sent to workers: {' '.join(str(error).split())}"
+            ) from None
+        came = False
+        try:
+            with closing(results):
+                for result in results:
+                    for notice in result.notices:
+                        NOTICES.warning("%s", notice)  # as if it had been here
+                    yield json.loads(result.line)
+                    came = True
+        except ClusterError as error:
+            raise Stopped(str(error)) from None
+        except PlayError as error:
+            if error.making and not came:
+                raise UsageError(f"on the worker {error.host}: {error.reason}") from None
+            error.add_note(error.trace)
+            raise
