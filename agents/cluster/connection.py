@@ -1,11 +1,15 @@
 """Reaching a Ray cluster, and leaving it."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 ANY = "any"
 """The address that leaves the choice to Ray: ``$RAY_ADDRESS``, a cluster of this machine, or else a new one on it."""
+
+
+CONNECTION_SECONDS = 10.0
 
 
 class ClusterError(RuntimeError):
@@ -34,6 +38,7 @@ def connected(address: str = ANY) -> Iterator[None]:
         yield
         return
     try:
+        _check_listens(address)
         ray.init(
             address=None if address == ANY else address,
             log_to_driver=False,  # what players print on workers is theirs; errors come back as such
@@ -50,6 +55,14 @@ def connected(address: str = ANY) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_listens(address: str) -> None:
+    """Refuse an address where nothing answers: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        with socket.create_connection((host, int(port)), timeout=CONNECTION_SECONDS):
+            pass
 
 
 def workers_that_fit(need: dict[str, float]) -> int:

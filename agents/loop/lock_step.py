@@ -37,16 +37,17 @@ def lock_step_rollout(
 
 def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
     """Every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to answer."""
+    requests = [episode.requests() for episode in live]
     asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
     for row, episode in enumerate(live):
-        for player, request in episode.requests().items():
+        for player, request in requests[row].items():
             policy = episode.policies[player]
             asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
-    answers: list[dict[str, Turn]] = [{} for _ in live]
+    answers: dict[tuple[int, str], Turn] = {}
     for policy, questions in asked.values():
         turns = policy.act([request for _, _, request in questions])
         if len(turns) != len(questions):
             raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(questions)} requests")
-        for (row, player, _), turn in zip(questions, turns, strict=True):
-            answers[row][player] = turn
-    return answers
+        answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
+    # in the players' order, and not in that of the policies, which depends on what else is live
+    return [{player: answers[row, player] for player in asked_of} for row, asked_of in enumerate(requests)]

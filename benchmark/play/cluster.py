@@ -78,6 +78,8 @@ class TableSetup:
             players = Players(self.specs, options, self.policies)
             policies = {spec.name: players.load(spec.name) for spec in self.specs}
         for card in self.cards:
+            if card["name"] in self.policies:
+                continue
             its = card_of(players.specs[card["name"]], policies[card["name"]])
             if its != card:
                 what, here, there = innermost(f"agent {card['name']}", card, its)

@@ -68,6 +68,8 @@ def bradley_terry(games: Sequence[Game]) -> list[Rating]:
     plays one further game, with a random winner: equal results leave room for another one, too.
     """
     games = [game for game in games if game.first != game.second]
+    # sums, and so the last digits of ratings, must not depend on the order in which games were finished
+    games.sort(key=lambda game: (game.seed is None, game.seed or 0, game.first, game.second, game.result))
     names = sorted({name for game in games for name in game[:2]})
     if not names:
         return []

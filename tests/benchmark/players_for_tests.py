@@ -1,8 +1,11 @@
 """Players that go wrong on purpose; loaded by the tests as ``players_for_tests.py:NAME``."""
 
+import asyncio
 import os
 import signal
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from agents.turn import Turn, Usage
 
@@ -88,3 +91,55 @@ class Buggy:
         if any(request.seed[0] % 10 == 3 for request in requests):
             raise ZeroDivisionError("in the player's own code")
         return [Turn(RIGHT) for _ in requests]
+
+
+class Slower(Slow):
+    """Slow enough for something to happen to it in the middle, and it notes which processes have played."""
+
+    def act(self, requests):
+        time.sleep(0.03)
+        Path("who_played").mkdir(exist_ok=True)
+        Path("who_played", str(os.getpid())).touch()
+        return self._random.act(requests)
+
+
+class Thinking(Slow):
+    """The random player behind a server that takes its time."""
+
+    async def act_async(self, request):
+        await asyncio.sleep(0.03)
+        (turn,) = self._random.act([request])
+        return replace(turn, usage=Usage(1000, 100))
+
+
+class Fatal:
+    """Kills the process that it is in, always at the same episode."""
+
+    name = "fatal"
+
+    def act(self, requests):
+        if any(request.seed[0] % 10 == 3 for request in requests):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [Turn(RIGHT) for _ in requests]
+
+
+class OfThisMachine:
+    """A player whose settings say which process made it: another one on every worker."""
+
+    name = "of-this-machine"
+
+    def __init__(self):
+        self.settings = {"process": os.getpid()}
+
+    def act(self, requests):
+        return [Turn(RIGHT) for _ in requests]
+
+
+class TellsSecrets:
+    """Repeats whatever its machine's environment calls a key."""
+
+    name = "tells-secrets"
+
+    def act(self, requests):
+        secrets = [value for name, value in os.environ.items() if name.endswith("_KEY")]
+        return [Turn(f"{secrets} {RIGHT}") for _ in requests]

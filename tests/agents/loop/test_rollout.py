@@ -164,6 +164,15 @@ def test_settings_reach_the_environment():
 # ---------------------------------------------------------------- equal however it is played
 
 
+def test_steps_of_a_round_are_in_the_players_order_whoever_else_is_live():
+    seats = {"player_0": load_agent("random"), "player_1": load_agent("greedy")}
+    duels = [EpisodeTask.of("snake-duel", 70_000 + k) for k in range(12)]
+    alone, together = (content(rollout(seats, duels, max_concurrency=most)) for most in (1, 12))
+    assert together == alone
+    for *_, steps, _, _, _, _, _ in together:
+        assert [step[:2] for step in steps] == sorted(step[:2] for step in steps)
+
+
 @pytest.mark.parametrize("max_concurrency", [3, 64])
 def test_lock_step_results_do_not_depend_on_concurrency(expected, max_concurrency):
     assert content(rollout(local_policy(), tasks()[::-1], max_concurrency=max_concurrency)) == expected
