@@ -102,6 +102,10 @@ class TableSetup:
         return Result(line, new)
 
 
+_FOR_LIFE = ExitStack()
+"""What a worker listens to until it ends."""
+
+
 class Result(NamedTuple):
     """What a worker sends back of an episode."""
 
@@ -117,10 +121,8 @@ def _redactor(secrets: tuple[str, ...]) -> Redactor:
 @cache
 def _notices() -> list[str]:
     """The notices of this process since they were last sent."""
-    listening = ExitStack()  # for the worker's life
     heard: list[str] = []
-    listening.enter_context(noticed(heard.append))
-    listening.pop_all()
+    _FOR_LIFE.enter_context(noticed(heard.append))
     return heard
 
 
