@@ -1,5 +1,6 @@
 """A Ray cluster that episodes are played on: ``with Cluster(address) as cluster: cluster.rollout(...)``."""
 
+import sys
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from time import monotonic
@@ -8,8 +9,8 @@ from typing import Any, TypeVar
 
 from agents.cluster.connection import ANY, ClusterError, connected, workers_that_fit
 from agents.cluster.rollout import ClusterRollout, Pace
-from agents.cluster.worker import Setup
-from agents.cluster.workers import Workers
+from agents.cluster.worker import AskedSetup, PlayError, Setup
+from agents.cluster.workers import SECONDS_BETWEEN_LOOKS, Workers
 from agents.episode import EpisodeTask
 from agents.loop.rollout import DEFAULT_CONCURRENCY
 
@@ -27,6 +28,7 @@ class Cluster:
         most_workers: at most so many workers; ``None`` for as many as there is room for.
         cpus: processor cores that each worker takes.
         gpus: GPUs that each worker takes; of a fraction several share one.
+        sharers: how many processes use the cluster like this one, each with a share of its room.
 
     Raises:
         ClusterError: on entering: Ray isn't installed, there is no such cluster, or no machine of it has room for a
@@ -34,9 +36,15 @@ class Cluster:
     """
 
     def __init__(
-        self, address: str = ANY, *, most_workers: int | None = None, cpus: float = 1.0, gpus: float = 0.0
+        self,
+        address: str = ANY,
+        *,
+        most_workers: int | None = None,
+        cpus: float = 1.0,
+        gpus: float = 0.0,
+        sharers: int = 1,
     ) -> None:
-        self._address, self._most_workers = address, most_workers
+        self._address, self._most_workers, self._sharers = address, most_workers, sharers
         self._need = {"CPU": cpus, "GPU": gpus}
         self._leaving = ExitStack()
 
@@ -44,7 +52,7 @@ class Cluster:
         with ExitStack() as stack:
             stack.enter_context(connected(self._address))
             self._check_room()
-            self._workers = Workers(self._need, self._most_workers)
+            self._workers = Workers(self._need, self._most_workers, self._sharers)
             stack.callback(self._workers.close)
             self._leaving = stack.pop_all()
         return self
@@ -91,8 +99,8 @@ class Cluster:
             setup: who plays, and what is sent back.
             tasks: consumed lazily, as workers have room; no two have the same scenario and seed.
             total: how many tasks there are; they may end earlier.
-            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.update`). A reference of
-                ``ray.put`` travels to every machine once.
+            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.policies`). What is large
+                in it is a reference of ``ray.put``, which travels to every machine once.
             pace: how much is under way at once.
             timeout: seconds for the whole rollout; then it is broken off with a ``TimeoutError``.
 
@@ -105,3 +113,30 @@ class Cluster:
         deadline = None if timeout is None else monotonic() + timeout
         pace = pace or Pace(DEFAULT_CONCURRENCY)
         return ClusterRollout(self._workers, setup, iter(tasks), total, news, pace, deadline).play()
+
+    def ask(self, setup: AskedSetup[Any], news: Any, question: Any, *, everywhere: bool = True) -> list[Any]:
+        """What the workers answer: every one that is there, or only one; waits until there is one.
+
+        Raises:
+            PlayError: it failed on a worker.
+            ClusterError: workers can't be started.
+        """
+        import ray
+
+        workers, sent = self._workers, ray.put(setup)
+        answers: list[Any] = []
+        while not answers:
+            workers.grow(sys.maxsize if everywhere else 1)
+            if not workers.idle:
+                for started in workers.await_some([], SECONDS_BETWEEN_LOOKS):
+                    workers.welcome(started)
+            asked = list(workers.idle) if everywhere else list(workers.idle)[:1]
+            for worker, answer in [(worker, worker.ask.remote(sent, news, question)) for worker in asked]:
+                try:
+                    answers.append(ray.get(answer))
+                except PlayError as error:  # Ray's error, which is also of the class of what was raised
+                    raise getattr(error, "cause", error) from None
+                except workers.deaths:
+                    workers.idle.remove(worker)
+                    workers.dismiss(worker)
+        return answers

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import ceil
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -33,11 +34,14 @@ class Pace:
         max_concurrency: the most episodes in flight on one worker; with ``together``, on all of them.
         together: the players of all workers ask one server, which has to bear it.
         cautious: hand out no more than is in flight, so that little is under way when the tasks end early.
+        evenly: every worker gets its share in one portion, as is best where models gain from large batches and episodes
+            take equally long.
     """
 
     max_concurrency: int
     together: bool = False
     cautious: bool = False
+    evenly: bool = False
 
 
 @dataclass
@@ -67,7 +71,7 @@ class ClusterRollout(Generic[T]):
         self._ray, self._workers = ray, workers
         # the setup travels to every machine once, and not with every portion
         self._setup, self._news, self._pace, self._deadline = ray.put(setup), news, pace, deadline
-        self._tasks, self._left, self._all_out = tasks, total, False
+        self._tasks, self._total, self._left, self._all_out = tasks, total, total, total == 0
         self._orphans: deque[Portion] = deque()
         self._busy: dict[Any, tuple[Any, Portion]] = {}  # {stream of results: worker, what it plays}
 
@@ -106,12 +110,14 @@ class ClusterRollout(Generic[T]):
             portion = self._orphans.popleft()
             portion.in_flight = share
             return portion
-        # ever smaller portions, so that all workers come to an end together
-        size = max(1, self._left // (2 * self._workers.count))
-        size = min(size, share if self._pace.cautious else PORTIONS_IN_FLIGHT * share)
+        if self._pace.evenly:
+            size = ceil(self._total / self._workers.count)
+        else:  # ever smaller portions, so that all workers come to an end together
+            size = max(1, self._left // (2 * self._workers.count))
+            size = min(size, share if self._pace.cautious else PORTIONS_IN_FLIGHT * share)
         tasks = list(islice(self._tasks, size))
         self._left -= len(tasks)
-        self._all_out = len(tasks) < size
+        self._all_out = len(tasks) < size or self._left == 0
         by_place = {(task.scenario, task.seed): task for task in tasks}
         if len(by_place) < len(tasks):
             raise ValueError("two tasks of a rollout have the same scenario and seed: their results look alike")
@@ -130,9 +136,8 @@ class ClusterRollout(Generic[T]):
             if timeout <= 0:
                 under_way = sum(len(portion.tasks) for _, portion in self._busy.values())
                 raise TimeoutError(f"out of time with {under_way} episodes under way, which were cancelled")
-        happened, _ = self._ray.wait([*self._busy, *self._workers.starting], num_returns=1, timeout=timeout)
         results: list[T] = []
-        for what in happened:
+        for what in self._workers.await_some(self._busy, timeout):
             if what in self._busy:
                 results += self._take(what)
             else:
@@ -142,7 +147,6 @@ class ClusterRollout(Generic[T]):
     def _take(self, stream: Any) -> list[T]:
         """The next parcel of a worker's results; at its end the worker is idle again."""
         worker, portion = self._busy[stream]
-        lost = self._ray.exceptions
         try:
             parcel = self._ray.get(next(stream))
         except StopIteration:
@@ -151,7 +155,7 @@ class ClusterRollout(Generic[T]):
             return []
         except PlayError as error:  # Ray's error, which is also of the class of what was raised
             raise getattr(error, "cause", error) from None
-        except (lost.RayActorError, lost.ObjectLostError, lost.OutOfMemoryError, lost.NodeDiedError) as error:
+        except self._workers.deaths as error:
             del self._busy[stream]
             self._workers.dismiss(worker)
             self._bury(portion, error)

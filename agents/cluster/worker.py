@@ -22,20 +22,27 @@ Place = tuple[str, int]
 
 
 class Setup(Protocol[T_co]):
-    """What a worker is sent with its tasks: how to make the players, and what of an episode goes back.
+    """What a worker is sent with its tasks: how to make what plays, and what of an episode goes back.
 
-    It is plain data that can be pickled and compared: a worker keeps its players as long as equal setups come, and has
-    those of one setup at a time, since a model may fill its machine.
+    It is plain data that can be pickled and compared: a worker keeps what it has made as long as equal setups come, and
+    has that of one setup at a time, since a model may fill its machine.
     """
 
-    def players(self) -> Policies:
-        """Make the players on the worker; called when the worker has none of this setup."""
+    def make(self) -> Any:
+        """Make on the worker what takes long to make: the players, or the engine that they share."""
 
-    def update(self, players: Policies, news: Any) -> None:
-        """Take over what came with the call (new weights), before its episodes are played."""
+    def policies(self, made: Any, news: Any) -> Policies:
+        """Who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
 
     def result(self, episode: Episode) -> T_co:
         """What is sent back of an episode. It is made on the worker, so that the driver has little to do."""
+
+
+class AskedSetup(Setup[T_co], Protocol[T_co]):
+    """A setup of workers that are also asked other things than to play."""
+
+    def answer(self, made: Any, news: Any, question: Any) -> Any:
+        """The answer of one worker, after it has taken over ``news``."""
 
 
 class PlayError(Exception):
@@ -62,7 +69,7 @@ class EpisodeWorker:
 
     def __init__(self) -> None:
         self._setup: Setup[Any] | None = None
-        self._players: Policies | None = None
+        self._made: Any = None
         self._pool = EnvironmentPool()
 
     def play(
@@ -75,11 +82,10 @@ class EpisodeWorker:
         """
         making = True
         try:
-            players = self._players_of(setup)
-            setup.update(players, news)
+            policies = setup.policies(self._made_by(setup), news)
             making = False
             parcel, sent = [], monotonic()
-            for episode in rollout(players, tasks, max_concurrency=max_concurrency, pool=self._pool):
+            for episode in rollout(policies, tasks, max_concurrency=max_concurrency, pool=self._pool):
                 parcel.append(((episode.scenario, episode.seed), setup.result(episode)))
                 if monotonic() - sent >= SECONDS_BETWEEN_PARCELS:
                     yield parcel
@@ -88,11 +94,22 @@ class EpisodeWorker:
         except Exception as error:  # noqa: BLE001 - it is told on another machine
             raise _told(error, making) from None
 
-    def _players_of(self, setup: Setup[Any]) -> Policies:
-        if self._players is None or setup != self._setup:
-            self._players = None  # the old ones go before the new ones come
-            self._players, self._setup = setup.players(), setup
-        return self._players
+    def ask(self, setup: AskedSetup[Any], news: Any, question: Any) -> Any:
+        """Whatever the setup answers.
+
+        Raises:
+            PlayError: it failed.
+        """
+        try:
+            return setup.answer(self._made_by(setup), news, question)
+        except Exception as error:  # noqa: BLE001 - it is told on another machine
+            raise _told(error, making=True) from None
+
+    def _made_by(self, setup: Setup[Any]) -> Any:
+        if self._setup is None or setup != self._setup:
+            self._made = self._setup = None  # the old one goes before the new one comes
+            self._made, self._setup = setup.make(), setup
+        return self._made
 
 
 def _told(error: Exception, making: bool) -> PlayError:

@@ -1,7 +1,8 @@
 """The workers of a cluster: as many as it has room for, also when machines come and go."""
 
 from collections import deque
-from time import monotonic
+from collections.abc import Collection
+from time import monotonic, sleep
 from typing import Any
 
 from agents.cluster.connection import ClusterError, workers_that_fit
@@ -21,21 +22,25 @@ class Workers:
     Args:
         need: ``{resource: amount}`` of each, by Ray's names.
         most: at most so many; ``None`` for as many as there is room for.
+        sharers: how many have workers like these on the cluster; each takes its share of the room.
 
     Attributes:
         idle: those that wait for tasks, the one that has waited longest first.
         starting: ``{reference that is ready when the worker is: the worker}``.
         count: how many there are: idle, starting and at work.
+        deaths: the errors that tell that a worker or its machine is gone.
     """
 
-    def __init__(self, need: dict[str, float], most: int | None) -> None:
+    def __init__(self, need: dict[str, float], most: int | None, sharers: int = 1) -> None:
         import ray
 
-        self._ray, self._need, self._most = ray, need, most
+        self._ray, self._need, self._most, self._sharers = ray, need, most, sharers
         self._make = ray.remote(num_cpus=need["CPU"], num_gpus=need["GPU"])(EpisodeWorker)
         self.idle: deque[Any] = deque()
         self.starting: dict[Any, Any] = {}
         self.count = 0
+        lost = ray.exceptions
+        self.deaths = (lost.RayActorError, lost.ObjectLostError, lost.OutOfMemoryError, lost.NodeDiedError)
         self._room = 0
         self._looked_at = float("-inf")
         self._failed_starts = 0
@@ -43,12 +48,22 @@ class Workers:
     def grow(self, useful: int) -> None:
         """Start what is missing of ``useful`` workers, as far as there is room."""
         if monotonic() - self._looked_at >= SECONDS_BETWEEN_LOOKS:
-            self._room, self._looked_at = workers_that_fit(self._need), monotonic()
+            room = workers_that_fit(self._need)
+            self._room, self._looked_at = max(min(room, 1), room // self._sharers), monotonic()
         most = min(useful, self._room if self._most is None else min(self._room, self._most))
         while self.count < most:
             worker = self._make.remote()
             self.starting[worker.__ray_ready__.remote()] = worker
             self.count += 1
+
+    def await_some(self, busy: Collection[Any], timeout: float) -> list[Any]:
+        """The first of the busy ones' references, and of those of starting workers, that is ready within the time."""
+        waited_for = [*busy, *self.starting]
+        if not waited_for:  # every machine with room for a worker is gone; another one may come
+            sleep(timeout)
+            return []
+        ready: list[Any] = self._ray.wait(waited_for, num_returns=1, timeout=timeout)[0]
+        return ready
 
     def welcome(self, started: Any) -> None:
         """Take in a worker that has started, or notice that it couldn't.

@@ -48,7 +48,7 @@ class TableSetup:
         code: version and commit of the code here, which has to be the worker's.
         folder: the working folder here; names of files mean the same on the worker, where it has this folder.
         prompts: ``{file: content}`` of the files of prompts that the options name.
-        policies: ``{agent: policy}`` of those that a Python program has made; they travel. Equal cards stand for them
+        objects: ``{agent: policy}`` of those that a Python program has made; they travel. Equal cards stand for them
             where setups are compared.
     """
 
@@ -59,9 +59,9 @@ class TableSetup:
     code: tuple[str, str | None]
     folder: str
     prompts: dict[str, bytes]
-    policies: dict[str, Policy] = field(default_factory=dict, compare=False)
+    objects: dict[str, Policy] = field(default_factory=dict, compare=False)
 
-    def players(self) -> Policies:
+    def make(self) -> Policies:
         """Make the agents on the worker.
 
         Raises:
@@ -75,10 +75,10 @@ class TableSetup:
             os.chdir(self.folder)
         with TemporaryDirectory() as folder:
             options = with_prompt_files(self.options, self.prompts, Path(folder))
-            players = Players(self.specs, options, self.policies)
+            players = Players(self.specs, options, self.objects)
             policies = {spec.name: players.load(spec.name) for spec in self.specs}
         for card in self.cards:
-            if card["name"] in self.policies:
+            if card["name"] in self.objects:
                 continue
             its = card_of(players.specs[card["name"]], policies[card["name"]])
             if its != card:
@@ -89,8 +89,9 @@ class TableSetup:
                 )
         return {player: policies[name] for player, name in self.seats.items()}
 
-    def update(self, players: Policies, news: Any) -> None:
-        """Do nothing: agents that are evaluated stay as they are."""
+    def policies(self, made: Policies, news: Any) -> Policies:
+        """The agents, which stay as they are while they are evaluated."""
+        return made
 
     def result(self, episode: Episode) -> "Result":
         """The line of the episode's record, under the agents' names in this run and without the worker's secrets."""
@@ -189,7 +190,7 @@ class TablesElsewhere:
             code=code_here(),
             folder=str(Path.cwd()),
             prompts=self._prompts,
-            policies={name: policy for name, policy in self._players.policies.items() if name in names},
+            objects={name: policy for name, policy in self._players.policies.items() if name in names},
         )
         served = not self._players.served.isdisjoint(names)
         in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
