@@ -69,7 +69,7 @@ def test_equal_bytes_whatever_the_number_of_workers(textbench, two_nodes):
         assert there.code == 0, there.err
         assert counted(f"there{workers}") == counted("here")
         assert told(there) == told(here)
-    manifests = [RunFolder.open(Path(name)).manifest for name in ("here", "there4")]
+    manifests = [RunFolder.open(Path(name)).manifest for name in ("here", "there2")]
     assert all(manifests[0][key] == manifests[1][key] for key in manifests[0] if key != "sessions")
 
 
