@@ -139,7 +139,7 @@ def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder:
     for file, place in here.items():
         place.write_bytes(prompts[file])
     own = {
-        name: one | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
+        name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
         for name, one in (options.agent_options or {}).items()
     }
     prompts_here = str(here[options.prompts]) if options.prompts else None
