@@ -38,13 +38,14 @@ class Sent:
     Attributes:
         number: how many the pacer had sent before it.
         at: when it was sent, on the monotonic clock.
+        beside: how many others were in flight then.
         headers: those of its answer, names in small letters, as soon as there is one.
     """
 
-    __slots__ = ("at", "headers", "number")
+    __slots__ = ("at", "beside", "headers", "number")
 
-    def __init__(self, number: int) -> None:
-        self.number, self.at = number, monotonic()
+    def __init__(self, number: int, beside: int) -> None:
+        self.number, self.at, self.beside = number, monotonic(), beside
         self.headers: Mapping[str, str] = {}
 
 
@@ -104,7 +105,7 @@ class Pacer:
             except TooManyRequestsError as refusal:
                 refused = True
                 self._note_limits(sent)
-                self._slow_down(refusal, sent.at)
+                self._slow_down(refusal, sent)
             except ProviderError as failure:
                 if failure.overloaded and sent.at >= self._slowed_at:  # the others of a wave say nothing new
                     self.limit, self._slowed_at = max(1, self.in_flight // 2), monotonic()
@@ -120,7 +121,7 @@ class Pacer:
                 self.budgets[told.kind] = Budget(told.kind, self._recent)
             self.budgets[told.kind].update(told, sent.number, sent.at)
 
-    def _slow_down(self, refusal: TooManyRequestsError, sent_at: float) -> None:
+    def _slow_down(self, refusal: TooManyRequestsError, sent: Sent) -> None:
         now, others_in_flight = monotonic(), self.in_flight - 1
         self._refused_since = now if self._refused_since is None else self._refused_since
         if refusal.wait is not None:
@@ -129,7 +130,7 @@ class Pacer:
             exhausted = [budget for budget in self.budgets.values() if budget.exhausted]
             for budget in exhausted or self.budgets.values():  # the limit that was the reason, where that is seen
                 budget.refused(refusal.wait)
-            if sent_at >= self._slowed_at:  # the others of a wave that was refused say nothing new
+            if sent.at >= self._slowed_at:  # the others of a wave that was refused say nothing new
                 if not self.budgets:
                     self._widen_gap(refusal.wait)
                 self._pauses, self._slowed_at, self._taken = self._pauses + 1, now, 0
@@ -137,7 +138,7 @@ class Pacer:
         else:
             wait = 0.0 if others_in_flight else back_off(self._pauses, FIRST_BACK_OFF)
             self._pauses += not others_in_flight
-            self.limit = max(1, min(self.limit, others_in_flight))
+            self.limit = max(1, min(self.limit, sent.beside))
         if now + wait - self._refused_since > self.patience:
             raise ProviderError(f"{refusal} (no request was taken within {self.patience:g} s)", may_pass=False)
         self._opens_at = max(self._opens_at, now + wait)
@@ -157,6 +158,8 @@ class Pacer:
         """Take notice that a request was taken."""
         self._taken += 1
         now = monotonic()
+        if self._taken > 40 and now - self._slowed_at > 2:  # the limit may be gone
+            self._searches = True
         if self._searches:
             self.gap *= 0.9
         else:
@@ -171,7 +174,7 @@ class Pacer:
     def _depart(self) -> Sent:
         """Take the room for one request."""
         self.in_flight += 1
-        sent = Sent(self._sent)
+        sent = Sent(self._sent, self.in_flight - 1)
         self._sent += 1
         self._recent.append((sent.number, sent.at))
         for budget in self.budgets.values():
