@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
+    from benchmark.play.estimate import Estimate
     from benchmark.play.options import RunOptions
     from benchmark.play.players import Players
     from benchmark.runs.plan import Plan
+    from benchmark.show.terminal_tables import Sheet
 
 
 MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are listed one by one
@@ -45,7 +47,7 @@ def run(args: Namespace) -> int:
         return report(open_session(planned).play(quiet=output.quiet), output)
     if planned.options.until is not None:
         return _forecast(planned.plan, planned.players, planned.options, args.json)
-    return _dry_run(planned.plan, args.json)
+    return _dry_run(planned.plan, planned.players, planned.options, args.json)
 
 
 def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
@@ -87,8 +89,10 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     return 0
 
 
-def _dry_run(plan: "Plan", as_json: bool) -> int:
+def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
     import json
+
+    from benchmark.play.estimate import estimate
 
     rows: list[dict[str, Any]] = []
     for matchup, seeds in plan.seeds.items():
@@ -97,9 +101,11 @@ def _dry_run(plan: "Plan", as_json: bool) -> int:
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests = sum(row["requests_at_most"] for row in rows)
     agents = _per_agent(plan)
+    estimates = estimate(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
     if as_json:
         totals = {"dry_run": True, "episodes": plan.total, "requests_at_most": requests}
-        print(json.dumps({**totals, "agents": agents, "matchups": rows}))
+        told = {"estimates": [one._asdict() for one in estimates]} if estimates else {}
+        print(json.dumps({**totals, "agents": agents, **told, "matchups": rows}))
         return 0
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
@@ -113,8 +119,35 @@ def _dry_run(plan: "Plan", as_json: bool) -> int:
         Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
         Sheet("would be played", columns, lines, (total,)),
     ]
-    print_sheets(sheets if len(agents) > 1 else sheets[1:], stdout_console())
+    money = [_money_sheet(estimates)] if estimates else []
+    print_sheets([*(sheets if len(agents) > 1 else sheets[1:]), *money], stdout_console())
     return 0
+
+
+def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
+    """What the agents would take whose tokens cost money."""
+    from benchmark.play.forecast import LETTERS_PER_TOKEN
+    from benchmark.show.terminal_tables import Sheet
+
+    def dollars(amount: float | None) -> str:
+        return "?" if amount is None else f"{amount:.4f}"
+
+    lines = tuple(
+        (
+            one.agent,
+            *(f"{number:,}" for number in (one.decisions, one.prompt_tokens, one.completion_tokens_at_most)),
+            *map(dollars, (one.cost_of_prompts, one.cost_at_most)),
+        )
+        for one in estimates
+    )
+    columns = ("<agent", "decisions", "prompt tokens", "completion tokens at most", "prompts USD", "at most USD")
+    sources = dict.fromkeys((one.price or {}).get("source", "--prices" if one.price else "") for one in estimates)
+    notes = (
+        "estimated: decisions are those of the random player",
+        f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",
+        f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
+    )
+    return Sheet("tokens and money", columns, lines, notes)
 
 
 def _per_agent(plan: "Plan") -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
         "input": [{"role": message.role, "content": message.content} for message in prompt],
         "temperature": decoding.temperature,
         "store": False,
+        "stream": False,  # as OpenAI has it by default, but not every server
     }
     if decoding.top_p != 1:
         asked["top_p"] = decoding.top_p

@@ -1,0 +1,125 @@
+"""What a run would take in tokens and money, estimated before it is started: ``--dry-run``.
+
+Nobody knows how an agent plays before it has. The random player plays a few episodes of every scenario here, which
+costs nothing: its decisions, and the letters of the prompts that a language model would get in its place, stand for the
+agent's. Completions are an upper end, as if every response were as long as it may.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents.episode import EpisodeTask
+from agents.load import load_agent
+from agents.loop.rollout import rollout
+from agents.models.base import Decoding
+from agents.models.provider import find_model
+from agents.models.served.dialect import REASONING_TOKENS
+from agents.prompt import PromptMap, as_text
+from agents.turn import TurnRequest
+from benchmark.play.costs import agent_prices
+from benchmark.play.forecast import LETTERS_PER_TOKEN
+from benchmark.play.options import RunOptions
+from benchmark.runs.manifest import Price
+from benchmark.runs.plan import Plan
+from textgames.scenarios import Scenario
+
+PILOT_EPISODES = 3
+"""Of the random player in every scenario."""
+
+
+class Estimate(NamedTuple):
+    """What one agent would take."""
+
+    agent: str
+    decisions: int  # as many as the random player needs
+    prompt_tokens: int
+    completion_tokens_at_most: int
+    price: Price | None  # ``None`` where nobody knows it
+    cost_of_prompts: float | None  # US dollars
+    cost_at_most: float | None
+
+
+class Seat(NamedTuple):
+    """The random player at one seat, per episode."""
+
+    decisions: float
+    prompt_letters: float
+
+
+def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
+    """What every agent would take whose tokens may cost money; the others aren't in it.
+
+    Args:
+        plan: of the run.
+        specs: ``{agent: spec}``.
+        options: of the run.
+
+    Raises:
+        UsageError: the price file is wrong, or the money is limited and nobody knows an agent's price.
+    """
+    found = {name: find_model(spec) for name, spec in specs.items()}
+    models = {name: one[1] for name, one in found.items() if one is not None and one[0].paid}
+    cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
+    prices = agent_prices(cards, options, {})
+    pilots: dict[tuple[str, tuple[Any, ...]], list[Seat]] = {}
+    estimates = []
+    for name in models:
+        decisions = letters = 0.0
+        prompt_map = _prompt_map(name, options)
+        for matchup, seeds in plan.seeds.items():
+            if name not in matchup.agents:
+                continue
+            key = matchup.scenario, (prompt_map.mode, prompt_map.history_turns, id(prompt_map.texts))
+            if key not in pilots:
+                pilots[key] = _pilot(plan.scenarios[matchup.scenario], prompt_map)
+            for agent, seat in zip(matchup.agents, pilots[key], strict=True):
+                if agent == name:
+                    decisions += len(seeds) * seat.decisions
+                    letters += len(seeds) * seat.prompt_letters
+        price = prices.get(name)
+        tokens = round(letters / LETTERS_PER_TOKEN), round(decisions * _longest(name, options))
+        dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
+        prompts, most = (None, None) if dollars is None else (dollars[0], sum(dollars))
+        estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))
+    return estimates
+
+
+def _option(name: str, option: str, options: RunOptions) -> Any:
+    """An option of an agent: its own, or the run's."""
+    return (options.agent_options or {}).get(name, {}).get(option, getattr(options, option, None))
+
+
+def _prompt_map(name: str, options: RunOptions) -> PromptMap:
+    mode, history = _option(name, "mode", options) or PromptMap.mode, _option(name, "history", options) or 0
+    prompts = _option(name, "prompts", options)
+    return PromptMap(mode, history) if prompts is None else PromptMap.from_file(prompts, mode, history)
+
+
+def _longest(name: str, options: RunOptions) -> int:
+    """The tokens of a response at most, its reasoning included."""
+    effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
+    if reasoning is None:
+        reasoning = REASONING_TOKENS if effort not in (None, "none") else 0
+    return int(_option(name, "max_tokens", options) or Decoding().max_tokens) + int(reasoning)
+
+
+def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
+    """The random player at every seat of a scenario."""
+    game, policy = scenario.game(), load_agent("random")
+    tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
+    counts = {player: [0, 0] for player in game.players}
+    for episode in rollout(dict.fromkeys(game.players, policy), tasks):
+        told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
+        for step in episode.steps:
+            request = TurnRequest(
+                observation=step.observation,
+                instructions=game.instructions(step.player),
+                legal_actions=getattr(game, "actions", ()),
+                history=tuple(told[step.player]),
+                player=step.player,
+                steps_left=scenario.horizon - step.index,
+            )
+            told[step.player].append((step.observation, step.turn.response))
+            counts[step.player][0] += 1
+            counts[step.player][1] += len(as_text(prompt_map(request)))
+    return [Seat(*(number / PILOT_EPISODES for number in counts[player])) for player in game.players]
