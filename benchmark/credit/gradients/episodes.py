@@ -152,7 +152,7 @@ class RowProducts:
         if not all(isinstance(each, np.ndarray) for each in credit.advantages):
             return rows.gradient(self._model, credit).float()
         mean = torch.from_numpy(rows.coefficients(credit.advantages).mean(axis=0))
-        return torch.cat([(mean @ columns.double()).float() for columns in self._scores.split(_COLUMNS, dim=1)])
+        return torch.cat([(mean @ columns.double()).float() for columns in torch.split(self._scores, _COLUMNS, dim=1)])
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
@@ -176,7 +176,9 @@ def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats
     """
     products = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
     along = torch.zeros(len(vectors), references.shape[1], dtype=torch.float64)
-    for columns, parts in zip(vectors.split(_COLUMNS, dim=1), references.split(_COLUMNS, dim=0), strict=True):
+    for columns, parts in zip(
+        torch.split(vectors, _COLUMNS, dim=1), torch.split(references, _COLUMNS, dim=0), strict=True
+    ):
         own = columns.double()
         products += own @ own.T
         along += own @ parts.double()
