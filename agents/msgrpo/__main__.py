@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +84,10 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     try:
         model, tokenizer = load(config)
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
-        if options.resume:
-            trainer.resume(options.resume)
-        trainer.train()
+        with closing(trainer):
+            if options.resume:
+                trainer.resume(options.resume)
+            trainer.train()
     except UnusableModelError as error:
         raise ConfigError(str(error)) from error
     except (TrainingDivergedError, RolloutError) as error:

@@ -301,6 +301,10 @@ class MSGRPOTrainer:
             how = f"python -m agents.msgrpo --resume {self.out}" if self.out else "nothing was saved, as out is empty"
             self.log.say(f"{what} after iteration {self.iteration}; to go on: {how}")
 
+    def close(self) -> None:
+        """End what the engine has started, such as workers on other machines; the trainer can't play any more."""
+        getattr(self.engine, "close", lambda: None)()
+
     def evaluate(self) -> list[EvaluationResult]:
         """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""
         return self.evaluator.evaluate(self._seen_layouts)

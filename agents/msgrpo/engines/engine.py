@@ -36,6 +36,8 @@ class RolloutEngine(LanguageModel, Protocol):
       such as each of several servers, so that all of them can be checked after an update;
     * ``shared``: true where the engines of all learning processes stand for the same places: all are told of an update,
       and the one of the first process brings the weights;
+    * ``rollout(policies, tasks, *, max_concurrency, on_step)``: plays whole episodes in place of
+      :func:`agents.loop.rollout.rollout`, with its own weights wherever the policies' model is this engine;
     * ``close()``: ends what the engine started.
     """
 

@@ -159,7 +159,8 @@ class EpisodeSource:
         if isinstance(self.engine, LiveEngine):
             self.engine.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
-        return list(rollout(policies, mine, max_concurrency=at_once, on_step=on_step))
+        play = getattr(self.engine, "rollout", rollout)
+        return list(play(policies, mine, max_concurrency=at_once, on_step=on_step))
 
     def _together(self, mine: list[Episode], tasks: Sequence[EpisodeTask]) -> list[Episode]:
         by_seed = {episode.seed: episode for part in self.processes.gather(mine) for episode in part}

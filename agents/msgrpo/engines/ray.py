@@ -1,0 +1,290 @@
+"""``engine = "ray"``: whole episodes are played by workers on many machines, each with a sampler of its own.
+
+``weights -> ray.put -> every call names them -> (on a worker) sampler -> episodes -> the driver -> learner``. A worker
+is an actor of Ray with a model in its own memory, live or in vLLM. It is told with every portion of tasks which weights
+play it, and takes them over where it hasn't them yet: one that has just come, or that has replaced one that died, needs
+nothing else. The learner is the process that asks (or those that accelerate has launched, each with its share of the
+workers), and the episodes come back as in one process.
+"""
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from agents.cluster.cluster import Cluster
+from agents.cluster.connection import ANY, ClusterError
+from agents.cluster.rollout import Pace
+from agents.cluster.worker import PlayError
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import Policies
+from agents.models.base import Completion, Decoding
+from agents.models.local.llama_forward import unwrap
+from agents.msgrpo.engines import ENGINES
+from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
+from agents.msgrpo.engines.live import LiveEngine
+from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.plugins import configured
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
+from agents.turn import Policy, Prompt
+
+
+@configured
+class Ray:
+    """Workers of a Ray cluster play whole episodes, each with a sampler of its own."""
+
+    address: str = ANY
+    """Of the cluster: host:port, auto (a running one), local (a new one on this machine), or any (Ray's choice)."""
+    workers: int = Field(0, ge=0)
+    """At most so many; 0: as many as the cluster has room for, also when machines join."""
+    cpus: float = Field(1.0, gt=0)
+    """Processor cores that each worker takes."""
+    gpus: float = Field(0.0, ge=0)
+    """GPUs that each worker takes; of a fraction several share one."""
+    sampler: Literal["live", "vllm"] = "live"
+    """What a worker samples with: its own copy of the model, or vLLM in its process."""
+    sampler_options: dict[str, Any] = Field(default_factory=dict)
+    """The engine_options of that sampler."""
+
+    def build(self, parts: EngineParts) -> Engine:
+        """The engine, connected to the cluster."""
+        if parts.config.engine_urls:
+            raise ConfigError("engine_urls with engine = 'ray': its workers sample themselves; use engine = 'vllm'")
+        try:
+            return RayEngine(parts, self)
+        except ClusterError as error:
+            raise ConfigError(f"engine = 'ray': {error}") from None
+
+
+class News(NamedTuple):
+    """What comes with every call to a worker."""
+
+    version: int
+    weights: Any  # a reference to packed weights of this version
+    policies: "PolicyPlans | None" = None  # who plays, if something is to be played
+
+
+class ModelPlan(NamedTuple):
+    """A :class:`~agents.policy.LanguageAgentPolicy` of the model that is trained, but for the model."""
+
+    prompt_map: PromptMap
+    decoding: Decoding
+    name: str
+
+
+PolicyPlans = ModelPlan | Policy | Mapping[str, ModelPlan | Policy]
+"""Policies without the model that is trained; others, such as opponents, are themselves."""
+
+
+def planned(policies: Policies, engine: Engine) -> PolicyPlans:
+    """The policies as they can be sent: without ``engine``, which workers have one of their own for."""
+
+    def plan(policy: Policy) -> ModelPlan | Policy:
+        if isinstance(policy, LanguageAgentPolicy) and policy.model is engine:
+            return ModelPlan(policy.prompt_map, policy.decoding, policy.name)
+        return policy
+
+    if isinstance(policies, Mapping):
+        return {player: plan(policy) for player, policy in policies.items()}
+    return plan(policies)
+
+
+def made_of(plans: PolicyPlans, engine: Engine) -> Policies:
+    """The policies of plans, with ``engine`` as their model."""
+
+    def make(plan: ModelPlan | Policy) -> Policy:
+        return LanguageAgentPolicy(engine, *plan) if isinstance(plan, ModelPlan) else plan
+
+    if isinstance(plans, Mapping):
+        return {player: make(plan) for player, plan in plans.items()}
+    return make(plans)
+
+
+@dataclass
+class Sampler:
+    """What a worker has made: its engine, and the version of the engine's weights."""
+
+    engine: Any
+    version: int = -1
+
+
+@dataclass(frozen=True)
+class SamplerSetup:
+    """How a worker makes its sampler; see :class:`agents.cluster.worker.AskedSetup`.
+
+    Attributes:
+        key: of the engine that this belongs to; what setups are compared by.
+        config: of the run.
+        model_config: of transformers, without weights, which arrive with the first call.
+        attention: how the learner computes attention.
+        tokenizer: of the model.
+        dtype: in which is sampled.
+        sampler: the name of the worker's engine.
+        options: its options.
+    """
+
+    key: str
+    config: Any = field(compare=False)
+    model_config: Any = field(compare=False)
+    attention: str = field(compare=False)
+    tokenizer: Any = field(compare=False)
+    dtype: torch.dtype = field(compare=False)
+    sampler: str = field(compare=False)
+    options: Mapping[str, Any] = field(compare=False)
+
+    def make(self) -> Sampler:
+        """The worker's engine, with random weights."""
+        from transformers import AutoModelForCausalLM
+
+        if self.config.threads:
+            torch.set_num_threads(self.config.threads)
+        with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+            build: Any = AutoModelForCausalLM.from_config
+            model = build(self.model_config, dtype=self.dtype, attn_implementation=self.attention)
+        parts = EngineParts(model, self.tokenizer, self.config, self.dtype, moving=True)
+        return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
+
+    def policies(self, made: Sampler, news: News) -> Policies:
+        """Who plays, by the weights that are wanted."""
+        self._renew(made, news)
+        assert news.policies is not None
+        return made_of(news.policies, made.engine)
+
+    def result(self, episode: Episode) -> Episode:
+        """All of it: the learner needs the tokens, and methods of credit the states."""
+        return episode
+
+    def answer(
+        self, made: Sampler, news: News, question: tuple[Sequence[Prompt], Decoding, Sequence[tuple[int, ...]]]
+    ) -> list[Completion]:
+        """Completions, by the weights that are wanted."""
+        self._renew(made, news)
+        completions: list[Completion] = made.engine.generate(*question)
+        return completions
+
+    def _renew(self, made: Sampler, news: News) -> None:
+        if made.version != news.version:
+            import ray
+
+            made.engine.update_weights(unpacked(ray.get(news.weights)), news.version)
+            made.version = news.version
+        if isinstance(made.engine, LiveEngine):
+            made.engine.forget()
+
+
+class RayEngine:
+    """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` on many machines, which plays whole episodes.
+
+    Raises:
+        ClusterError: there is no such cluster, or no room on it.
+    """
+
+    def __init__(self, parts: EngineParts, options: Ray) -> None:
+        base: Any = unwrap(parts.model)
+        self._setup = SamplerSetup(
+            key=uuid.uuid4().hex,
+            config=parts.config,
+            model_config=base.config,
+            attention=base.config._attn_implementation,
+            tokenizer=parts.tokenizer,
+            dtype=parts.dtype,
+            sampler=options.sampler,
+            options=options.sampler_options,
+        )
+        self._cluster = Cluster(
+            options.address,
+            most_workers=options.workers or None,
+            cpus=options.cpus,
+            gpus=options.gpus,
+            sharers=parts.processes,
+        ).__enter__()
+        self.name = f"ray:{getattr(base.config, '_name_or_path', '') or 'model'}"
+        self._news = News(-1, None)
+
+    def update_weights(self, weights: Weights, version: int) -> None:
+        """Put the new weights where workers fetch them; each has them before its next token."""
+        import ray
+
+        self._news = News(version, ray.put(packed(weights, self._setup.dtype)))
+
+    def rollout(
+        self,
+        policies: Policies,
+        tasks: Sequence[EpisodeTask],
+        *,
+        max_concurrency: int,
+        on_step: Callable[[EpisodeTask, Step], None] | None = None,
+    ) -> Iterator[Episode]:
+        """Play the tasks on the workers, as :func:`agents.loop.rollout.rollout` does here.
+
+        ``on_step`` is called when an episode arrives, for each of its steps.
+
+        Raises:
+            RolloutError: a worker failed, or workers die again and again.
+        """
+        news = self._news._replace(policies=planned(policies, self))
+        pace = Pace(max_concurrency, evenly=True)
+        by_place = {(task.scenario, task.seed): task for task in tasks}
+        with _failures_told():
+            for episode in self._cluster.rollout(self._setup, tasks, len(tasks), news=news, pace=pace):
+                for step in episode.steps if on_step is not None else ():
+                    on_step(by_place[episode.scenario, episode.seed], step)
+                yield episode
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+    ) -> list[Completion]:
+        """One completion per prompt, by one worker."""
+        with _failures_told():
+            (answers,) = self._cluster.ask(self._setup, self._news, (prompts, decoding, seeds), everywhere=False)
+        return list(answers)
+
+    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
+        """One answer of every worker that is there."""
+        with _failures_told():
+            answers = self._cluster.ask(self._setup, self._news, ([prompt], decoding, [seed]))
+        return [completion for (completion,) in answers]
+
+    def close(self) -> None:
+        """Let the workers go, and leave the cluster."""
+        self._cluster.__exit__(None, None, None)
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    try:
+        yield
+    except (PlayError, ClusterError) as error:
+        if isinstance(error, PlayError):
+            error.add_note(error.trace)
+        raise RolloutError(f"engine = 'ray': {error}") from error
+
+
+PackedWeights = dict[str, tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[np.uint8]]]]
+"""``{name: (type, shape, bytes)}``: arrays of numpy, which all workers of a machine read in one place."""
+
+
+def packed(weights: Weights, dtype: torch.dtype) -> PackedWeights:
+    """The weights in the type in which is sampled, as bytes: numpy has no bfloat16."""
+    name = str(dtype).removeprefix("torch.")
+    return {
+        parameter: (name, tuple(tensor.shape), tensor.to("cpu", dtype).contiguous().flatten().view(torch.uint8).numpy())
+        for parameter, tensor in weights
+    }
+
+
+def unpacked(weights: PackedWeights) -> Iterator[tuple[str, Tensor]]:
+    """The weights again, without a copy: for reading alone."""
+    for parameter, (name, shape, content) in weights.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that torch could write to what is for reading alone
+            flat = torch.from_numpy(content)
+        yield parameter, flat.view(getattr(torch, name)).reshape(shape)
