@@ -1,0 +1,172 @@
+"""Rollouts by the workers of a Ray cluster: the same training, whatever happens to the workers."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.loop.rollout import rollout
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.__main__ import load
+from agents.msgrpo.engines.live import CopyEngine
+from agents.msgrpo.engines.ray import packed, unpacked
+from agents.msgrpo.errors import RolloutError
+from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
+
+pytestmark = pytest.mark.engines
+
+SETTINGS: dict[str, Any] = {
+    "model": "tiny", "device": "cpu", "threads": 1, "scenarios": ("frozen-lake",), "groups": 2, "group_size": 4,
+    "iterations": 2, "response_mode": "think", "max_response_tokens": 96, "learning_rate": 1e-3, "minibatches": 1,
+    "eval_every": 0, "samples_every": 0, "seed": 3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    """The address of a cluster of two machines with one core each."""
+    cluster = start_cluster(1, 1)
+    yield cluster.address
+    stop_cluster(cluster)
+
+
+class Elsewhere:
+    """A copy of the model behind the interface of an engine, so that the trainer takes it for one of another place."""
+
+    name = "elsewhere"
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self._copy = CopyEngine(model, tokenizer, torch.float32)
+        self.update_weights = self._copy.update_weights
+        self.generate = self._copy.generate
+
+    def rollout(self, *arguments: Any, **options: Any) -> Any:
+        self._copy.forget()
+        return rollout(*arguments, **options)
+
+
+def trained(engine: Any = None, **settings: Any) -> MSGRPOTrainer:
+    config = MSGRPOConfig(**{**SETTINGS, **settings})
+    model, tokenizer = load(config)
+    given = None if engine is None else engine(model, tokenizer)
+    trainer = MSGRPOTrainer(model, tokenizer, config=config, engine=given, quiet=True)
+    try:
+        trainer.train()
+    finally:
+        trainer.close()
+    assert not any(metrics["skipped"] for metrics in trainer.history)
+    return trainer
+
+
+def on_cluster(address: str, **options: Any) -> dict[str, Any]:
+    return {"engine": "ray", "engine_options": {"address": address, **options}}
+
+
+def parameters_of(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
+    return [parameter.detach() for parameter in trainer.model.parameters()]
+
+
+def told(trainer: MSGRPOTrainer) -> list[tuple[float, float]]:
+    """What was played, which has to be the same."""
+    return [(metrics["return"], metrics["response_tokens"]) for metrics in trainer.history]
+
+
+def largest_difference(one: MSGRPOTrainer, two: MSGRPOTrainer) -> float:
+    pairs = zip(parameters_of(one), parameters_of(two), strict=True)
+    return max((a - b).abs().max().item() for a, b in pairs)
+
+
+def test_equal_weights_to_those_of_one_process(two_nodes: str) -> None:
+    """One worker has the same batches, so its arithmetic is the same to the last bit; two round differently."""
+    here = trained(Elsewhere)
+    one = trained(**on_cluster(two_nodes, workers=1))
+    assert told(one) == told(here)
+    assert largest_difference(one, here) == 0.0
+    assert [metrics["weights_version"] for metrics in one.history] == [1, 2]
+    two = trained(**on_cluster(two_nodes))
+    assert told(two) == told(here)
+    # Adam's first steps are the signs of gradients, and those of gradients near zero turn with the rounding
+    assert largest_difference(two, here) < 2 * 2 * SETTINGS["learning_rate"]
+
+
+def test_staleness(two_nodes: str) -> None:
+    settings = {"iterations": 3, "staleness": 1}
+    here, there = trained(Elsewhere, **settings), trained(**on_cluster(two_nodes, workers=1), **settings)
+    assert told(there) == told(here)
+    assert [metrics["lag"] for metrics in there.history] == [0, 1, 1]
+    assert largest_difference(there, here) == 0.0
+
+
+def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes: str) -> None:
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        wait_until(lambda: len(worker_processes()) == 2)
+        time.sleep(0.3)
+        victim = worker_processes()[-1]
+        victim.kill()
+        killed.append(victim.pid)
+
+    here = trained(Elsewhere, groups=4, group_size=8, iterations=1)
+    thread = threading.Thread(target=kill_one)
+    thread.start()
+    there = trained(**on_cluster(two_nodes), groups=4, group_size=8, iterations=1)
+    thread.join()
+    assert killed
+    assert told(there) == told(here)
+
+
+def test_a_machine_joins_between_iterations() -> None:
+    cluster = start_cluster(1)
+    try:
+        config = MSGRPOConfig(**{**SETTINGS, **on_cluster(cluster.address)})
+        trainer = MSGRPOTrainer(*load(config), config=config, quiet=True)
+        trainer.iterate()
+        assert trainer.engine._cluster.workers == 1  # type: ignore[union-attr]
+        cluster.add_node(num_cpus=1)
+        time.sleep(1.5)  # it is looked for once a second
+        trainer.iterate()
+        assert trainer.engine._cluster.workers == 2  # type: ignore[union-attr]
+        trainer.close()
+    finally:
+        stop_cluster(cluster)
+
+
+@pytest.mark.slow
+def test_the_driver_is_killed_and_resumed(two_nodes: str, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "iterations": 4, "checkpoint_every": 1, **on_cluster(two_nodes, workers=1)}
+    (tmp_path / "run.toml").write_text(MSGRPOConfig(**settings, out=str(tmp_path / "killed")).to_toml())
+    command = [sys.executable, "-m", "agents.msgrpo", "--quiet"]
+    process = subprocess.Popen([*command, "--config", str(tmp_path / "run.toml")])
+    wait_until(lambda: (tmp_path / "killed/last").exists(), seconds=120)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    subprocess.run([*command, "--resume", str(tmp_path / "killed")], check=True)
+    whole = trained(Elsewhere, iterations=4)
+    from safetensors.torch import load_file
+
+    kept = load_file(tmp_path / "killed/last/model.safetensors")
+    names = dict(whole.model.named_parameters())
+    assert all(torch.equal(kept[name], names[name].detach()) for name in kept)
+
+
+def test_failures_are_told(two_nodes: str) -> None:
+    with pytest.raises(ConfigError, match="no machine of the cluster has room for a worker"):
+        trained(**on_cluster(two_nodes, gpus=1.0))
+    with pytest.raises(ConfigError, match="there is no Ray cluster"):
+        trained(**on_cluster("127.0.0.1:9"))
+    with pytest.raises(RolloutError, match="on the worker"):
+        trained(**on_cluster(two_nodes, sampler="vllm", sampler_options={"llm": {"no_such": 1}}))
+
+
+def test_weights_are_packed_without_loss() -> None:
+    weights = {"a": torch.randn(3, 5), "b": torch.randn(7).to(torch.bfloat16), "c": torch.zeros(0, 2)}
+    for dtype in (torch.float32, torch.bfloat16):
+        back = dict(unpacked(packed(iter(weights.items()), dtype)))
+        assert all(torch.equal(back[name], weights[name].to(dtype)) for name in weights)
