@@ -235,8 +235,9 @@ class RayEngine:
         by_place = {(task.scenario, task.seed): task for task in tasks}
         with _failures_told():
             for episode in self._cluster.rollout(self._setup, tasks, len(tasks), news=news, pace=pace):
-                for step in episode.steps if on_step is not None else ():
-                    on_step(by_place[episode.scenario, episode.seed], step)
+                if on_step is not None:
+                    for step in episode.steps:
+                        on_step(by_place[episode.scenario, episode.seed], step)
                 yield episode
 
     def generate(
