@@ -127,9 +127,8 @@ class Cluster:
         answers: list[Any] = []
         while not answers:
             workers.grow(sys.maxsize if everywhere else 1)
-            if not workers.idle:
-                for started in workers.await_some([], SECONDS_BETWEEN_LOOKS):
-                    workers.welcome(started)
+            while started := workers.await_some([], 0.0 if workers.idle else SECONDS_BETWEEN_LOOKS):
+                workers.welcome(started[0])
             asked = list(workers.idle) if everywhere else list(workers.idle)[:1]
             for worker, answer in [(worker, worker.ask.remote(sent, news, question)) for worker in asked]:
                 try:
