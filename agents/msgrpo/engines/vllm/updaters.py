@@ -84,6 +84,7 @@ class DiskUpdater:
     def __init__(self, folder: Path | None) -> None:
         self._files = _Files(folder)
         self._path: Path | None = None
+        self._without_extension: set[str] = set()
 
     def prepare(self, weights: Weights, version: int) -> None:
         from safetensors.torch import save_file
@@ -97,7 +98,9 @@ class DiskUpdater:
             raise RuntimeError("no weights were prepared")
         body = {"method": "reload_weights", "kwargs": {"weights_path": str(self._path)}}
         server.told("/collective_rpc", body, needs=DEV_MODE)
-        server.ask("/collective_rpc", {"method": "renew_output_layer"})  # absent in a server without the extension
+        if server.url not in self._without_extension:
+            if not server.ask("/collective_rpc", {"method": "renew_output_layer"}).ok:
+                self._without_extension.add(server.url)  # it writes a traceback to its log each time
 
     def assume(self, server: Server) -> None:
         pass
