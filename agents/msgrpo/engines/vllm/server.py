@@ -90,8 +90,8 @@ class Server:
             reason = getattr(error, "reason", error)
             raise UnreachableError(f"the server {self.url} doesn't answer: {reason}") from None
 
-    def told(self, path: str, body: Mapping[str, Any] | None = None, *, needs: str) -> Any:
-        """The JSON of an answer that has to be one.
+    def tell(self, path: str, body: Mapping[str, Any] | None = None, *, needs: str) -> None:
+        """One request that has to succeed.
 
         Raises:
             ConfigError: the server has no such route; ``needs`` says what to start it with.
@@ -102,7 +102,6 @@ class Server:
             raise ConfigError(f"the server {self.url} has no {path.partition('?')[0]}: start it with {needs}")
         if not answer.ok:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
-        return json.loads(answer.body) if answer.body else None
 
     def connect(self) -> None:
         """Find out the model's name where it isn't given, and that the server is there.

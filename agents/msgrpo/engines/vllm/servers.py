@@ -113,13 +113,13 @@ class ServersEngine:
             )
 
     def _renew(self, server: Server, version: int) -> None:
-        server.told("/pause?mode=wait", needs=DEV_MODE)
+        server.tell("/pause?mode=wait", needs=DEV_MODE)
         try:
             self.updater.send(server, version)
-            server.told("/reset_prefix_cache", needs=DEV_MODE)
-            server.told("/update_weight_version", {"new_version": str(version)}, needs=DEV_MODE)
+            server.tell("/reset_prefix_cache", needs=DEV_MODE)
+            server.tell("/update_weight_version", {"new_version": str(version)}, needs=DEV_MODE)
         finally:
-            server.told("/resume", needs=DEV_MODE)
+            server.tell("/resume", needs=DEV_MODE)
         server.version = version
 
     def _leave_out(self, server: Server, why: str) -> None:

@@ -97,10 +97,10 @@ class DiskUpdater:
         if self._path is None:
             raise RuntimeError("no weights were prepared")
         body = {"method": "reload_weights", "kwargs": {"weights_path": str(self._path)}}
-        server.told("/collective_rpc", body, needs=DEV_MODE)
-        if server.url not in self._without_extension:
-            if not server.ask("/collective_rpc", {"method": "renew_output_layer"}).ok:
-                self._without_extension.add(server.url)  # it writes a traceback to its log each time
+        server.tell("/collective_rpc", body, needs=DEV_MODE)
+        renew = {"method": "renew_output_layer"}
+        if server.url not in self._without_extension and not server.ask("/collective_rpc", renew).ok:
+            self._without_extension.add(server.url)  # asked again, it would write a traceback to its log each time
 
     def assume(self, server: Server) -> None:
         pass
@@ -122,7 +122,7 @@ class AdapterUpdater:
 
     def send(self, server: Server, version: int) -> None:
         body = {"lora_name": ADAPTER, "lora_path": str(self._path), "load_inplace": True}
-        server.told("/v1/load_lora_adapter", body, needs="--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
+        server.tell("/v1/load_lora_adapter", body, needs="--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
         self.assume(server)
 
     def assume(self, server: Server) -> None:

@@ -64,7 +64,7 @@ class Routes:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(length) or b"{}")
                 status, told = routes.answer(urlsplit(self.path).path, body)
-                data = json.dumps(told).encode()
+                data = told.encode() if isinstance(told, str) else json.dumps(told).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.send_header("Connection", "close")
@@ -99,6 +99,8 @@ class Routes:
                 return 404, {"detail": "Not Found"}
             if path == "/collective_rpc":
                 return self.call(body)
+            if path == "/v1/load_lora_adapter":
+                return 200, f"Success: LoRA adapter '{body['lora_name']}' added successfully."
             if path == "/update_weight_version":
                 self.version = body["new_version"]
             return 200, {"success": True}

@@ -103,6 +103,7 @@ def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, s
         ({}, {"engine_options": {"updator": "disk"}}, ConfigError, "did you mean 'updater'"),
         ({}, {"engine_options": {"llm": {"seed": 1}}}, ConfigError, "vLLM in this process"),
         ({"dev_mode": False}, {"lora_rank": 2}, ConfigError, "VLLM_SERVER_DEV_MODE=1"),
+        ({}, {"lora_rank": 2}, RolloutError, "doesn't have the learner's weights"),  # an adapter on another base model
     ],
 )
 def test_servers_and_settings_that_can_not_be_used(
