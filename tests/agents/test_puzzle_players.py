@@ -53,6 +53,7 @@ def test_the_planner_breaks_codes_as_well_as_can_be() -> None:
     assert sum(counts) == 206
 
 
+@pytest.mark.slow
 def test_the_reference_guesses_words_nearly_as_well_as_can_be() -> None:
     game = WordGuess()
     assert not search_player_of(game).exact

@@ -45,6 +45,7 @@ def test_no_form_of_a_secret_is_left(secret):
         assert json.loads(scrubbed)["error"] == f"wrong key: {REDACTED}"
 
 
+@pytest.mark.slow
 @given(SECRETS, st.binary(max_size=5), st.binary(max_size=5), st.sampled_from([b"+/", b"-_"]))
 @settings(max_examples=200, deadline=None)
 def test_no_secret_can_be_decoded_from_base64(secret, before, after, alphabet):

@@ -143,6 +143,7 @@ def test_ctrl_c_keeps_what_was_played(workplace):
     assert benchmark.evaluate({"mine": stopped}, episodes=9, max_concurrency=1, out=folder, **LAKE).complete
 
 
+@pytest.mark.slow
 def test_without_out_the_folder_goes_with_the_results(workplace):
     results = benchmark.evaluate("random", episodes=2, **LAKE)
     (folder,) = results.folders

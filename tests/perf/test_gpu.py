@@ -37,6 +37,7 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
     assert "no gradient on a CPU" in result["attention"]["why_not"]
 
 
+@pytest.mark.slow
 def test_a_part_that_is_not_there_is_refused() -> None:
     command = [sys.executable, str(ROOT / "perf" / "gpu.py"), "--only", "everything"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -59,6 +59,7 @@ def test_observations_never_tell_the_means() -> None:
     assert len({game.observe(start, ME) for start in starts}) == 1
 
 
+@pytest.mark.slow
 def test_outcomes_are_the_distribution_of_transition() -> None:
     game = Bandit(num_arms=2, gap=0.3, rounds=9, observation="raw")
     state, _, _ = play(game, [0, 1, 1], np.random.default_rng(0))

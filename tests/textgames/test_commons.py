@@ -293,6 +293,7 @@ def test_statistics_agree_with_the_rewards_of_random_play():
 # ---------------------------------------------------------------- texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", [Gathering(), Cleanup()], ids=["gathering", "cleanup"])
 def test_the_observation_tells_what_would_happen(game):
     """Ways, aims and threats, as read from the text, against the rules."""

@@ -92,6 +92,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         run_check("state", "TextSnake-v0")
 
 
+@pytest.mark.slow
 def test_episodes_are_equal_in_another_process() -> None:
     code = (
         "from textgames.conformance import transcript; print(transcript('TextSnake-v0', seed=4, num_fires=2), end='')"

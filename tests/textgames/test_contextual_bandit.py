@@ -40,6 +40,7 @@ def test_a_reward_is_the_weights_times_the_numbers_and_the_noise() -> None:
     assert game.transition(after, {ME: "cooking"}, rng) == (after, {ME: 0.0}, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 def test_outcomes_are_the_distribution_of_transition(noise: float) -> None:
     game, rng = ContextualBandit(num_arms=2, rounds=2, noise=noise), np.random.default_rng(0)
@@ -135,6 +136,7 @@ def test_regression_is_ridge_regression() -> None:
     assert belief.rewards(HERE)[1][0] == pytest.approx(np.linalg.norm(here))  # the prior's own deviation
 
 
+@pytest.mark.slow
 def test_players_learn_and_say_that_they_are_not_exact() -> None:
     scenario = SCENARIOS["bandit-context"]
     game = scenario.game()

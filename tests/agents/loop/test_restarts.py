@@ -91,6 +91,7 @@ def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played() ->
         assert {step.player for step in again.steps} == {last.player}
 
 
+@pytest.mark.slow
 def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_are_left() -> None:
     """Against value iteration of the uniform player: its returns are 0 or 1, so their spread is known too."""
     task = EpisodeTask.of("frozen-lake-slippery", 4, desc=["SFF", "FFF", "FHG"], max_steps=12)

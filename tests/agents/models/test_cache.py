@@ -113,6 +113,7 @@ def _fill(path, worker):
     cache.close()
 
 
+@pytest.mark.slow
 def test_many_processes_share_a_cache(tmp_path):
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_fill, args=(tmp_path / "c", n)) for n in range(2)]

@@ -126,6 +126,7 @@ class TestWithLiteLLM:
         assert completion.left_out == ("temperature", "stop")
         assert server.requests[-1]["max_completion_tokens"] == 25_256
 
+    @pytest.mark.slow
     def test_base_models(self):
         with OpenAIServer(respond=up, only_route="completions") as server:
             (completion,) = complete(server, "text-completion-openai/local", route="completions")

@@ -110,6 +110,7 @@ def test_every_provider_here_says_what_a_person_needs() -> None:
             assert re.fullmatch(r"[a-z_]+", option)
 
 
+@pytest.mark.slow
 def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
     code = (
         "import sys; from benchmark.play.catalogue import agent_kinds; from agents.load import known_options\n"

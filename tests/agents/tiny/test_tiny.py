@@ -363,6 +363,7 @@ def test_the_loss_is_that_of_the_response_tokens_alone(tokenizer: Any) -> None:
         assert imitation_loss(model, data).item() == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
     from agents.models.local.transformers import TransformersModel
     from agents.tiny import pretrain, save
@@ -391,6 +392,7 @@ def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
     assert TransformersModel.from_pretrained(tmp_path).settings["forward"] == "lean"
 
 
+@pytest.mark.slow
 def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     from agents.tiny import pretrain
     from agents.tiny.imitation import Progress

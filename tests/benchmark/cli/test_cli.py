@@ -201,6 +201,7 @@ def test_train_passes_everything_on(textbench):
     assert "--config" in done.err
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(small_run):
     command = f"{sys.executable} -m benchmark.cli export {small_run} --csv - --steps | head -1"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

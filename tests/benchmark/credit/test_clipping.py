@@ -18,6 +18,7 @@ def measured():
     return instrument, instrument.assign("msgrpo", methods_of(["msgrpo"], setting)["msgrpo"]).credits
 
 
+@pytest.mark.slow
 def test_small_steps_meet_no_clip(measured):
     instrument, credits = measured
     weights = [p.detach().clone() for p in instrument.model.parameters.values()]

@@ -50,6 +50,7 @@ def test_it_is_the_derivative_of_the_exact_return():
         assert (returns[0] - returns[1]) / (2 * step) == pytest.approx(float(gradient @ direction), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_of_a_thinking_model_it_is_estimated_and_says_how_well():
     game = SCENARIOS["frozen-lake"].game()
     graph = expand(game, [game.initial_state(np.random.default_rng(0))], 7)

@@ -95,6 +95,7 @@ def test_the_correlation_is_pearsons_over_all_steps():
     assert found.sign_agreement.value == pytest.approx(np.mean(agreeing))
 
 
+@pytest.mark.slow
 def test_the_oracles_gradient_is_the_exact_one_on_average():
     """In a game of chance with a model that answers directly; 144 episodes."""
     policy = direct_policy()
@@ -119,6 +120,7 @@ def test_the_oracles_gradient_is_the_exact_one_on_average():
     assert draws["uniform", 8].tokens < draws["uniform", 24].tokens
 
 
+@pytest.mark.slow
 def test_the_same_credit_told_token_by_token_is_the_same_gradient():
     instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=24), batches=3)
     report = instrument.measure({"by token": TokenByToken(instrument.truth)}, draws=["uniform"], sizes=[4])

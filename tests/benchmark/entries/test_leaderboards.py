@@ -44,6 +44,7 @@ def test_entries_are_of_the_models_that_ship(name):
     assert settings["model_weights"] == weights_fingerprint(str(files("agents.tiny") / "weights" / name))
 
 
+@pytest.mark.slow
 def test_an_entry_is_valid():
     assert validate(LEADERBOARDS / "random") == []
 

@@ -18,6 +18,7 @@ def everything_written(folder):
     return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 def test_two_models_on_two_servers_with_different_settings(textbench, workplace, monkeypatch):
     monkeypatch.setenv("FIRST_KEY", "planted-first-key")
     monkeypatch.setenv("PLAIN", "planted-header-value")

@@ -59,6 +59,7 @@ def test_arrow_keys_lead_to_the_goal():
         assert terminal.ends_with() == 0
 
 
+@pytest.mark.slow
 def test_a_death_is_said_with_its_cause_and_the_return():
     with playing("snake") as terminal:
         assert "player_0, 8 steps left" in terminal.wait_for("> ")
@@ -94,6 +95,7 @@ def test_ways_to_leave(key, said, code):
         assert terminal.was_put_back()
 
 
+@pytest.mark.slow
 def test_a_terminated_process_gives_the_terminal_its_echo_back():
     with playing("snake") as terminal:
         terminal.wait_for("> ")

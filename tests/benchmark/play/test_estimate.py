@@ -11,6 +11,7 @@ from tests.agents.openai_server import OpenAIServer
 PLAY = ("--scenario", "frozen-lake", "--scenario", "tic-tac-toe", "--agent", "openai:m", "--agent", "random")
 
 
+@pytest.mark.slow
 def test_a_dry_run_estimates_tokens_and_money(textbench):
     Path("prices.toml").write_text('[prices."m"]\ninput = 2.0\noutput = 8.0\n')
     with OpenAIServer() as server:

@@ -19,6 +19,7 @@ def agent(name):
     return ("--agent", f"{name}={PLAYERS}:{name}")
 
 
+@pytest.mark.slow
 def test_the_same_command_twice_gives_the_same_results(textbench):
     command = ("run", "--agent", "random", "--agent", "greedy", "--scenario", "paper", "--episodes", 4, "--json")
     first = textbench(*command, "--out", "a")
@@ -51,6 +52,7 @@ def test_every_line_has_what_the_episode_is_made_of(small_run):
     assert manifest["packages"]["gymnasium"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_cut_and_ends_equal(textbench, small_run):
     whole = counted(small_run)
     lines = (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)

@@ -217,6 +217,7 @@ def test_faults_that_pass_change_nothing(textbench):
     assert counted("faulty") == counted("clean")
 
 
+@pytest.mark.slow
 def test_a_served_model_meets_a_scripted_player(textbench):
     with OpenAIServer() as server:
         done = textbench(

@@ -74,6 +74,7 @@ def test_a_named_agent_on_a_named_scenario_that_it_cant_play_is_wrong_usage(text
     assert (done.code, "agent 'greedy' on share-three" in done.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_run_with_agents_left_out_is_played_resumed_and_extended(textbench, suite_with_strangers):
     command = ("run", "--suite", suite_with_strangers, "--agent", "greedy", "--agent", "random", "--out", "r")
     assert textbench(*command, "--episodes", 2, "--quiet").code == 0

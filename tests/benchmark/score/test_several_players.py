@@ -125,6 +125,7 @@ def test_a_figure_that_isnt_defined_is_left_out():
     assert defined_metrics({"a": {"equality": nan, "x": 1}, "b": {"y": -inf}}) == {"a": {"x": 1.0}}
 
 
+@pytest.mark.slow
 def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
     """Whoever leaves a multiple of three wins; from such a one nobody can lose anything more."""
     done = textbench("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 9, "--out", "r", "--json")

@@ -136,6 +136,7 @@ def test_parquet_holds_the_same(textbench, small_run):
     assert isinstance(table[0]["success"], bool)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_plots_are_pictures(textbench, small_run, ending):
     pytest.importorskip("matplotlib")

@@ -67,6 +67,7 @@ def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
     assert any(re.fullmatch(r"\s+\[0\.\d+, 0\.\d+\]\s+\[\d+, \d+\]\s+\[83, 100\]\s*", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
     """The committed entries: only names may be folded."""
     document = results_document(read_columns([ENTRIES]), max_episodes=0)

@@ -203,6 +203,7 @@ def long_winded(small_run):
     return small_run
 
 
+@pytest.mark.slow
 def test_a_replay_is_stepped_through_and_scrolled_with_keys(long_winded):
     """In a real pseudo-terminal of 80 columns and 24 lines, with every key."""
     with replaying(long_winded, "--agent", "greedy", "--scenario", "frozen-lake") as terminal:

@@ -383,6 +383,7 @@ def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
         assert (got.finish_reason == "length") == (len(got.token_ids) == 24 and not got.text.endswith("</action>"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
 def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind: str, tokenizer: Any) -> None:
     model = make_model(kind, tokenizer)

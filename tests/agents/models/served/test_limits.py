@@ -74,6 +74,7 @@ def test_what_a_request_takes_of_the_tokens_is_learnt():
     assert budget.cost == pytest.approx(200, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["requests", "tokens"])
 def test_what_a_bucket_takes_is_sent_as_it_fills_up(limit):
     # 40 requests a second, or as many of the 2 + 256 words that each request has and may get

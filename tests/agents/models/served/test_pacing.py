@@ -35,6 +35,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
 
 
+@pytest.mark.slow
 def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
     with OpenAIServer(requests_per_minute=3000, burst=4) as server:
         started = time.perf_counter()

@@ -83,6 +83,7 @@ def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, se
         trainer.source.settle()
 
 
+@pytest.mark.slow
 def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, serve: Any) -> None:
     server, other = serve(), serve()
     trainer = make_trainer(server, other)
@@ -154,6 +155,7 @@ def test_of_several_learning_processes_the_first_brings_the_weights(
     assert {span.version for span in answer.weights} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staleness", [1, 2])
 def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, serve: Any, staleness: int) -> None:
     history = make_trainer(serve(), staleness=staleness, iterations=4).train()

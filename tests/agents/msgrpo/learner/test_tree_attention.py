@@ -61,6 +61,7 @@ def test_blocks_are_those_of_the_dense_mask(batch: int, length: int) -> None:
         assert ours.sparsity() > 45  # per cent of the matrix that isn't computed: more than above the diagonal alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "dtype"), [(4, 1, torch.float32), (14, 2, torch.float32), (4, 1, torch.bfloat16)]
 )

@@ -43,6 +43,7 @@ def same_weights(a: MSGRPOTrainer, b: MSGRPOTrainer) -> bool:
     return all(torch.equal(p, q) for p, q in zip(a.model.parameters(), b.model.parameters(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staleness", [1, 2])
 def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer: Any, staleness: int) -> None:
     """Whoever is faster: equal seeds give equal runs, and the batch of iteration i is played by weights i - k."""
@@ -69,6 +70,7 @@ def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer: A
     assert trainer.engine.updates == [0, 1, 2, 3]  # the last two updates play nothing any more
 
 
+@pytest.mark.slow
 def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any) -> None:
     history = make_trainer(CONFIG).train()
     assert history[0]["importance_mean"] == pytest.approx(1.0, abs=1e-4)
@@ -83,6 +85,7 @@ def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any)
     assert max(abs(metrics["ratio"] - 1) for metrics in off[1:]) > 1e-3  # the ratio is then with the sampler's
 
 
+@pytest.mark.slow
 def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_trainer: Any) -> None:
     strict = replace(CONFIG, staleness=0)
     elsewhere, live = make_trainer(strict, elsewhere={}).train(), make_trainer(strict).train()
@@ -107,6 +110,7 @@ def test_evaluations_are_played_by_the_newest_weights(make_trainer: Any) -> None
     assert [metrics["lag"] for metrics in trainer.history] == [0, 1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_path: Path) -> None:
     """Resuming is well defined: equal to every resume of that checkpoint, and begins like a new run."""
     config = replace(CONFIG, out=str(tmp_path / "run"), iterations=6)

@@ -74,6 +74,7 @@ def test_without_a_critic_it_says_what_is_missing() -> None:
         PCL().sample(iteration_of("frozen-lake", groups=1, group_size=2), RNG)
 
 
+@pytest.mark.slow
 def test_the_trainers_critic_learns_what_the_groups_return(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     """The policy stands still, and the value of a lake's prompt goes to the mean of its group: here about 0."""
     config = MSGRPOConfig(

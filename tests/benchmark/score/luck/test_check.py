@@ -87,6 +87,7 @@ def test_a_clairvoyant_entry_is_refused(textbench, short_entries):
     assert "an entry is refused" in problem
 
 
+@pytest.mark.slow
 def test_an_honest_entry_is_told_its_luck(textbench, short_entries):
     entry, _ = make_entry(textbench, "greedy")
     assert entry.code == 0, entry.err
@@ -137,11 +138,13 @@ def test_honest_entries_are_hardly_ever_suspected(skill):
     assert z.max() < 4.5
 
 
+@pytest.mark.slow
 def test_the_best_of_four_attempts_at_every_episode_is_seen():
     z = z_values(attempts(1.0), lambda returns: returns.argmax(axis=1))
     assert (z > 3.719).mean() > 0.95  # p < 1e-4
 
 
+@pytest.mark.slow
 def test_the_best_of_four_whole_entries_is_not_seen():
     """What the check can't do: a choice among four whole entries is worth one standard deviation of luck."""
     z = z_values(attempts(1.0), lambda returns: np.repeat(returns.sum(axis=2).argmax(axis=1)[:, None], 50, axis=1))
@@ -149,6 +152,7 @@ def test_the_best_of_four_whole_entries_is_not_seen():
     assert (z > 3.719).mean() < 0.01
 
 
+@pytest.mark.slow
 def test_two_attempts_are_seen_now_and_then():
     """With two attempts at every episode, between a tenth and a half of optimal players' entries are refused."""
     z = z_values(attempts(1.0), lambda returns: returns[:, :2].argmax(axis=1))

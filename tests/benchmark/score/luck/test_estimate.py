@@ -90,6 +90,7 @@ def test_an_episode_has_no_part_in_its_own_coefficient():
         assert not np.array_equal(before[~fold], after[~fold])
 
 
+@pytest.mark.slow
 def test_a_coefficient_fitted_with_the_episode_itself_would_be_biased():
     """Why folds: with a coefficient of all episodes the mean leans towards zero luck where luck is skewed."""
     rng = np.random.default_rng(1)

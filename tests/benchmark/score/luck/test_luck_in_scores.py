@@ -23,6 +23,7 @@ def scores_of(done):
     return {(row["agent"], row["scenario"]): row for row in json.loads(done.out)["scores"]}
 
 
+@pytest.mark.slow
 def test_the_stored_entries_have_both(textbench):
     """The planner's play is optimal, so its score is 1 whatever the ice did to it."""
     scores = scores_of(textbench("leaderboard", ENTRIES, "--json", "--quiet"))
@@ -177,6 +178,7 @@ def test_until_goes_on_where_it_was_cut(textbench):
     assert {**resumed, "seconds": 0} == {**whole, "seconds": 0}
 
 
+@pytest.mark.slow
 def test_until_says_when_the_most_episodes_were_not_enough(textbench):
     command = ("run", "--agent", "random", "--scenario", ICE, "--until", 0.02, "--episodes", 50, "--out", "few")
     done = textbench(*command)
