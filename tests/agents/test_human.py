@@ -117,6 +117,7 @@ def asked_for(*actions):
     return Terminal([sys.executable, "-c", ASKING.format(actions=actions)])
 
 
+@pytest.mark.slow
 def test_arrow_keys_act_at_once_and_names_with_enter():
     with asked_for(*ACTIONS) as terminal:
         assert "left, down, right, up (or the arrow keys); ? for the rules, q to quit" in terminal.wait_for("> ")
@@ -131,6 +132,7 @@ def test_arrow_keys_act_at_once_and_names_with_enter():
         assert terminal.was_put_back()
 
 
+@pytest.mark.slow
 def test_keys_that_begin_an_action_wait_for_enter():
     with asked_for("quiet", "up") as terminal:
         terminal.wait_for("> ")
@@ -140,6 +142,7 @@ def test_keys_that_begin_an_action_wait_for_enter():
         assert terminal.ends_with() == 0
 
 
+@pytest.mark.slow
 def test_any_text_can_be_typed_where_no_actions_are_known():
     with asked_for() as terminal:
         assert "any text; ? for the rules" in terminal.wait_for("> ")

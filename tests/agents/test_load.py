@@ -197,6 +197,7 @@ def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):
         load_agent("tiny-msgrpo")
 
 
+@pytest.mark.slow
 def test_every_public_name_is_there_and_imports_nothing_heavy():
     for name in agents.__all__:
         assert getattr(agents, name).__name__ in (name, f"agents.{name}")

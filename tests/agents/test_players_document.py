@@ -12,6 +12,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/players.md").read
 ASK_TOSS = "from agents import TurnRequest\nprint(TossSearch(None).plan(TurnRequest('Call it.')).action)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "more", "printed"),
     [(0, "", "<action>right</action>!!!\n"), (1, "", "40000 {'player_0': "), (2, ASK_TOSS, "tails\n")],

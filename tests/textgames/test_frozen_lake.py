@@ -230,6 +230,7 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
         FrozenLake(**settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_probability_too_small_for_the_size_is_said() -> None:
     with pytest.raises(ValueError, match="raise frozen_probability or lower size"):
         FrozenLake(size=12, frozen_probability=0.01).initial_state(np.random.default_rng(0))

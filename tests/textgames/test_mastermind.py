@@ -101,6 +101,7 @@ def test_optimal_guessing_of_three_pegs_and_four_colours() -> None:
     assert Mastermind(pegs=3, colours=5).solver() is None
 
 
+@pytest.mark.slow
 def test_entropy_on_the_classic_size_lies_between_the_optimum_and_knuth() -> None:
     """Optimal play takes 5625 guesses for the 1296 codes (Koyama and Lai, 1993), Knuth's minimax strategy 5801."""
     table = Mastermind(pegs=4, colours=6).make_table()

@@ -149,6 +149,7 @@ class TestWithLiteLLM:
         with pytest.raises(ValueError, match="the base URL has the form"):
             LiteLLMModel("openai/m", base_url="localhost:8000")
 
+    @pytest.mark.slow
     def test_nothing_is_printed_or_left_behind(self):
         program = (
             "from tests.agents.openai_server import OpenAIServer\nfrom agents import load_agent\n"

@@ -122,6 +122,7 @@ def test_differences() -> None:
     assert MSGRPOConfig().differences(MSGRPOConfig(seed=3)) == {"seed": (0, 3)}
 
 
+@pytest.mark.slow
 def test_the_config_and_the_pure_functions_need_no_torch() -> None:
     """So that settings can be checked and read on a machine without it."""
     code = (

@@ -37,6 +37,7 @@ def test_a_method_of_ones_own_is_short() -> None:
     assert len(code) <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", PROGRAMS, ids=lambda code: code.splitlines()[0])
 def test_programs(code: str, folder: Path) -> None:
     check = "\nfrom agents.msgrpo.credit import METHODS\ntables = config.method_settings.get('credit', {})"

@@ -18,6 +18,7 @@ from tests.agents.msgrpo.played import iteration_of
 LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "format_penalty": 0.25}
 
 
+@pytest.mark.slow
 def test_their_mean_is_the_exact_value() -> None:
     """From three states of a slippery lake with four to six rounds left, against plain recursion; 4.5 errors."""
     policy = Known(share=0.3, invalid=0.1, tokens=2)

@@ -59,6 +59,7 @@ def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
     assert history[-1]["invalid_rate"] < 0.05
 
 
+@pytest.mark.slow
 def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_trainer: Any) -> None:
     """Mistakes seen in the wild: maps drawn at construction; labels in another order than the rows."""
     config = replace(SHORT, groups=3, group_size=5, rollout_batch=4)
@@ -256,6 +257,7 @@ def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer: 
     assert len(resumed.train()) == 4
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Path) -> None:
     """The checkpoint is that of whole iterations, so that the resumed run equals the uninterrupted one."""
     config = replace(SHORT, out=str(tmp_path / "run"), checkpoint_every=0)
@@ -328,6 +330,7 @@ def test_old_checkpoints_go_but_last_and_best_stay(make_trainer: Any, tmp_path: 
     assert (out / "last").resolve().name == "iteration-000004"
 
 
+@pytest.mark.slow
 def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: Any) -> None:
     seen: list[Any] = []
 

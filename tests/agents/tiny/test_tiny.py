@@ -210,6 +210,7 @@ def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
     assert _play(game, StyleShares(1, 0), 60, 8)[0] == pytest.approx(reachable)
 
 
+@pytest.mark.slow
 def test_styles_are_as_good_as_they_sound() -> None:
     for game, horizon in ((FrozenLake(), 8), (Snake(), 8)):
         sensible, hasty, random = (
@@ -287,6 +288,7 @@ def tokenizer() -> Any:
     return make_tokenizer(demonstrate(Recipe(**SMALL)))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     text=st.one_of(

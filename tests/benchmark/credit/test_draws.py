@@ -36,6 +36,7 @@ def test_all_episodes_have_the_cosine_of_their_sum():
     assert off.cosine_per_kilotoken.value == pytest.approx(off.cosine.value * 10)
 
 
+@pytest.mark.slow
 def test_one_drawn_episode_is_right_as_often_as_its_rule_draws_it():
     """Of one draw the cosine is 1 for the first and third episode and 0 for the others."""
     results = compare_draws([by_hand()] * 4, ["aaw", "uniform", "uniform_nonzero"], [1], [1.0] * 4, repeats=500)

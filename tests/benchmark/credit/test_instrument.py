@@ -212,6 +212,7 @@ def test_a_critic_is_as_good_as_the_prompts_allow():
     assert truth.prompt_values(trajectory)[0] == pytest.approx(visits @ values / visits.sum())
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_documents():
     first, second = [
         measure(load_agent("random"), SCENARIOS["kuhn-poker"], ["msgrpo"], batches=2, seed=5).to_json()

@@ -106,6 +106,7 @@ def test_a_terminated_process_gives_the_terminal_its_echo_back():
         assert terminal.was_put_back()
 
 
+@pytest.mark.slow
 def test_a_duel_tells_both_players_moves(textbench, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("left\n" * 40))
     done = textbench("play", "snake-duel", "--against", "planner")

@@ -95,6 +95,7 @@ def test_a_changed_setting_doesnt_go_into_the_old_folder(textbench, change, name
     assert Path("here/episodes.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extend",
     [
@@ -223,6 +224,7 @@ def test_ctrl_c_keeps_what_was_played_and_says_how_to_go_on(textbench, monkeypat
     assert counted("a folder") == counted("whole")
 
 
+@pytest.mark.slow
 def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
     monkeypatch.setenv("PROVIDER_DOWN", "1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
@@ -265,6 +267,7 @@ def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
     }
 
 
+@pytest.mark.slow
 def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_only(textbench):
     done = textbench("run", *agent("Babbler"), *LAKE, "--episodes", 30, "--json", "--out", "r")
     (row,) = json.loads(done.out)["scores"]
@@ -280,6 +283,7 @@ def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_on
     assert "frozen-lake, seed" in plain
 
 
+@pytest.mark.slow
 def test_money_is_counted_and_limited(textbench):
     Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
     command = ("run", *agent("Always"), *LAKE, "--prices", "prices.toml", "--max-concurrency", 1, "--episodes", 20)
@@ -308,6 +312,7 @@ def test_time_is_limited(textbench):
     assert textbench("resume", "r", "--run-timeout", 60, "--quiet").code == 0
 
 
+@pytest.mark.slow
 def test_the_duel_is_a_round_robin_in_both_orders(textbench):
     done = textbench(
         *("run", "--agent", "random", "--agent", "greedy", "--agent", "r2=random", "--scenario", "snake-duel"),

@@ -47,6 +47,7 @@ def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):
     assert settings["base_url"] == server.base_url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["echo", "echo-error"])
 def test_credentials_that_a_server_repeats_get_into_no_file(textbench, workplace, monkeypatch, fault):
     """Into no episode, cache, entry, export and page, in no form; a server decodes what it was sent and encodes it."""
@@ -200,6 +201,7 @@ def test_ctrl_c_while_many_requests_are_in_flight(textbench):
 PASSING = {"429": 0.1, "500": 0.1, "503": 0.03, "slow": 0.02, "drop": 0.03, "malformed": 0.05}
 
 
+@pytest.mark.slow
 def test_faults_that_pass_change_nothing(textbench):
     """With 429, 500, 503, late, broken and malformed answers on the way, the results end as with a perfect server."""
     command = ("run", "--agent", "openai:m", *LAKE, "--episodes", 8)

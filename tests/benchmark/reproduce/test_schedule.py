@@ -60,6 +60,7 @@ def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_main_process_that_was_killed() -> None:
     """Idle ones too, and at once: the same command must find nobody at work in the folder."""
     program = """

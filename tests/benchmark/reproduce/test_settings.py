@@ -19,6 +19,7 @@ def test_shipped_recipes_are_good(name: str) -> None:
     assert {job.kind for job in jobs_of(experiment)} >= {"pretrain", "train", "play"}
 
 
+@pytest.mark.slow
 def test_large_base_has_twenty_times_the_parameters() -> None:
     pytest.importorskip("torch")
     from agents.tiny.imitation import demonstrate, make_model, make_tokenizer

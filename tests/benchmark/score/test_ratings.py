@@ -119,6 +119,7 @@ def test_larger_tables_show_a_circle_and_groups_that_never_met():
     assert both["rock"].rating.value == circle["rock"].rating.value
 
 
+@pytest.mark.slow
 def test_games_of_one_seed_are_no_more_evidence_than_one_of_them():
     rng = np.random.default_rng(3)
     results = [float(rng.random() < 0.7) for _ in range(30)]

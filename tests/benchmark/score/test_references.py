@@ -117,6 +117,7 @@ def test_settings_and_agents_have_files_of_their_own(workplace: Path) -> None:
     assert None not in files
 
 
+@pytest.mark.slow
 def test_what_was_typed_into_a_notebook_is_not_kept(checkout: Path) -> None:
     """Nothing tells whether a class without a file has changed since."""
     code = GAME.replace("coin_game:Coin", "__main__:Coin") + "\n".join(

@@ -156,6 +156,7 @@ def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
         assert 0 <= exact.uniform(seed) <= exact.optimal(seed) <= 1
 
 
+@pytest.mark.slow
 def test_the_uniform_policys_value_agrees_with_playing_it():
     scenario = SCENARIOS["frozen-lake-slippery"]
     env, rng, seed = scenario.make(), np.random.default_rng(0), 20_003
@@ -270,6 +271,7 @@ def test_equal_agents_are_rarely_told_apart_on_any_board():
     assert np.mean(split) <= 0.05
 
 
+@pytest.mark.slow
 def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs():
     rng = np.random.default_rng(21)
     agents = [f"agent {place}" for place in range(40)]

@@ -28,6 +28,7 @@ def shared(textbench, suite_with_strangers):
     return Path("r")
 
 
+@pytest.mark.slow
 def test_returns_are_means_over_every_seat_at_every_table(shared):
     """Two rounds. A taker gets 1 and 1 for every giver; a giver 1 for every other giver; the lucky seat 1 more."""
     rows = {row["agent"]: row for row in score_rows(read_columns([shared]))}
@@ -47,6 +48,7 @@ def test_returns_are_means_over_every_seat_at_every_table(shared):
     assert rows["taker"]["metrics"]["gifts of all"]["value"] == pytest.approx(np.mean([0, 0, 0, 4, 2, 2]))
 
 
+@pytest.mark.slow
 def test_a_table_is_a_game_for_every_two_agents_at_it(shared):
     rows = {row["agent"]: row for row in rating_rows(read_columns([shared]))}
     assert (rows["taker"]["games"], rows["taker"]["wins"]) == (12, 12)  # both mixed tables of every seed
@@ -100,6 +102,7 @@ def test_metrics_are_kept_and_a_replay_gives_them_again(shared):
     assert parse_line(to_line(forged)) == forged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metrics", "sentence"),
     [

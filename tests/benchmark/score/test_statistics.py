@@ -164,6 +164,7 @@ def test_the_paired_test_is_exact_for_many_pairs_on_a_grid(scale):
     assert stats.paired_p_value(scale * mixed) == pytest.approx(np.mean(np.abs(sums) >= abs(mixed.sum())), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_paired_test_of_any_differences_agrees_with_scipys():
     differences = np.random.default_rng(6).normal(0.3, 1, size=60)
     theirs = scipy_stats.permutation_test(

@@ -74,6 +74,7 @@ def test_the_newest_run_is_shown_when_none_is_named(textbench):
     assert "showing the newest run, runs/" in done.err
 
 
+@pytest.mark.slow
 def test_machines_results_merge_and_duplicates_are_found_by_seed(textbench):
     command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet")
     assert textbench(*command, "--episodes", 4, "--out", "a").code == 0

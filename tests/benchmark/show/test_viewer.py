@@ -249,6 +249,7 @@ def test_an_interrupted_replay_puts_the_terminal_back(small_run, number):
         assert terminal.was_put_back()
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_too_small_is_one_sentence(small_run):
     with replaying(small_run, columns=39, lines=12) as terminal:
         text = terminal.wait_for("--plain")

@@ -51,6 +51,7 @@ def shipped_tokenizer() -> Any:
     return transformers.AutoTokenizer.from_pretrained(WEIGHTS / "tiny")
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.builds(Message, st.sampled_from(("system", "user", "assistant")), st.text()), min_size=1, max_size=5)
 )

@@ -335,6 +335,7 @@ def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept() -
     assert check.trim("x</action>!\n") == "x</action>"
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.text("</>aciton x", min_size=1, max_size=7), min_size=1, max_size=12),

@@ -68,6 +68,7 @@ def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
             assert value == pytest.approx(trainer.critic.prompt_values([prompt], "state")[0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) -> None:
     trainer = make_trainer(replace(SHORT, critic_warmup=2))
     before, critic = weights(trainer), trainer.critic.state_dict()["weights"]
@@ -130,6 +131,7 @@ class Hardest:
         return {"start": targets}
 
 
+@pytest.mark.slow
 def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer: Any) -> None:
     config = replace(SHORT, task_sampling=f"{__name__}:Hardest", iterations=3)
     alone = make_trainer(replace(config, credit="msgrpo"))

@@ -60,6 +60,7 @@ def test_training_through_servers_equals_training_the_live_model(
     trainer.engine.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, serve: Any) -> None:
     staying, leaving = serve(), serve()
     trainer = make_trainer(staying, leaving)

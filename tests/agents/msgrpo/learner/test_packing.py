@@ -23,6 +23,7 @@ def alone(model: Any, row: TokenRow, temperature: float) -> torch.Tensor:
     return torch.stack([log_p[first + t, token] for t, token in enumerate(row.response)])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(some_rows, st.sampled_from(["tree", "rows"]), st.integers(1, 40), st.integers(1, 30))
 def test_every_row_is_packed_once_with_its_own_ancestors(

@@ -77,6 +77,7 @@ def test_a_wrong_mask_is_noticed(gradient_on_cpu: None, monkeypatch: pytest.Monk
     assert largest_error((2, 200), 4, 2, 16, torch.float32, CPU) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_an_update_by_trees_has_the_same_gradients(
     make_llama: Any, gradient_on_cpu: None, monkeypatch: pytest.MonkeyPatch, checkpointed: bool

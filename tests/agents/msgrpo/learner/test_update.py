@@ -61,6 +61,7 @@ def test_gradient_equals_the_plain_reference(make_llama: Any, normalizer: str, p
     assert error / math.sqrt(sum(float(w.square().sum()) for w in want.values())) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
 def test_micro_batch_size_and_row_order_do_not_change_the_gradient(make_llama: Any, normalizer: str) -> None:
     rows = ragged_rows(4)

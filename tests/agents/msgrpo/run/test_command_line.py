@@ -29,6 +29,7 @@ def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", config_file]) == 0
     out = capsys.readouterr()

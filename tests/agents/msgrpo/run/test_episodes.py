@@ -60,6 +60,7 @@ def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer: Any, stale
     assert not same_weights(one, strict)
 
 
+@pytest.mark.slow
 def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer: Any) -> None:
     trainer = make_trainer(CONFIG, elsewhere={})
     ahead: list[int] = []
@@ -94,6 +95,7 @@ def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_
     assert [one["return"] for one in elsewhere] == [one["return"] for one in live]
 
 
+@pytest.mark.slow
 def test_evaluations_are_played_by_the_newest_weights(make_trainer: Any) -> None:
     trainer = make_trainer(replace(CONFIG, eval_every=2, eval_episodes=3), elsewhere={})
     versions: list[int] = []
@@ -139,6 +141,7 @@ def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_pat
     assert [metrics["lag"] for metrics in ends[0].history] == [0, 1, 1, 0, 1, 1]
 
 
+@pytest.mark.slow
 def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(CONFIG, staleness=0, out=str(tmp_path / "run"))
     trainer = make_trainer(config, elsewhere={"deaf_after": 1})

@@ -58,6 +58,7 @@ def test_large_ratios_are_finite_in_float32(name: str) -> None:
         assert torch.isfinite(result.loss)
 
 
+@pytest.mark.slow
 def test_the_names_are_known_without_torch() -> None:
     code = (
         "import sys, agents.msgrpo; from agents.msgrpo.surrogates import SURROGATES; assert 'torch' not in sys.modules"

@@ -55,6 +55,7 @@ def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_sett
             assert each.steps_left[0] == each.task.kwargs["max_steps"] - each.task.start.elapsed_steps
 
 
+@pytest.mark.slow
 def test_one_walk_draws_by_reach_and_many_walks_draw_evenly() -> None:
     """On a lake of 3x3 with one hole there are six places to begin in, besides the start."""
     task = EpisodeTask.of("frozen-lake", 0, desc=LAKE)

@@ -56,6 +56,7 @@ def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(stu
     ]
 
 
+@pytest.mark.slow
 def test_drawing_fewer_episodes_buys_more_iterations(study: Study, base: Any) -> None:
     few = run(study, base, {"episode_sampling": "uniform", "episodes_drawn": 1}, 3_000)
     everything = run(study, base, {"episode_sampling": "off"}, 3_000)
