@@ -104,6 +104,11 @@ class WeightsSpan(NamedTuple):
 FinishReason = Literal["stop", "length", "content_filter", "error"]
 
 
+def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> bool:
+    """Whether a response is empty because reasoning (its text, or its number of tokens) took all of its tokens."""
+    return finish_reason == "length" and not response.strip() and bool(reasoning)
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One answer of a policy.

@@ -175,7 +175,26 @@ class Results:
         return self.leaderboard()._repr_html_()
 
 
-class Leaderboard:
+class _Tables:
+    """What prints as tables and shows as such in a notebook."""
+
+    def print(self) -> None:
+        """Print the tables to standard output, as wide as the terminal."""
+        tables.print_sheets(self._sheets(), tables.stdout_console())
+
+    def _sheets(self) -> list[tables.Sheet]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return tables.to_text(self._sheets())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return to_html(self._sheets())
+
+
+class Leaderboard(_Tables):
     """The scores of results, which print as tables and show as such in a notebook.
 
     Attributes:
@@ -198,10 +217,6 @@ class Leaderboard:
         """One row for every agent, over ``document["overall_scenarios"]``; best agents first."""
         return self._whole["overall"]  # type: ignore[no-any-return]
 
-    def print(self) -> None:
-        """Print the tables to standard output, as wide as the terminal."""
-        tables.print_sheets(self._sheets(), tables.stdout_console())
-
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown."""
         return leaderboard_markdown(self._whole)
@@ -212,19 +227,11 @@ class Leaderboard:
 
         return frames.frame_of_views(self.scores)
 
-    def __str__(self) -> str:
-        return tables.to_text(self._sheets())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return to_html(self._sheets())
-
     def _sheets(self) -> list[tables.Sheet]:
         return tables.leaderboard_sheets(self._whole)
 
 
-class Comparison:
+class Comparison(_Tables):
     """Agents on equal seeds, two and two, which prints as tables and shows as such in a notebook.
 
     Attributes:
@@ -241,10 +248,6 @@ class Comparison:
         """What ``textbench compare --json`` prints."""
         return {"comparisons": self.rows, "ratings": self.ratings}
 
-    def print(self) -> None:
-        """Print the tables to standard output, as wide as the terminal."""
-        tables.print_sheets(self._sheets(), tables.stdout_console())
-
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown."""
         return tables.to_markdown(self._sheets())
@@ -254,14 +257,6 @@ class Comparison:
         from benchmark.show import frames
 
         return frames.frame_of_views(self.rows)
-
-    def __str__(self) -> str:
-        return tables.to_text(self._sheets())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return to_html(self._sheets())
 
     def _sheets(self) -> list[tables.Sheet]:
         return tables.comparison_sheets(self.rows) + tables.rating_sheets(self.ratings)

@@ -17,11 +17,11 @@ from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 from agents.models.provider import Provider
-from agents.models.served.address import MissingAPIKeyError, check_url, read_key
+from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import ProviderError
 from agents.models.served.dialect import Dialect
 from agents.models.served.model import Asking, ServedModel
-from agents.redaction import Redactor, public_url, url_secrets, with_variables
+from agents.redaction import Redactor, public_url, url_secrets
 from textgames.extras import install_command, missing_packages
 
 FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion"}
@@ -70,8 +70,7 @@ class LiteLLMModel(ServedModel):
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        if not timeout > 0:
-            raise ValueError(f"timeout is above 0, got {timeout!r}")
+        timeout = check_timeout(timeout)
         if base_url is not None:
             check_url(base_url)
         litellm = load_litellm(model)
@@ -83,7 +82,7 @@ class LiteLLMModel(ServedModel):
                 raise MissingAPIKeyError(f"the model {model!r} needs a key: export {missing[0]}=...")
             if base_url and provider in OPEN_SERVERS and not os.environ.get("OPENAI_API_KEY"):
                 key = "none"  # servers of one's own need none, but LiteLLM wants something
-        sent_headers = {name: with_variables(value) for name, value in (headers or {}).items()}
+        sent_headers = read_headers(headers)
         if route not in get_args(LiteLLMRoute):
             raise ValueError(f"route is chat or completions, got {route!r}")
         arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
@@ -91,7 +90,7 @@ class LiteLLMModel(ServedModel):
         given = {name: value for name, value in arguments.items() if value is not None}
         super().__init__(
             model,
-            LiteLLMTransport(url, given, float(timeout)),
+            LiteLLMTransport(url, given, timeout),
             Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
             Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
             Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),

@@ -9,10 +9,17 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from agents.models.provider import Provider
-from agents.models.served.address import MissingAPIKeyError, check_url, proxy_for, read_key
+from agents.models.served.address import (
+    MissingAPIKeyError,
+    check_timeout,
+    check_url,
+    proxy_for,
+    read_headers,
+    read_key,
+)
 from agents.models.served.dialect import Dialect, LimitField
 from agents.models.served.model import Asking, ServedModel
-from agents.redaction import Redactor, url_secrets, with_variables
+from agents.redaction import Redactor, url_secrets
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -73,8 +80,7 @@ class OpenAIModel(ServedModel):
 
         if not model:
             raise ValueError("a model needs a name, as in openai:gpt-4o-mini")
-        if not timeout > 0:
-            raise ValueError(f"timeout is above 0, got {timeout!r}")
+        timeout = check_timeout(timeout)
         address = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
         check_url(address)
         key = api_key or read_key(key_variable, "OPENAI_API_KEY") or ""
@@ -87,8 +93,8 @@ class OpenAIModel(ServedModel):
                 f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name another "
                 "server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
             )
-        sent_headers = {name: with_variables(value) for name, value in (headers or {}).items()}
-        server = Server(address, key, sent_headers, timeout=float(timeout))
+        sent_headers = read_headers(headers)
+        server = Server(address, key, sent_headers, timeout=timeout)
         secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]
         super().__init__(
             model,

@@ -24,7 +24,7 @@ from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
 from benchmark.credit.fidelity import compare, fidelity
-from benchmark.credit.gradients.episodes import ROUNDING, BatchRows, EpisodeGradients, RowProducts, numbered
+from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
 from benchmark.credit.gradients.quality import BatchGradient, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
@@ -194,8 +194,8 @@ class Instrument:
                     credit = each.credits[number]
                     own = products.episodes(rows, credit)
                     vector = products.mean_gradient(rows, credit)
-                    if float(vector.norm()) <= ROUNDING * own.length_of_parts(everyone):
-                        vector = vector.new_zeros(vector.shape)  # nothing is left of it but rounding
+                    if own.square(everyone) == 0:  # nothing is left of it but rounding
+                        vector = vector.new_zeros(vector.shape)
                     along = float(vector.double() @ self.exact.vector.double())
                     means[name].append(BatchGradient(vector, along, len(rows.batch), rows.tokens.sum()))
                     for variant, found in _variants(products, rows, credit).items():

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.turn import eaten_up
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
@@ -246,12 +247,6 @@ def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]
     results.sums[record["scenario"]] = min(least, total), max(most, total)
 
 
-def is_eaten_up(step: Mapping[str, Any]) -> bool:
-    """Whether a step's response is empty because reasoning took all of its tokens."""
-    reasoned = step.get("reasoning_tokens") or step.get("reasoning")
-    return step.get("finish_reason") == "length" and not step["response"].strip() and bool(reasoned)
-
-
 def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
     steps = [step for step in record["steps"] if step["player"] == player]
@@ -262,7 +257,9 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     cell.paid_tokens[2] += record[MEASURED].get("provider_cached_tokens", {}).get(player, 0)
     for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
         counter.update(record[MEASURED].get(name, {}).get(player, ()))
-    cell.eaten_up += sum(is_eaten_up(step) for step in steps)
+    for step in steps:
+        reasoning = step.get("reasoning_tokens") or step.get("reasoning")
+        cell.eaten_up += eaten_up(step.get("finish_reason"), step["response"], reasoning)
     if record["error"] is not None:
         cell.errors[error_reason(record["error"])] += 1
         return

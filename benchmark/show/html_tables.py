@@ -6,7 +6,6 @@ from html import escape
 from benchmark.show.terminal_tables import Sheet, printable
 
 _LEFT, _RIGHT = "text-align: left", "text-align: right; font-variant-numeric: tabular-nums"
-
 _TITLE = f"{_LEFT}; font-weight: bold; caption-side: top"
 
 
@@ -21,9 +20,7 @@ def _table(sheet: Sheet) -> str:
     rows = "".join(_row("td", cells, styles) for cells in sheet.rows)
     notes = "<br>".join(_text(note) for note in sheet.notes)
     below = f'<p style="font-size: 90%; opacity: 0.75; margin-top: 0.2em">{notes}</p>' if notes else ""
-    title = (
-        sheet.title and f'<caption style="{_LEFT}; font-weight: bold; caption-side: top">{_text(sheet.title)}</caption>'
-    )
+    title = sheet.title and f'<caption style="{_TITLE}">{_text(sheet.title)}</caption>'
     return f"<table>{title}<thead>{head}</thead><tbody>{rows}</tbody></table>{below}"
 
 

@@ -1,10 +1,11 @@
 """Where a server is and with which key it is asked: reading both, and saying what is wrong with them."""
 
 import os
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agents.redaction import public_url
+from agents.redaction import public_url, with_variables
 
 
 class MissingAPIKeyError(ValueError):
@@ -21,6 +22,26 @@ def read_key(variable: str | None, usual: str) -> str | None:
     if not key and variable is not None:
         raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")
     return key or None
+
+
+def read_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Further headers of every request, with the values of the environment variables that they name.
+
+    Raises:
+        ValueError: one of these isn't set.
+    """
+    return {name: with_variables(value) for name, value in (headers or {}).items()}
+
+
+def check_timeout(seconds: float) -> float:
+    """The seconds that one attempt may take.
+
+    Raises:
+        ValueError: they aren't above 0.
+    """
+    if not seconds > 0:
+        raise ValueError(f"timeout is above 0, got {seconds!r}")
+    return float(seconds)
 
 
 def check_url(url: str) -> None:

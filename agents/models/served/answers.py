@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from agents.models.base import Completion
 from agents.turn import FinishReason, Usage
 
 MAX_ANSWER_BYTES = 2**20
@@ -133,6 +134,30 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
         if stop.startswith("</") and text.count("<" + stop[2:]) == 1:
             return text + stop
     return text
+
+
+def completion_of(
+    answer: Mapping[str, Any],
+    text: str,
+    finish_reason: FinishReason,
+    stops: tuple[str, ...],
+    choice: Mapping[str, Any],
+    reasoning: str = "",
+) -> Completion:
+    """The completion that an answer holds, once its route has found the text and how it ended.
+
+    ``stops`` and ``choice`` are as in :func:`with_stop_string`.
+    """
+    text = writable(text)
+    if finish_reason == "stop":
+        text = with_stop_string(text, stops, choice)
+    return Completion(
+        text,
+        finish_reason=finish_reason,
+        usage=read_usage(answer.get("usage")),
+        served_by=served_by(answer),
+        reasoning=writable(reasoning),
+    )
 
 
 def read_usage(usage: object) -> Usage:

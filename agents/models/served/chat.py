@@ -44,17 +44,8 @@ def read(body: str, decoding: Decoding) -> Completion:
     text = _text(message)
     if text is None:
         raise ProviderError(f"content that isn't text: {answers.excerpt(body)}")
-    text = answers.writable(text)
-    if finish_reason == "stop":
-        text = answers.with_stop_string(text, decoding.stop, choice)
     reasoning = next((said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said), "")
-    return Completion(
-        text,
-        finish_reason=finish_reason,
-        usage=answers.read_usage(answer.get("usage")),
-        served_by=answers.served_by(answer),
-        reasoning=answers.writable(reasoning),
-    )
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning)
 
 
 def _text(message: Mapping[str, Any]) -> str | None:

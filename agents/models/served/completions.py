@@ -30,12 +30,4 @@ def read(body: str, decoding: Decoding) -> Completion:
     if not isinstance(text, str):
         raise ProviderError(f"a choice without a text: {answers.excerpt(body)}")
     finish_reason = answers.finish_reason_of(choice.get("finish_reason"))
-    text = answers.writable(text)
-    if finish_reason == "stop":
-        text = answers.with_stop_string(text, decoding.stop, choice)
-    return Completion(
-        text,
-        finish_reason=finish_reason,
-        usage=answers.read_usage(answer.get("usage")),
-        served_by=answers.served_by(answer),
-    )
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice)

@@ -86,8 +86,8 @@ class Dialect:
     def learn(self, status: int, text: str, sent: Mapping[str, Any]) -> str | None:
         """Take notice of a refusal; what was learnt, as a sentence, or ``None`` where the refusal is final."""
         said, parameter = refusal_of(text)
-        if self._chooses_route and (route := _other_route(status, said)) not in (None, self.route):
-            assert route is not None
+        route = _other_route(status, said) if self._chooses_route else None
+        if route is not None and route != self.route:
             self.route = route
             return f"it wants the route {ROUTES[route].path} (route = {route!r} in the agent's options says so at once)"
         if status != 400:

@@ -13,7 +13,7 @@ from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.routes import ROUTES
 from agents.redaction import Redactor
-from agents.turn import Prompt
+from agents.turn import Prompt, eaten_up
 
 MESSAGE_LENGTH = 400
 
@@ -126,7 +126,8 @@ class ServedModel:
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
             if 200 <= status < 300:
                 completion = self._read(route.read, text, len(body), decoding)
-                if not eaten_up(completion):
+                reasoning = completion.usage.reasoning_tokens or completion.reasoning
+                if not eaten_up(completion.finish_reason, completion.text, reasoning):
                     return completion
                 if self._fields(prompt, decoding, seed) == fields and not self._more_tokens():
                     return completion
@@ -208,9 +209,3 @@ class ServedModel:
         text = self._redactor.scrub_message(" ".join(str(failure).split()))
         text = text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
         return text if attempts == 1 else f"{text} (the last of {attempts} attempts)"
-
-
-def eaten_up(completion: Completion) -> bool:
-    """Whether a response is empty because reasoning took all of its tokens."""
-    reasoned = completion.usage.reasoning_tokens or completion.reasoning
-    return completion.finish_reason == "length" and not completion.text.strip() and bool(reasoned)

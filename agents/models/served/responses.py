@@ -36,19 +36,12 @@ def read(body: str, decoding: Decoding) -> Completion:
         raise ProviderError(f"no output: {answers.excerpt(body)}")
     items = [item for item in output if isinstance(item, dict)]
     finish_reason = answers.finish_reason_of(_finish(answer))
-    text = answers.writable("".join(_texts(items, "message", "content", ("text", "refusal"))))
-    if finish_reason == "stop":
-        text = answers.with_stop_string(text, decoding.stop, {"stop_reason": None})  # nothing was cut out
+    text = "".join(_texts(items, "message", "content", ("text", "refusal")))
     reasoning = "\n\n".join(
         said for key in ("summary", "content") for said in _texts(items, "reasoning", key, ("text",))
     )
-    return Completion(
-        text,
-        finish_reason=finish_reason,
-        usage=answers.read_usage(answer.get("usage")),
-        served_by=answers.served_by(answer),
-        reasoning=answers.writable(reasoning),
-    )
+    nothing_cut_out = {"stop_reason": None}
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning)
 
 
 def _finish(answer: Mapping[str, Any]) -> object:

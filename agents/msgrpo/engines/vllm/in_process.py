@@ -97,8 +97,7 @@ def write_configuration(parts: EngineParts, folder: Path) -> None:
     model.config.save_pretrained(folder)
     path = folder / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
-    settings.setdefault("architectures", [type(model).__name__])  # absent where the model was never saved
-    if not settings["architectures"]:
+    if not settings.get("architectures"):  # where the model was never saved
         settings["architectures"] = [type(model).__name__]
     path.write_text(json.dumps(settings), encoding="utf-8")
     if getattr(model, "generation_config", None) is not None:
