@@ -23,6 +23,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from benchmark.credit.exact.truth import Truth
+from benchmark.reproduce.claims import student
 from benchmark.reproduce.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS
 from textgames.episode_rules import layout_generator
@@ -73,18 +74,10 @@ def run_of(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """Mean and Student's 95% interval over seeds; without an interval for one seed."""
-    mean = float(np.mean(values))
-    if len(values) < 2 or np.ptp(values) == 0:
-        return mean, float("nan"), float("nan")
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=mean, scale=stats.sem(values))
-    return mean, float(low), float(high)
-
-
 def told(values: list[float]) -> str:
-    mean, low, high = interval(values)
-    return f"{mean:+.3f}" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    """Mean and Student's 95% interval over seeds; without an interval for one seed."""
+    mean, low, high = student(np.array(values))
+    return f"{mean:+.3f}" if low is None or low == high else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def table(arms: dict[str, list[dict[str, Any]]]) -> str:

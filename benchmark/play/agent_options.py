@@ -154,7 +154,7 @@ def _refuse_secret(name: str, option: str, value: Any) -> None:
 def secrets_of(options: RunOptions) -> list[str]:
     """The secrets that a run's options name: in addresses, in variables with keys, in variables of headers."""
     secrets = url_secrets(options.base_url or "")
-    for own in (options.agent_options or {}).values():
+    for own in options.by_agent.values():
         secrets += url_secrets(own.get("base_url") or "")
         texts = [str(text) for text in (own.get("headers") or {}).values()]
         variables = [match[1] or match[2] for text in texts for match in VARIABLE.finditer(text)]
@@ -162,10 +162,14 @@ def secrets_of(options: RunOptions) -> list[str]:
     return [secret for secret in secrets if secret]
 
 
+def own_prompts(options: RunOptions) -> list[str]:
+    """The files of prompts that single agents have."""
+    return [own["prompts"] for own in options.by_agent.values() if own.get("prompts")]
+
+
 def prompt_files(options: RunOptions) -> dict[str, Path]:
     """``{name in the run's folder: file}`` of the prompts that single agents have."""
-    files = [own["prompts"] for own in (options.agent_options or {}).values() if own.get("prompts")]
-    return {_kept_as(file_digest(file)): Path(file) for file in files}
+    return {_kept_as(file_digest(file)): Path(file) for file in own_prompts(options)}
 
 
 def _kept_as(digest: str) -> str:

@@ -25,7 +25,7 @@ from agents.models.served.model import NOTICES
 from agents.redaction import Redactor
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.play.agent_options import secrets_of
+from benchmark.play.agent_options import own_prompts, secrets_of
 from benchmark.play.manifest import innermost
 from benchmark.play.notices import noticed
 from benchmark.play.options import RunOptions
@@ -129,8 +129,7 @@ def _notices() -> list[str]:
 
 def prompt_files_of(options: RunOptions) -> list[str]:
     """The files of prompts that a run's options name, its agents' own among them."""
-    own = [one.get("prompts") for one in (options.agent_options or {}).values()]
-    return [file for file in (options.prompts, *own) if file]
+    return [*([options.prompts] if options.prompts else []), *own_prompts(options)]
 
 
 def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
@@ -140,7 +139,7 @@ def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder:
         place.write_bytes(prompts[file])
     own = {
         name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
-        for name, one in (options.agent_options or {}).items()
+        for name, one in options.by_agent.items()
     }
     prompts_here = str(here[options.prompts]) if options.prompts else None
     return replace(options, prompts=prompts_here, agent_options=own or None)

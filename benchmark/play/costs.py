@@ -46,7 +46,7 @@ def list_price(name: str, spec: str, options: RunOptions) -> Price | None:
     if found is None or not found[0].paid:
         return None
     provider, model = found
-    given = {"base_url": options.base_url, **(options.agent_options or {}).get(name, {})}
+    given = {"base_url": options.base_url, **options.by_agent.get(name, {})}
     price = call_with(provider.price, {key: value for key, value in given.items() if value is not None}, model)
     return None if price is None else dict(price)
 

@@ -14,10 +14,9 @@ from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.models.provider import find_model
 from agents.models.served.dialect import REASONING_TOKENS
-from agents.prompt import PromptMap, as_text
-from agents.turn import TurnRequest
+from agents.prompt import PromptMap
 from benchmark.play.costs import agent_prices
-from benchmark.play.forecast import LETTERS_PER_TOKEN
+from benchmark.play.forecast import LETTERS_PER_TOKEN, prompt_letters
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Plan
@@ -86,7 +85,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
 
 def _option(name: str, option: str, options: RunOptions) -> Any:
     """An option of an agent: its own, or the run's."""
-    return (options.agent_options or {}).get(name, {}).get(option, getattr(options, option, None))
+    return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 
 def _prompt_map(name: str, options: RunOptions) -> PromptMap:
@@ -109,17 +108,7 @@ def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
     counts = {player: [0, 0] for player in game.players}
     for episode in rollout(dict.fromkeys(game.players, policy), tasks):
-        told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
-        for step in episode.steps:
-            request = TurnRequest(
-                observation=step.observation,
-                instructions=game.instructions(step.player),
-                legal_actions=getattr(game, "actions", ()),
-                history=tuple(told[step.player]),
-                player=step.player,
-                steps_left=scenario.horizon - step.index,
-            )
-            told[step.player].append((step.observation, step.turn.response))
-            counts[step.player][0] += 1
-            counts[step.player][1] += len(as_text(prompt_map(request)))
+        for player, length in prompt_letters(episode, scenario, prompt_map):
+            counts[player][0] += 1
+            counts[player][1] += length
     return [Seat(*(number / PILOT_EPISODES for number in counts[player])) for player in game.players]

@@ -5,11 +5,11 @@ the first look's episodes here, which costs nothing, and their half-widths are c
 square root. The least and the most that one of them would need stand for what an agent may need.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from agents.episode import EpisodeTask
+from agents.episode import Episode, EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
@@ -88,6 +88,23 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     return needs
 
 
+def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) -> Iterator[tuple[str, int]]:
+    """Of every decision, who made it, and how many letters a language model's prompt would have had in its place."""
+    game = scenario.game()
+    told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
+    for step in episode.steps:
+        request = TurnRequest(
+            observation=step.observation,
+            instructions=game.instructions(step.player),
+            legal_actions=getattr(game, "actions", ()),
+            history=tuple(told[step.player]),
+            player=step.player,
+            steps_left=scenario.horizon - step.index,
+        )
+        told[step.player].append((step.observation, step.turn.response))
+        yield step.player, len(as_text(prompt_map(request)))
+
+
 def _ends(values: Sequence[float]) -> tuple[int, int]:
     return round(min(values)), round(max(values))
 
@@ -127,19 +144,9 @@ def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOpti
         add_to_cell(cell, record, player)
         if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
             luck[episode.seed] = found
-        for step in episode.steps:
-            request = TurnRequest(
-                observation=step.observation,
-                instructions=game.instructions(player),
-                legal_actions=game.actions,
-                history=(),
-                player=player,
-                steps_left=scenario.horizon - step.index,
-                game=game,
-                seed=(episode.seed,),
-            )
+        for _, length in prompt_letters(episode, scenario, prompts):
             decisions += 1
-            letters += len(as_text(prompts(request)))
+            letters += length
     cell.ask_luck = lambda: luck or None
     row = score_row(name, scenario, cell, References(), None)
     return Pilot(half_width(row), decisions / len(seeds), letters / max(1, decisions))

@@ -114,6 +114,11 @@ class RunOptions:
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""
 
+    @property
+    def by_agent(self) -> Mapping[str, Mapping[str, Any]]:
+        """``{agent: {option: value}}`` of the agents that have options of their own."""
+        return self.agent_options or {}
+
 
 OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) if one.metadata}
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])

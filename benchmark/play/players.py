@@ -105,7 +105,7 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
             "benchmark.evaluate(agents, ..., out=FOLDER)"
         )
     values = {option: getattr(options, option, None) for option in known_options()}
-    values |= (options.agent_options or {}).get(spec if name is None else name, {})
+    values |= options.by_agent.get(spec if name is None else name, {})
     try:
         return load_agent(spec, **{option: value for option, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:

@@ -9,6 +9,7 @@ from recipe_cost import Shape
 
 from agents.models.local.llama_forward import repeat_heads
 from agents.msgrpo.learner import tree_attention as trees
+from agents.msgrpo.learner.packing import tree_mask
 from gpu_checks.machine import Memory, seconds_of
 
 
@@ -21,8 +22,7 @@ def compare(shape: Shape, batch: int, length: int, dtype: torch.dtype, device: t
         return result
     rng = torch.Generator().manual_seed(0)
     end = trees.random_trees(batch, length, rng)
-    cells = torch.arange(length)
-    mask = ((cells <= cells[:, None]) & (cells[:, None] < end[:, None]))[:, None].to(device)
+    mask = tree_mask(end).to(device)
     blocks = trees.tree_blocks(end, device)
     sizes = [(batch, n, length, shape.head_dim) for n in (shape.heads, shape.kv_heads, shape.kv_heads)]
     q, k, v = (torch.randn(size, generator=rng).to(device, dtype).requires_grad_(trained) for size in sizes)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import openai
 
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.loops import PerLoop
 from agents.redaction import public_url
 
 CONNECT_SECONDS = 10.0
@@ -44,7 +45,7 @@ class Server:
         if userinfo := unquote(parts.netloc.rpartition("@")[0]):
             self._headers = {"Authorization": f"Basic {base64.b64encode(userinfo.encode()).decode()}"} | self._headers
         self._timeout = timeout
-        self._clients: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
+        self._clients: PerLoop[openai.AsyncOpenAI] = PerLoop()
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers and the body of the answer to one request; little of it beyond the most that is read.
@@ -72,38 +73,33 @@ class Server:
 
     def _asked(self, path: str, fields: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
         """The request on its way. What is in the extra body replaces the other fields, and isn't walked through."""
-        client = self._client()
+        client = self._clients.get(self._connect)
         if path == "/responses":
             return client.responses.with_streaming_response.create(extra_body=fields)
         if path == "/completions":
             return client.completions.with_streaming_response.create(model="", prompt="", extra_body=fields)
         return client.chat.completions.with_streaming_response.create(model="", messages=[], extra_body=fields)
 
-    def _client(self) -> openai.AsyncOpenAI:
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients = {known: kept for known, kept in self._clients.items() if not known.is_closed()}
-            # A redirect isn't followed: it would carry the key to another host.
-            options: Any = {"limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]}}
-            try:
-                transport = openai.DefaultAioHttpClient(**options)
-            except RuntimeError:  # the package's extra isn't installed
-                transport = openai.DefaultAsyncHttpxClient(**options)
-            timeout = openai.Timeout(None, connect=min(self._timeout, CONNECT_SECONDS))
-            self._clients[loop] = openai.AsyncOpenAI(
-                api_key=self._key or "none",
-                base_url=self.url,
-                timeout=timeout,
-                max_retries=0,
-                default_headers=self._headers,
-                default_query=self._query,
-                http_client=transport,
-            )
-        return self._clients[loop]
+    def _connect(self) -> openai.AsyncOpenAI:
+        # A redirect isn't followed: it would carry the key to another host.
+        options: Any = {"limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]}}
+        try:
+            transport = openai.DefaultAioHttpClient(**options)
+        except RuntimeError:  # the package's extra isn't installed
+            transport = openai.DefaultAsyncHttpxClient(**options)
+        return openai.AsyncOpenAI(
+            api_key=self._key or "none",
+            base_url=self.url,
+            timeout=openai.Timeout(None, connect=min(self._timeout, CONNECT_SECONDS)),
+            max_retries=0,
+            default_headers=self._headers,
+            default_query=self._query,
+            http_client=transport,
+        )
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop()
         if client is not None:
             await client.close()
 

@@ -11,6 +11,7 @@ from agents.models.base import Completion, Decoding, seed_number
 from agents.models.served import pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
+from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
 from agents.redaction import Redactor
 from agents.turn import Prompt, eaten_up
@@ -77,7 +78,7 @@ class ServedModel:
     def __init__(self, name: str, transport: Transport, asking: Asking, dialect: Dialect, redactor: Redactor) -> None:
         self.name = name
         self._transport, self._asking, self._dialect, self._redactor = transport, asking, dialect, redactor
-        self._pacers: dict[asyncio.AbstractEventLoop, pacing.Pacer] = {}
+        self._pacers: PerLoop[pacing.Pacer] = PerLoop()  # requests of one loop wait for each other
         self._noticed: set[str] = set()
 
     @property
@@ -96,7 +97,9 @@ class ServedModel:
         failures = 0
         while True:
             try:
-                completion = await self._pacer().send(lambda sent: self._ask(prompt, decoding, number, sent))
+                completion = await self._pacers.get(self._new_pacer).send(
+                    lambda sent: self._ask(prompt, decoding, number, sent)
+                )
                 break
             except ProviderError as error:
                 failure = error
@@ -175,17 +178,12 @@ class ServedModel:
             self._noticed.add(said)
             NOTICES.warning("%s at %s: %s", self.name, self._transport.url, said)
 
-    def _pacer(self) -> pacing.Pacer:
-        """The pacer of the running event loop: requests of one loop wait for each other."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._pacers:
-            self._pacers = {known: kept for known, kept in self._pacers.items() if not known.is_closed()}
-            self._pacers[loop] = pacing.Pacer(self._asking.patience)
-        return self._pacers[loop]
+    def _new_pacer(self) -> pacing.Pacer:
+        return pacing.Pacer(self._asking.patience)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
-        self._pacers.pop(asyncio.get_running_loop(), None)
+        self._pacers.pop()
         await self._transport.aclose()
 
     # ---------------------------------------------------------------- failures

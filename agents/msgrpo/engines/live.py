@@ -72,14 +72,9 @@ class CopyEngine(LiveEngine):
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
-        from transformers import AutoModelForCausalLM
-
-        base = unwrap(model)
-        parameter = next(base.parameters())
-        with torch.device(parameter.device):
-            attention = base.config._attn_implementation
-            make: Any = AutoModelForCausalLM.from_config
-            twin = make(base.config, dtype=dtype, attn_implementation=attention)
+        base: Any = unwrap(model)
+        device = next(base.parameters()).device
+        twin = random_model(base.config, base.config._attn_implementation, dtype, device)
         super().__init__(twin.eval().requires_grad_(False), tokenizer)
         self._parameters = dict(twin.named_parameters())
 
@@ -101,6 +96,16 @@ class CopyEngine(LiveEngine):
         self.version = version
         if missing:
             raise ValueError(f"no new weights came for {', '.join(missing)}: the copy would be sampled with old ones")
+
+
+def random_model(config: Any, attention: str, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """A model of a transformers configuration whose weights are yet to come."""
+    from transformers import AutoModelForCausalLM
+
+    make: Any = AutoModelForCausalLM.from_config
+    with torch.device(device):
+        made: nn.Module = make(config, dtype=dtype, attn_implementation=attention)
+    return made
 
 
 @torch.no_grad()

@@ -29,7 +29,7 @@ from agents.models.base import Completion, Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
-from agents.msgrpo.engines.live import LiveEngine
+from agents.msgrpo.engines.live import LiveEngine, random_model
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
@@ -142,13 +142,10 @@ class SamplerSetup:
 
     def make(self) -> Sampler:
         """The worker's engine, with random weights."""
-        from transformers import AutoModelForCausalLM
-
         if self.config.threads:
             torch.set_num_threads(self.config.threads)
-        with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
-            build: Any = AutoModelForCausalLM.from_config
-            model = build(self.model_config, dtype=self.dtype, attn_implementation=self.attention)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = random_model(self.model_config, self.attention, self.dtype, device)
         parts = EngineParts(model, self.tokenizer, self.config, self.dtype, moving=True)
         return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
 

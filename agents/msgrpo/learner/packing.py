@@ -39,14 +39,18 @@ class MicroBatch:
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
         """(B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B, L)."""
-        cells = torch.arange(self.input_ids.shape[1])
         if self.subtree_end is None:
-            return (cells < self.lengths[:, None]).long()
-        allowed = (cells[None, :] <= cells[:, None]) & (cells[:, None] < self.subtree_end[:, None, :])
-        allowed = allowed[:, None]
+            return (torch.arange(self.input_ids.shape[1]) < self.lengths[:, None]).long()
+        allowed = tree_mask(self.subtree_end)
         if additive is None:
             return allowed
         return torch.zeros(allowed.shape, dtype=additive).masked_fill_(~allowed, torch.finfo(additive).min)
+
+
+def tree_mask(subtree_end: Tensor) -> Tensor:
+    """(B, 1, L, L) which tokens see which, where token ``j`` is seen by ``j .. subtree_end[:, j] - 1``."""
+    cells = torch.arange(subtree_end.shape[1])
+    return ((cells <= cells[:, None]) & (cells[:, None] < subtree_end[:, None]))[:, None]
 
 
 class _Piece(NamedTuple):

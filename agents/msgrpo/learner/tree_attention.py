@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from agents.models.local.llama_forward import repeat_heads
+from agents.msgrpo.learner.packing import tree_mask
 
 try:
     from torch.nn.attention.flex_attention import BlockMask, flex_attention
@@ -143,8 +144,7 @@ def largest_error(
     batch, length = shape
     rng = torch.Generator().manual_seed(0)
     end = random_trees(batch, length, rng)
-    cells = torch.arange(length)
-    mask = ((cells <= cells[:, None]) & (cells[:, None] < end[:, None]))[:, None].to(device)
+    mask = tree_mask(end).to(device)
     sizes = [(batch, n, length, dim) for n in (heads, kv_heads, kv_heads, heads)]
     *inputs, slope = [torch.randn(size, generator=rng).to(device, dtype) for size in sizes]
     results = []

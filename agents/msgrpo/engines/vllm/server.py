@@ -5,7 +5,6 @@ which tokens; ``/v1/completions`` (every server) doesn't, and its tokens are tak
 Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32)
 """
 
-import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from agents.models.base import Completion, Decoding
+from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, sampling_fields
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.turn import Usage, WeightsSpan
@@ -66,7 +66,7 @@ class Server:
         self.model, self.timeout = model, timeout
         self.version, self.in_flight = -1, 0
         self.reports_versions = True
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._sessions: PerLoop[aiohttp.ClientSession] = PerLoop()
 
     # ---------------------------------------------------------------- control, while nothing is sampled
 
@@ -146,7 +146,7 @@ class Server:
     async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
         self.in_flight += 1
         try:
-            async with self._session().post(self.url + path, json=body) as answer:
+            async with self._sessions.get(self._connections).post(self.url + path, json=body) as answer:
                 return Answer(answer.status, await answer.text())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             said = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -186,19 +186,13 @@ class Server:
                 )
         return (WeightsSpan(self.version, 0, tokens),)
 
-    def _session(self) -> aiohttp.ClientSession:
-        """The connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            timeout = aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT_SECONDS)
-            self._sessions = {known: kept for known, kept in self._sessions.items() if not known.is_closed()}
-            connector = aiohttp.TCPConnector(limit=0)
-            self._sessions[loop] = aiohttp.ClientSession(connector=connector, timeout=timeout)
-        return self._sessions[loop]
+    def _connections(self) -> aiohttp.ClientSession:
+        timeout = aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT_SECONDS)
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        session = self._sessions.pop()
         if session is not None:
             await session.close()
 
