@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agents.episode import Episode, EpisodeTask, Step
     from agents.load import load_agent
     from agents.loop.rollout import rollout
+    from agents.loop.session import EpisodeSession
     from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
     from agents.models.cache import ResponseCache
     from agents.models.scripted import ScriptedModel
@@ -22,6 +23,7 @@ _NAMES = {
     "agents.episode": ("Episode", "EpisodeTask", "Step"),
     "agents.load": ("load_agent",),
     "agents.loop.rollout": ("rollout",),
+    "agents.loop.session": ("EpisodeSession",),
     "agents.models.base": ("AsyncLanguageModel", "Completion", "Decoding", "LanguageModel"),
     "agents.models.cache": ("ResponseCache",),
     "agents.models.scripted": ("ScriptedModel",),
@@ -37,6 +39,7 @@ __all__ = [
     "Completion",
     "Decoding",
     "Episode",
+    "EpisodeSession",
     "EpisodeTask",
     "LanguageAgentPolicy",
     "LanguageModel",

@@ -161,6 +161,12 @@ class Policy(Protocol):
         """One :class:`Turn` per request, in order."""
 
 
+def check_game(policy: Policy, game: "TSMG[Any]") -> None:
+    """Raise the ``ValueError`` of a policy that can't play a game; most can play any."""
+    check: Callable[[TSMG[Any]], None] = getattr(policy, "check_game", lambda game: None)
+    check(game)
+
+
 @runtime_checkable
 class AsyncPolicy(Policy, Protocol):
     """A player that can be asked for one request at a time, many at once: the usual form where its model is a server.

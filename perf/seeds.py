@@ -15,6 +15,7 @@ reproduce``) with the last iteration's weights, at temperatures 0.5 and 0, and c
 import argparse
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,7 @@ def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
     if (folder / "last").exists():
         command += ["--resume", str(folder)]
     else:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was stopped before its first checkpoint
         command += ["--config", config]
         for setting in (*overrides, f"seed={seed}", f'out="{folder}"'):
             command += ["--set", setting]

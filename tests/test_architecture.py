@@ -14,7 +14,9 @@ ALLOWED = {
     "textgames": {"textgames"},
     "agents": {"textgames", "agents"},
     "benchmark": {"textgames", "agents", "benchmark"},
+    "integrations": {"textgames", "agents", "benchmark", "integrations"},
 }
+STARTS_ADAPTERS = {"benchmark/cli/serve.py": "integrations"}  # the one command that does
 PACKAGES = set(ALLOWED)
 
 
@@ -37,6 +39,7 @@ def test_imports_go_one_way(package: str) -> None:
     assert files
     for path in files:
         ours = {name.split(".")[0] for name in imports_of(path)} & PACKAGES
+        ours.discard(STARTS_ADAPTERS.get(path.relative_to(ROOT).as_posix(), ""))
         assert ours <= ALLOWED[package], f"{path} imports {ours - ALLOWED[package]}"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,11 @@ class EnvironmentPool:
     """Environments by what they were made from, to play one episode after the other in.
 
     Building a game costs more than an episode of a scripted player. All environments of one kind have one game object,
-    so that a solver, which keeps its tables by game, solves it once.
+    so that a solver, which keeps its tables by game, solves it once. Several threads may use one pool.
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv, list[TextParallelEnv]]] = []
 
     def _kind(self, task: EpisodeTask) -> "tuple[TextParallelEnv, list[TextParallelEnv]]":
@@ -50,14 +52,21 @@ class EnvironmentPool:
 
     def take(self, task: EpisodeTask) -> "TextParallelEnv":
         """An environment for ``task``, in any state; it is the caller's until it is given back."""
-        first, idle = self._kind(task)
-        if idle:
-            return idle.pop()
+        with self._lock:
+            first, idle = self._kind(task)
+            if idle:
+                return idle.pop()
         rules = first.rules._asdict()
         return type(first)(first.game, render_mode=first.render_mode, **rules)
 
     def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
-        self._kind(task)[1].append(env)
+        with self._lock:
+            self._kind(task)[1].append(env)
+
+    def game_of(self, task: EpisodeTask) -> TSMG[Any]:
+        """The rules by which all environments of this kind play."""
+        with self._lock:
+            return self._kind(task)[0].game
 
 
 class LiveEpisode:
@@ -95,6 +104,11 @@ class LiveEpisode:
             options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
             observations, self._infos = env.reset(seed=task.seed, options=options)
             self._reads = {player: observations[player] for player in env.to_move}
+
+    @property
+    def returns(self) -> Mapping[str, float]:
+        """``{player: what it was paid so far}``."""
+        return self._ledger.returns
 
     @property
     def over(self) -> bool:

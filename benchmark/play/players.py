@@ -4,19 +4,18 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 from agents.models.base import LanguageModel
-from agents.turn import Policy, is_served
+from agents.turn import Policy, check_game, is_served
 from benchmark.errors import UsageError
 from benchmark.play.objects import NAME, code_of, is_object
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.scenarios import Scenario
-from textgames.tsmg import TSMG
 
 OWN_PLAYERS = ("random", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
@@ -126,9 +125,8 @@ def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> Non
 
 def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
     """Why an agent can't play a scenario's game; ``None`` if it can, as language models can play any."""
-    check_game: Callable[[TSMG[Any]], None] = getattr(policy, "check_game", lambda game: None)
     try:
-        check_game(scenario.game())
+        check_game(policy, scenario.game())
     except ValueError as error:
         return str(error)
     return None

@@ -39,7 +39,13 @@ def check_unused(out: Path) -> None:
     Raises:
         ConfigError: the folder holds a run.
     """
-    if (out / "metrics.jsonl").exists():
+    if not (out / "metrics.jsonl").exists():
+        return
+    if (out / "last").exists():
         raise ConfigError(
             f"out = {str(out)!r} already holds a run: go on with --resume {out}, or choose another folder"
         )
+    raise ConfigError(
+        f"out = {str(out)!r} holds the metrics of a run that was stopped before its first checkpoint, and can't go on: "
+        f"remove the folder, or choose another one"
+    )

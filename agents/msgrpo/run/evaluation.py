@@ -14,7 +14,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, half_interval, random_positions
-from agents.turn import Policy
+from agents.turn import Policy, check_game
 from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
 
 
@@ -147,7 +147,7 @@ def opponent_of(config: MSGRPOConfig, games: Sequence[Game]) -> Policy | None:
         opponent = load_agent(config.eval_opponent)
         for game in several:
             task = EpisodeTask.of(game, 0)
-            getattr(opponent, "check_game", lambda game: None)(game_of(task.env_id, **task.kwargs))
+            check_game(opponent, game_of(task.env_id, **task.kwargs))
     except (ValueError, OSError) as error:
         raise ConfigError(f"eval_opponent = {config.eval_opponent!r} can't be used: {error}") from error
     return opponent

@@ -8,6 +8,8 @@ import pytest
 from agents import load_agent
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.run.checks import check_unused
 
 
 @pytest.fixture
@@ -45,6 +47,12 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert len([x for x in (tmp_path / "run/metrics.jsonl").read_text().splitlines() if "evaluation" not in x]) == 3
     assert main(["--config", config_file]) == 2
     assert "already holds a run" in capsys.readouterr().err
+
+
+def test_folder_of_a_run_without_a_checkpoint_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    with pytest.raises(ConfigError, match="stopped before its first checkpoint"):
+        check_unused(tmp_path)
 
 
 def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

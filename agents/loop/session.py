@@ -1,0 +1,249 @@
+"""One episode that somebody else's loop plays: it asks for a prompt, and gives back a response.
+
+Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. What
+they need of an episode is the same everywhere: who is asked now and with which prompt, what became of the response, and
+opponents who play inside. The adapters in ``integrations`` are all made of this.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.prompt import PromptMap
+from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game
+from textgames.names import did_you_mean
+
+if TYPE_CHECKING:
+    from textgames.scenarios import Scenario
+
+Opponents = str | Policy | Mapping[str, str | Policy]
+"""Who plays inside: a spec as :func:`agents.load_agent` takes it, a policy, or ``{player: either of them}``."""
+
+
+class Outcome(NamedTuple):
+    """What became of one response.
+
+    Attributes:
+        reward: what the player was paid since its last outcome: until it is asked again, or to the end of the episode.
+            The rewards of the one player outside sum to its return. Where several play from outside, what comes later
+            in a round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
+        valid: whether the response named a legal action; ``None`` where others have to answer before the round is
+            played, and of a response that came as an error.
+        action: the name of the action that was executed; empty in these cases.
+        unreadable: why the response wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``.
+    """
+
+    reward: float
+    valid: bool | None
+    action: str
+    unreadable: str | None
+
+
+class EpisodeSession:
+    """One episode, a response at a time.
+
+    ::
+
+        session = EpisodeSession("frozen-lake", seed=1_000_000)
+        while not session.over:
+            outcome = session.respond(ask_my_model(session.messages))
+        session.episode.returns
+
+    Every prompt stands for itself: it has the rules, the observation and, if the prompt map says so, the last turns.
+    Equal seeds and equal responses give equal episodes, those of ``textbench run``.
+
+    Args:
+        scenario: a scenario, by name or itself, an environment id, or a whole task, which has the seeds and settings.
+        seed: drives the layout, unless ``layout_seed`` is given, and the transitions.
+        layout_seed: fixes the initial state alone. Sessions that share it and differ in ``seed`` are an MS-GRPO group.
+        seat: in a game of several players, who is played from outside; the first one when not given.
+        opponents: who plays the other seats. ``None``: they are played from outside as well (self-play), one after
+            the other; :attr:`player` says who is asked.
+        prompt_map: makes the prompts; the one that ``textbench run`` uses when not given.
+        name: what the episode's record calls the player outside.
+        pool: environments to play in; those of this process when not given, so that no game is built twice.
+        **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``.
+
+    Raises:
+        ValueError: no such scenario, player, agent or setting, or a seed that is no whole number of at least 0.
+    """
+
+    def __init__(
+        self,
+        scenario: "Scenario | str | EpisodeTask",
+        seed: int = 0,
+        *,
+        layout_seed: int | None = None,
+        seat: str | None = None,
+        opponents: Opponents | None = "random",
+        prompt_map: PromptMap | None = None,
+        name: str = "outside",
+        pool: EnvironmentPool | None = None,
+        **settings: Any,
+    ) -> None:
+        if isinstance(scenario, EpisodeTask):
+            self.task = scenario
+        else:
+            self.task = EpisodeTask.of(scenario, seed, layout_seed=layout_seed, **settings)
+        self.prompt_map = PromptMap() if prompt_map is None else prompt_map
+        pool = process_pool() if pool is None else pool
+        outside = _PlayedOutside(name, self.prompt_map.turns_read)
+        game = pool.game_of(self.task)
+        players = game.players
+        self._inside = _policies_inside(players, seat, opponents)
+        for policy in self._inside.values():
+            check_game(policy, game)
+        self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
+        self._told = dict.fromkeys(players, 0.0)
+        self._asked: dict[str, TurnRequest] = {}  # everybody who is to move in this round
+        self._requests: dict[str, TurnRequest] = {}  # those of them who are played from outside
+        self._turns: dict[str, Turn] = {}  # what they have answered so far
+        self._episode: Episode | None = None
+        self._go_on()
+
+    @property
+    def over(self) -> bool:
+        return self._episode is not None
+
+    @property
+    def player(self) -> str | None:
+        """Who is asked now; ``None`` when the episode is over."""
+        return next((player for player in self._requests if player not in self._turns), None)
+
+    @property
+    def request(self) -> TurnRequest:
+        """What the player who is asked may know.
+
+        Raises:
+            RuntimeError: the episode is over, and nobody is asked.
+        """
+        if self.player is None:
+            raise RuntimeError(f"the episode of {self.task.scenario!r} is over; make a new session for another one")
+        return self._requests[self.player]
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt of the player who is asked, as the prompt map makes it of :attr:`request`."""
+        return self.prompt_map(self.request)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """:attr:`prompt` as chat messages: ``[{"role": ..., "content": ...}]``."""
+        return [message._asdict() for message in self.prompt]
+
+    @property
+    def instructions(self) -> str:
+        """The game's rules and actions, for the player who is asked; they don't change during an episode."""
+        return self.request.instructions
+
+    @property
+    def returns(self) -> dict[str, float]:
+        """``{player: what it was paid so far}``."""
+        return dict(self._live.returns)
+
+    @property
+    def episode(self) -> Episode:
+        """The whole episode as a record: steps, returns, successes, metrics.
+
+        Raises:
+            RuntimeError: it isn't over.
+        """
+        if self._episode is None:
+            raise RuntimeError(f"the episode of {self.task.scenario!r} isn't over: {self.player} is asked")
+        return self._episode
+
+    def respond(self, response: str | Turn) -> Outcome:
+        """Give the response of the player who is asked, and play on until somebody outside is asked again.
+
+        Args:
+            response: the model's whole text; or a :class:`~agents.turn.Turn`, which the record then has with its
+                tokens. A turn with an error ends the episode, unscored.
+
+        Raises:
+            RuntimeError: the episode is over.
+        """
+        request, player = self.request, self.player
+        assert player is not None, "request would have refused"
+        turn = response if isinstance(response, Turn) else Turn(response, prompt=self.prompt_map(request))
+        self._turns[player] = turn
+        played = () if self.player is not None else self._play()
+        paid = self._live.returns[player] - self._told[player]
+        self._told[player] += paid
+        for step in played:
+            if step.player == player:
+                return Outcome(paid, step.valid, step.action, step.unreadable)
+        return Outcome(paid, None, "", None)
+
+    def _play(self) -> tuple[Step, ...]:
+        """Play the round that everybody outside has answered in, and go on; returns the steps of that round."""
+        turns = {player: self._turns[player] for player in self._requests} | self._answers_inside()
+        in_order = {player: turns[player] for player in self._asked}
+        self._turns = {}
+        played = self._live.play(in_order)
+        self._go_on()
+        return played
+
+    def _answers_inside(self) -> dict[str, Turn]:
+        """The turns of those inside who are asked in this round."""
+        return {
+            player: self._inside[player].act([request])[0]
+            for player, request in self._asked.items()
+            if player in self._inside
+        }
+
+    def _go_on(self) -> None:
+        """Play the rounds in which nobody outside is asked, to the next one in which somebody is, or to the end."""
+        while not self._live.over:
+            self._asked = self._live.requests()
+            self._requests = {player: request for player, request in self._asked.items() if player not in self._inside}
+            if self._requests:
+                return
+            self._live.play(self._answers_inside())
+        self._requests = {}
+        self._episode = self._live.finish()
+
+
+class _PlayedOutside:
+    """Stands for a player in the record of an episode; it is never asked itself."""
+
+    def __init__(self, name: str, history_turns: int | None) -> None:
+        self.name, self.history_turns = name, history_turns
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        raise RuntimeError(f"{self.name} is played from outside: give its response to EpisodeSession.respond")
+
+
+def _policies_inside(players: Sequence[str], seat: str | None, opponents: Opponents | None) -> dict[str, Policy]:
+    """``{player: policy}`` of everybody who isn't played from outside."""
+    if seat is not None and seat not in players:
+        raise ValueError(f"unknown seat {seat!r}{did_you_mean(seat, players)}; the players are {', '.join(players)}")
+    if opponents is None:
+        if seat is not None:
+            raise ValueError(f"seat={seat!r} leaves the other players without anybody: give opponents, or no seat")
+        return {}
+    others = [player for player in players if player != (players[0] if seat is None else seat)]
+    if not isinstance(opponents, Mapping):
+        one = _policy_of(opponents) if others else None
+        return {player: one for player in others if one is not None}
+    if missing := [player for player in others if player not in opponents]:
+        raise ValueError(
+            f"opponents has nobody for {', '.join(missing)}: it has {', '.join(opponents) or 'no player'}; give one "
+            f"agent for all seats, or one for each"
+        )
+    return {player: _policy_of(opponents[player]) for player in others}
+
+
+def _policy_of(opponent: str | Policy) -> Policy:
+    if not isinstance(opponent, str):
+        return opponent
+    from agents.load import load_agent
+
+    return load_agent(opponent)
+
+
+@cache
+def process_pool() -> EnvironmentPool:
+    """The environments that the sessions of this process play in."""
+    return EnvironmentPool()

@@ -1,0 +1,129 @@
+"""An episode that is played from outside is the episode that the loop plays."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, load_agent, rollout
+from agents.episode import Episode
+from textgames import SCENARIOS
+
+ONE_PLAYER = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
+SEVERAL = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) > 1]
+LONG = ("cleanup-small",)
+SOME_SLOW = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SEVERAL]
+
+
+RANDOM = load_agent("random")
+
+
+def played(session: EpisodeSession) -> tuple[Episode, dict[str, float]]:
+    """The episode as the random player answers, and the sum of every player's rewards."""
+    sums: dict[str, float] = {}
+    while not session.over:
+        player = session.player
+        assert player is not None
+        outcome = session.respond(RANDOM.act([session.request])[0].response)
+        sums[player] = sums.get(player, 0.0) + outcome.reward
+    return session.episode, sums
+
+
+def essence(episode: Episode) -> tuple[object, ...]:
+    steps = [(s.index, s.player, s.observation, s.turn.response, s.action, s.valid, s.reward) for s in episode.steps]
+    return (steps, episode.returns, episode.successes, episode.terminated, episode.truncated, episode.metrics)
+
+
+@pytest.mark.parametrize("name", ONE_PLAYER)
+def test_episode_is_that_of_the_loop(name: str) -> None:
+    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 3)
+    (expected,) = rollout(RANDOM, [task])
+    episode, sums = played(EpisodeSession(name, task.seed))
+    assert essence(episode) == essence(expected)
+    assert sums == pytest.approx(episode.returns)
+
+
+@pytest.mark.parametrize("name", SOME_SLOW)
+def test_opponents_play_inside(name: str) -> None:
+    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 1)
+    (expected,) = rollout(RANDOM, [task])
+    seat = SCENARIOS[name].game().players[-1]
+    episode, sums = played(EpisodeSession(name, task.seed, seat=seat, opponents="random"))
+    assert essence(episode) == essence(expected)
+    assert sums == pytest.approx({seat: episode.returns[seat]})
+
+
+@pytest.mark.parametrize("name", SOME_SLOW)
+def test_all_players_may_be_outside(name: str) -> None:
+    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 2)
+    (expected,) = rollout(RANDOM, [task])
+    session = EpisodeSession(task, opponents=None)
+    episode, _ = played(session)
+    assert essence(episode) == essence(expected)
+    assert session.returns == episode.returns
+
+
+def test_group_shares_its_start() -> None:
+    starts = {EpisodeSession("snake", seed, layout_seed=5).request.observation for seed in range(4)}
+    assert len(starts) == 1
+    assert EpisodeSession("snake", 0, layout_seed=6).request.observation not in starts
+
+
+def test_prompts_are_those_of_the_map() -> None:
+    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
+    assert session.messages == [m._asdict() for m in PromptMap("direct")(session.request)]
+    session.respond("<action>right</action>")
+    assert len(session.messages) == 1  # no history unless it is asked for
+    remembers = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct", history_turns=None))
+    remembers.respond("<action>right</action>")
+    assert [message["role"] for message in remembers.messages] == ["user", "assistant", "user"]
+
+
+def test_outcome_tells_what_became_of_a_response() -> None:
+    session = EpisodeSession("frozen-lake", 1_000_000, format_penalty=1.0)
+    assert session.respond("no idea").unreadable is not None
+    assert session.returns == {"player_0": -1.0}
+    outcome = session.respond("<action>down</action>")
+    assert (outcome.valid, outcome.action, outcome.unreadable) == (True, "down", None)
+
+
+def test_turn_with_an_error_leaves_the_episode_unscored() -> None:
+    session = EpisodeSession("frozen-lake", 1_000_000, name="mine")
+    outcome = session.respond(Turn("", error="the server is gone"))
+    assert (session.over, outcome.valid) == (True, None)
+    assert "mine" in str(session.episode.error)
+
+
+def test_nobody_is_asked_when_it_is_over() -> None:
+    session = EpisodeSession("frozen-lake", 1_000_000)
+    with pytest.raises(RuntimeError, match="isn't over"):
+        session.episode  # noqa: B018
+    episode, _ = played(session)
+    assert session.player is None
+    assert episode.agents == {"player_0": "outside"}
+    with pytest.raises(RuntimeError, match="is over"):
+        session.respond("left")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seat": "player_9"}, "unknown seat"),
+        ({"seat": "player_1", "opponents": None}, "without anybody"),
+        ({"opponents": {"player_0": "random"}}, "nobody for player_1"),
+        ({"opponents": "plannner"}, "plannner"),
+        ({"no_such_setting": 1}, "no_such_setting"),
+    ],
+)
+def test_what_is_wrong_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        EpisodeSession("tic-tac-toe", **options)
+
+
+def test_many_threads_share_the_environments() -> None:
+    def play(seed: int) -> tuple[object, ...]:
+        return essence(played(EpisodeSession("frozen-lake", seed))[0])
+
+    seeds = range(1_000_000, 1_000_032)
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(play, seeds)) == [play(seed) for seed in seeds]
