@@ -1,0 +1,76 @@
+"""How Sphinx builds the site from this folder.
+
+``.ci/site`` does; with ``sphinx-build -D nb_execution_mode=off docs build/site`` the tutorials are not run.
+Sphinx because the docstrings are reStructuredText, because ``-W`` turns every broken link and anchor into an error, and
+because MyST-NB runs the tutorials while it builds. Every page also reads on its own where Markdown is shown.
+"""
+
+import logging
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "tools")]
+os.environ["COLUMNS"] = "100"  # of the tables that tutorials print
+
+project = "textbench"
+author = "The textbench developers"
+copyright = author
+version = release = installed_version("textbench")
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "repository_links",
+]
+exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
+
+# Markdown
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+repository_url = "https://github.com/textbench/textbench"
+
+# tutorials are run, and an error in one is an error of the build
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 180
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+# docstrings
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+add_module_names = False
+napoleon_use_ivar = True  # the fields of a dataclass are documented once
+
+# external links are checked where there is a network: sphinx-build -b linkcheck docs build/links
+linkcheck_ignore = [r"http://(localhost|127\.0\.0\.1)", rf"{repository_url}/(blob|tree)/"]
+linkcheck_anchors = False
+
+html_theme = "furo"
+html_title = "textbench"
+html_theme_options = {
+    "source_repository": repository_url,
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+html_show_sphinx = False
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether a warning is one: a folder whose pages aren't written yet is no fault."""
+    return record.__dict__.get("subtype") != "empty_glob"
+
+
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(is_news)
