@@ -204,7 +204,7 @@ class Leaderboard(_Tables):
 
     def __init__(self, document: Any) -> None:
         self._whole = document
-        left_out = ("texts", "episodes", "comparisons")
+        left_out = ("texts", "episodes", "comparisons", "overall_pairs")
         self.document: dict[str, Any] = {name: value for name, value in document.items() if name not in left_out}
 
     @property

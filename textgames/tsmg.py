@@ -61,6 +61,8 @@ class TSMG(ABC, Generic[StateT]):
             which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
+        success_means: what :meth:`succeeded` asks for, as what follows "the player", for readers of results:
+            ``"reached the goal"``. Empty in a game that knows no success.
         hidden_information: whether a state holds what some player must not know, such as cards, roles or a code. Then
             nobody who plays is told of the moves of others but by its own observation.
         pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
@@ -78,6 +80,7 @@ class TSMG(ABC, Generic[StateT]):
     return_range: tuple[float, float] | None = None
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}
+    success_means: ClassVar[str] = ""
 
     # ---------------------------------------------------------------- rules
 

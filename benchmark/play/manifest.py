@@ -69,11 +69,11 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
     settings = [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
-    cards = {card["name"]: card for card in old["agents"]}
+    cards = {card["name"]: _without_size(card) for card in old["agents"]}
     agents = [
         (f"{name} of agent {card['name']}", cards.get(card["name"], {}).get(name), value)
         for card in new["agents"]
-        for name, value in card.items()
+        for name, value in _without_size(card).items()
     ]
     for title, before, after, advice in (
         ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
@@ -87,6 +87,12 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
             )
     _extend(path, old, new)
     old["prices"] = {**old.get("prices", {}), **new["prices"]}
+
+
+def _without_size(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card without the count of the model's weights: their digest decides, and older cards have no count."""
+    settings = {name: value for name, value in card["settings"].items() if name != "model_parameters"}
+    return {**card, "settings": settings}
 
 
 def _extend(path: Path, old: Manifest, new: Manifest) -> None:

@@ -80,6 +80,7 @@ class ScenarioView(TypedDict):
     actions: list[str]
     instructions: str
     palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
+    success_means: str  # what follows "the player": ``"reached the goal"``; empty in a game that knows no success
     legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
     optimal_source: str
     """What stands for "optimal" in the normalised score: ``"exact (value iteration)"`` or ``"planner (search)"``."""
@@ -189,6 +190,15 @@ class ComparisonView(TypedDict):
     """Episodes to detect the observed difference with power 0.8 at level 0.05; ``None`` when the difference is 0."""
 
 
+class OverallPairView(TypedDict):
+    """Two agents over the document's ``overall_scenarios``, as ranks take them."""
+
+    a: str
+    b: str
+    difference: float  # of the mean normalised scores, on common seeds; positive where ``a`` is higher
+    p: float  # of the paired test, after Bonferroni's correction for everything that the board could compare
+
+
 class RatingView(TypedDict):
     """Head-to-head strength in a scenario for several players (Bradley-Terry, in Elo points).
 
@@ -206,6 +216,17 @@ class RatingView(TypedDict):
     losses: int
     draws: int
     opposed: bool  # whether all games' returns sum to the same number, so that one's gain is the others' loss
+
+
+class MeetingView(TypedDict):
+    """What came of all games of two agents in a scenario for several players; ``a`` before ``b`` by name."""
+
+    scenario: str
+    a: str
+    b: str
+    wins: int  # of ``a``
+    draws: int
+    losses: int
 
 
 class StepColumns(TypedDict):
@@ -269,10 +290,13 @@ class ViewDocument(TypedDict):
     suites: list[SuiteView]  # those whose scenarios are all in the document, in order
     comparisons: list[ComparisonView]
     """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
+    overall_pairs: list[OverallPairView]  # every pair of up to 40 agents, else as in ``comparisons``
     comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
     ratings: list[RatingView]
+    meetings: list[MeetingView]
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
+    episodes_planned: int  # how many the sources are to hold
     episodes_total: int
     """Episodes in the sources; more than ``len(episodes)`` where the page would get too large. The ones kept are the
     first seeds of every scenario, the same seeds for all agents, so that they can be shown side by side."""

@@ -46,6 +46,25 @@ class Game(NamedTuple):
         ]
 
 
+class Meeting(NamedTuple):
+    """The games of two agents, as the first of them sees them."""
+
+    wins: int
+    draws: int
+    losses: int
+
+
+def meetings(games: Sequence[Game]) -> dict[tuple[str, str], Meeting]:
+    """What came of the games of every two agents that met, ``{(a, b): a's results}`` with ``a`` before ``b``."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for game in games:
+        if game.first != game.second:
+            a, b = sorted(game[:2])
+            won = game.result if game.first == a else 1 - game.result
+            counts.setdefault((a, b), [0, 0, 0])[int(2 - 2 * won)] += 1
+    return {pair: Meeting(*counts[pair]) for pair in sorted(counts)}
+
+
 class Rating(NamedTuple):
     """An agent's record and its rating, which has mean 0 within the group."""
 

@@ -133,6 +133,7 @@ class ResultColumns:
     # ``{scenario: (least, most)}`` of the sum of all players' returns: equal where one's gain is the others' loss
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     played: int = 0  # episodes read, unscored ones included
+    planned: int = 0  # episodes that the sources were to hold
     # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
@@ -232,6 +233,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
                 add_to_cell(cell, record, player)
+    results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
 
 

@@ -12,12 +12,20 @@ import numpy as np
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
-from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ReferenceView, ScoreView
+from benchmark.score.document import (
+    EstimateView,
+    LuckView,
+    MeetingView,
+    OverallView,
+    RatingView,
+    ReferenceView,
+    ScoreView,
+)
 from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
 from benchmark.score.luck.check import luck_check
 from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
-from benchmark.score.ratings import bradley_terry
+from benchmark.score.ratings import bradley_terry, meetings
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.seats import metric_means, seat_means
@@ -240,7 +248,7 @@ def overall_rows(
         for key, cell in results.cells.items()
         if key[1] in names and cell.complete
     }
-    spans = {name: _span(table) for (_, name), (table, _) in episodes.items()}
+    spans = {name: span_of(table) for (_, name), (table, _) in episodes.items()}
     names = [name for name in names if name not in spans or spans[name] > 0]
     rows = []
     for agent in results.agents:
@@ -264,7 +272,7 @@ def overall_rows(
     return names, sorted(rows, key=lambda row: (*_best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
 
 
-def _span(table: stats.Array) -> float:
+def span_of(table: stats.Array) -> float:
     """How far optimal is above random on these episodes; 0 where that isn't known."""
     span = float((table[:, OPTIMAL] - table[:, RANDOM]).mean())
     return span if span > 1e-12 else 0.0
@@ -279,14 +287,23 @@ def board_test(results: ResultColumns, spans: Mapping[str, float]) -> Callable[[
     family = board_family(results)
 
     def told_apart(a: str, b: str) -> bool:
-        differences = {name: paired_differences(results, a, b, name) for name in spans}
-        scaled = [
+        return family * stats.paired_p_value(scaled_differences(results, a, b, spans)) < LEVEL
+
+    return told_apart
+
+
+def scaled_differences(results: ResultColumns, a: str, b: str, spans: Mapping[str, float]) -> stats.Array:
+    """The paired differences of two agents in all scenarios of ``spans``, whose sum is that of the scores.
+
+    Of several scenarios each weighs the same, in units of its span; of one alone they stay as they are.
+    """
+    differences = {name: paired_differences(results, a, b, name) for name in spans}
+    return np.concatenate(
+        [
             values if len(spans) == 1 else values / (spans[name] * max(1, len(values)))
             for name, values in differences.items()
         ]
-        return family * stats.paired_p_value(np.concatenate(scaled)) < LEVEL
-
-    return told_apart
+    )
 
 
 def rating_rows(results: ResultColumns) -> list[RatingView]:
@@ -306,6 +323,15 @@ def rating_rows(results: ResultColumns) -> list[RatingView]:
         )
         for scenario, games in results.games.items()
         for rating in bradley_terry(games)
+    ]
+
+
+def meeting_rows(results: ResultColumns) -> list[MeetingView]:
+    """Who won how often against whom, in every scenario for several players."""
+    return [
+        MeetingView(scenario=scenario, a=a, b=b, wins=met.wins, draws=met.draws, losses=met.losses)
+        for scenario, games in results.games.items()
+        for (a, b), met in meetings(games).items()
     ]
 
 

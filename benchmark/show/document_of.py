@@ -9,9 +9,10 @@ from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
+from benchmark.score.overall_pairs import overall_pairs
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
-from benchmark.score.scores import overall_rows, rating_rows, score_rows
+from benchmark.score.scores import meeting_rows, overall_rows, rating_rows, score_rows
 from benchmark.score.suites import suite_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
@@ -36,6 +37,7 @@ def results_document(
     references = references or References(results)
     overall_scenarios, overall = overall_rows(results, references)
     agents = [row["agent"] for row in overall]
+    ranked = [row["agent"] for row in overall if row["rank"] is not None]
     texts = TextTable()
     episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
     scores = score_rows(results, references)
@@ -51,10 +53,13 @@ def results_document(
         overall_scenarios=overall_scenarios,
         suites=suite_rows(results, references),
         comparisons=compare_best(results, agents) if max_episodes else [],
+        overall_pairs=overall_pairs(results, references, ranked, overall_scenarios) if max_episodes else [],
         comparisons_family=board_family(results),
         ratings=rating_rows(results),
+        meetings=meeting_rows(results),
         texts=texts.texts,
         episodes=episodes,
+        episodes_planned=results.planned,
         episodes_total=results.played,
     )
 
@@ -103,6 +108,7 @@ def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioV
         actions=list(game.actions),
         instructions=game.instructions(game.players[0]),
         palette=dict(game.palette),
+        success_means=game.success_means,
         legend=dict(getattr(game, "legend", {})),
         optimal_source=next((source for source in sources if source), ""),
     )

@@ -36,10 +36,11 @@ def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
     Raises:
         UsageError: pandas isn't installed.
     """
-    return _pandas().DataFrame([dict(_flat(view)) for view in views])
+    return _pandas().DataFrame([dict(flat_view(view)) for view in views])
 
 
-def _flat(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat_view(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, value) of everything in a row: an estimate is three of them, such as ``length_low``."""
     for key, value in view.items():
         name = f"{prefix}{key}"
         if not isinstance(value, Mapping) or key in _COUNTS:
@@ -47,7 +48,7 @@ def _flat(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
         elif value.keys() == {"value", "low", "high"}:
             yield from ((name, value["value"]), (f"{name}_low", value["low"]), (f"{name}_high", value["high"]))
         else:
-            yield from _flat(value, f"{name}_")
+            yield from flat_view(value, f"{name}_")
 
 
 def _pandas() -> Any:

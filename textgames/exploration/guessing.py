@@ -42,6 +42,7 @@ class GuessingGame(TSMG[GuessState]):
         ValueError: a ``max_guesses`` that is not a whole number of at least 1.
     """
 
+    success_means = "found the secret"
     hidden_information = True
     noun = "secret"
 

@@ -46,6 +46,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         ValueError: a setting outside of its range; the message names it.
     """
 
+    success_means = "reached the goal"
     actions = ACTIONS
     return_range = (0.0, 1.0)
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {

@@ -43,6 +43,8 @@ class OpenSpiel(TSMG[SpielState]):
         ModuleNotFoundError: the library isn't installed.
     """
 
+    success_means = "got the most of all, and more than 0"
+
     def __init__(
         self,
         *,

@@ -117,6 +117,7 @@ class Blackjack(TSMG[BlackjackState]):
             two of the dealer, and pay 1.
     """
 
+    success_means = "won the hand; a draw is none"
     actions = ACTIONS
 
     def __init__(self, *, natural: bool = False, sab: bool = False) -> None:

@@ -74,6 +74,7 @@ class CliffWalking(TSMG[int]):
             each of the two directions perpendicular to it.
     """
 
+    success_means = "reached the goal"
     actions = ACTIONS
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         PLAYER_MARK: (213, 94, 0),

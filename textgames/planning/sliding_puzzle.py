@@ -151,6 +151,7 @@ class SlidingPuzzle(TSMG[SlidingState]):
         ValueError: a setting outside of its range; the message says what is accepted.
     """
 
+    success_means = "put all tiles in their places"
     actions = tuple(GOAL.replace(GAP, ""))
     palette: ClassVar[dict[str, tuple[int, int, int]]] = {
         "_": (245, 245, 245),

@@ -53,6 +53,7 @@ class Sokoban(TSMG[SokobanState]):
         ValueError: a setting outside of its range; the message says what is accepted.
     """
 
+    success_means = "pushed every box onto a target"
     actions = ACTIONS
     palette: ClassVar[dict[str, tuple[int, int, int]]] = {
         WALL: (70, 70, 70),

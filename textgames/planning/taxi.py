@@ -147,6 +147,7 @@ class Taxi(TSMG[TaxiState]):
         ValueError: a probability outside of [0, 1]; the message names it.
     """
 
+    success_means = "brought the passenger to its destination"
     actions = ACTIONS
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         TAXI_MARK: (240, 228, 66),

@@ -33,6 +33,7 @@ class Snake(TSMG[SnakeState]):
         ValueError: naming the setting, its value and what is accepted.
     """
 
+    success_means = "is alive at the end"
     actions: tuple[Action, ...] = ACTIONS
     pays_late = False
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE

@@ -19,6 +19,7 @@ class Duel(TSMG[StateT]):
     how it stands; the rest is here.
     """
 
+    success_means = "won the game; a draw is none"
     players = PLAYERS
     return_range = (-1.0, 1.0)
 

@@ -131,6 +131,7 @@ def _ending(state: KuhnState, me: int, players: Sequence[Player]) -> str:
 class KuhnPoker(TSMG[KuhnState]):
     """Kuhn poker for two: ``player_0`` acts first. Returns are chips won or lost, from -2 to 2."""
 
+    success_means = "won the hand, by the cards or because the other folded"
     players = ("player_0", "player_1")
     actions = (*OPENING, *FACING_A_BET)
     hidden_information = True

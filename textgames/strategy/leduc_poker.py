@@ -189,6 +189,7 @@ def _ending(state: LeducState, me: int, players: Sequence[Player]) -> str:
 class LeducPoker(TSMG[LeducState]):
     """Leduc poker for two: ``player_0`` acts first in both rounds. Returns are chips, from -13 to 13."""
 
+    success_means = "won the hand, by the cards or because the other folded"
     players = ("player_0", "player_1")
     actions = ("check", "bet", "fold", "call", "raise")
     hidden_information = True

@@ -142,6 +142,7 @@ class LiarsDice(TSMG[LiarsDiceState]):
         ValueError: a number that is out of its range.
     """
 
+    success_means = "won the challenge"
     players = ("player_0", "player_1")
     hidden_information = True
     pays_late = False

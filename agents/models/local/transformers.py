@@ -190,6 +190,7 @@ class TransformersModel:
             "name": self.name,
             "class": type(unwrap(self._model)).__name__,
             "dtype": str(next(self._model.parameters()).dtype).removeprefix("torch."),
+            "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
         }

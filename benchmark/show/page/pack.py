@@ -81,6 +81,11 @@ def pack_episodes(document: ViewDocument) -> Pack:
     return Pack(listing, tuple(block for block, _ in blocks))
 
 
+def packed(value: object) -> str:
+    """``base64(zlib(json))`` of any JSON value, as the page's script unpacks it."""
+    return base64.b64encode(zlib.compress(_json(value).encode("ascii"), 9)).decode("ascii")
+
+
 def _blocks(episodes: Sequence[EpisodeView], texts: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Yield ``(block, episodes in it)``; a block has its own string table, so it can be read without any other."""
     table: dict[int, int] = {-1: -1}
@@ -126,5 +131,4 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
 
 
 def _compress(table: dict[int, int], texts: Sequence[str], episodes: list[dict[str, Any]]) -> str:
-    data = {"texts": [texts[place] for place in table if place >= 0], "episodes": episodes}
-    return base64.b64encode(zlib.compress(_json(data).encode("ascii"), 9)).decode("ascii")
+    return packed({"texts": [texts[place] for place in table if place >= 0], "episodes": episodes})

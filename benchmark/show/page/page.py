@@ -8,6 +8,8 @@ no network and no string-to-code conversion.
 
 import base64
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,18 +18,40 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
-from benchmark.show.columns import LARGE
-from benchmark.show.page.pack import inert_json, pack_episodes
-from benchmark.show.page.tables import grouped_sections, overall_table, suite_table
+from benchmark.show.frames import flat_view
+from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
+from benchmark.show.page.pack import inert_json, pack_episodes, packed
+from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table
 
-SCRIPTS = ("dom.js", "data.js", "board.js", "tables.js", "compare.js", "side.js", "replay.js", "main.js")
+SCRIPTS = (
+    *("base/dom.js", "base/data.js", "base/address.js"),
+    *("board/tables.js", "board/filter.js", "board/plot.js", "board/download.js", "board/leaderboard.js"),
+    *("compare/matrix.js", "compare/compare.js", "compare/seeds.js"),
+    *("replay/board.js", "replay/side.js", "replay/episodes.js", "replay/transport.js", "replay/replay.js"),
+    *("base/follow.js", "base/main.js"),
+)
 """The page's script is these files, in this order, inside one function."""
 
+STYLES = ("page.css", "tables.css", "replay.css", "screens.css")
 
-def render_page(document: ViewDocument) -> str:
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+PROJECT = "https://github.com/textbench/textbench"
+"""Where the page's links lead; nothing is loaded from there."""
+
+
+def render_page(document: ViewDocument, *, follow: str = "") -> str:
     """Draw a document as one HTML page, ASCII apart from names and captions.
 
     The same document gives the same text (with the same build of zlib).
+
+    Args:
+        document: of :func:`benchmark.show.document_of.results_document`.
+        follow: what :mod:`benchmark.show.page.server` calls this state of a run that is being played: the page then
+            asks its own server, and nobody else, for newer ones.
 
     Raises:
         ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
@@ -39,27 +63,46 @@ def render_page(document: ViewDocument) -> str:
     pack = pack_episodes(document)
     # one strict function of all scripts: no global names, and one hash for the policy
     script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
-    style = _asset("style.css")
+    style = "\n".join(_asset(f"styles/{name}") for name in STYLES)
     prompts, agents = _shared_prompts(document)
     data = {
         "scenarios": document["scenarios"],
+        "title": document["title"],
+        "played": played_on(document),
         "agents": agents,
+        "overall": [[row["agent"], row["normalized"] and row["normalized"]["value"]] for row in document["overall"]],
+        "overall_scenarios": document["overall_scenarios"],
+        "pairs": [list(map(_short, row.values())) for row in document["overall_pairs"]],
+        "meetings": [list(row.values()) for row in document["meetings"]],
+        "follow": follow,
+        "progress": [document["episodes_total"], document["episodes_planned"]],
         "prompts": prompts,
         "comparisons": [{key: _short(value) for key, value in row.items()} for row in document["comparisons"]],
         "comparisons_family": document["comparisons_family"],
         "index": pack.listing,
     }
+    groups = grouped_sections(document)
+    overall = overall_table(document, agent_columns(document)) if len(document["overall_scenarios"]) > 1 else None
     # everything is escaped, whatever a template's name ends with, and an unknown name is an error
     jinja = Environment(
         autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     text = jinja.get_template("page.html.j2").render(
         document=document,
-        overall=overall_table(document) if len(document["overall_scenarios"]) > 1 else None,
+        overall=overall,
         suites=suite_table(document),
-        groups=grouped_sections(document),
-        large=len(document["scenarios"]) > LARGE,
-        policy=_policy(style, script),
+        groups=groups,
+        grids={
+            group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups
+        },
+        index=scenario_index(document) if overall else None,
+        games=_shared_games(groups),
+        kinds=sorted({agent["kind"] for agent in agents}),
+        document_date=played_on(document),
+        played=_day(played_on(document)),
+        project=PROJECT,
+        scores=packed(_score_columns(document)),
+        policy=_policy(style, script, follows=bool(follow)),
         style=style,
         script=script,
         data=inert_json(data),
@@ -95,8 +138,36 @@ def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, A
             if messages not in prompts:
                 prompts.append(messages)
             places[scenario] = prompts.index(messages)
-        agents.append({"name": agent["name"], "prompts": places})
+        about = {"kind": kind_of(agent), "size": size_of(agent), "spec": agent["spec"]}
+        agents.append({"name": agent["name"], **about, "prompts": places})
     return prompts, agents
+
+
+def played_on(document: ViewDocument) -> str:
+    """The day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
+    return max((source["finished"] or source["started"] or "" for source in document["sources"]), default="")[:10]
+
+
+def _day(date: str) -> str:
+    """``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
+    try:
+        year, month, day = map(int, date.split("-"))
+        return f"{day} {MONTHS[month - 1]} {year}"
+    except (ValueError, IndexError):
+        return ""
+
+
+def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """(id, name) of the games that several scenarios are of."""
+    counts = Counter(section.game for group in groups for section in group.sections)
+    return [(game, game_name(game)) for game, count in counts.items() if count > 1]
+
+
+def _score_columns(document: ViewDocument) -> dict[str, list[Any]]:
+    """All scores as columns of equal length, named as in data frames, for plots and downloads."""
+    rows = [dict(flat_view(row)) for row in document["scores"]]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [_short(row.get(name)) for row in rows] for name in names}
 
 
 def _short(value: Any) -> Any:
@@ -110,14 +181,18 @@ def _asset(name: str) -> str:
     return files("benchmark.show.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """The content security policy: this style, this script, nothing else; no HTML from strings, no network."""
+def _policy(style: str, script: str, *, follows: bool) -> str:
+    """The content security policy: this style, this script, nothing else; no HTML from strings, no network.
+
+    A page that follows a run may ask the server that it came from.
+    """
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     directives = {
         "default-src": "'none'",
         "script-src": f"'sha256-{digests[0]}'",
         "style-src": f"'sha256-{digests[1]}'",
         "img-src": "data:",
+        **({"connect-src": "'self'"} if follows else {}),
         "base-uri": "'none'",
         "form-action": "'none'",
         "require-trusted-types-for": "'script'",

@@ -3,7 +3,7 @@
 The template only writes these down, so the tables can be read, printed and searched without any script.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -16,6 +16,8 @@ from textgames.scenarios import ABOUT_SUITES
 
 MOST_COLUMNS = 6
 """The overall table shows the scenarios that it is over as columns where there are no more than these."""
+
+RATING_NOTE = "Bradley-Terry ratings on the Elo scale: 400 points more are odds of 10 to 1; the mean is 0."
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -56,6 +58,32 @@ class Table(NamedTuple):
     sorted_by: str = "rank"
     notes: tuple[str, ...] = ()
 
+    @property
+    def head(self) -> str:
+        """The key of the column whose cells are the rows' headings."""
+        keys = [column.key for column in self.columns]
+        return "agent" if "agent" in keys else keys[0]
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The keys of the columns that hold words."""
+        return frozenset(
+            column.key
+            for place, column in enumerate(self.columns)
+            if any(isinstance(row[place].sort, str) for row in self.rows)
+        )
+
+    @property
+    def narrow(self) -> int:
+        """The number, from 1, of the column that a phone shows beside the rank and the name: the one with bars."""
+        places = [place for place, column in enumerate(self.columns) if column.key not in ("rank", self.head)]
+        return 1 + next((place for place in places if self.columns[place].bar), places[0] if places else 0)
+
+    @property
+    def heading(self) -> str:
+        """What it shows, where the scenario's name stands above it already."""
+        return self.caption.rpartition(": ")[2].capitalize()
+
 
 class Section(NamedTuple):
     """A scenario's part of the leaderboard: its facts as (name, value), and its tables."""
@@ -63,6 +91,8 @@ class Section(NamedTuple):
     name: str
     facts: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
+    game: str  # its environment's id
+    definitions: tuple[tuple[str, str], ...]  # (term, meaning) of what its columns count
 
 
 class Group(NamedTuple):
@@ -73,12 +103,12 @@ class Group(NamedTuple):
     sections: tuple[Section, ...]
 
 
-def overall_table(document: ViewDocument) -> Table:
-    """Agents over the overall scenarios: the mean normalised score, and each scenario's."""
+def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]] = ()) -> Table:
+    """Agents over the overall scenarios: the mean normalised score, ``further`` columns, and each scenario's score."""
     names = document["overall_scenarios"]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    columns = _capitalised(common.OVERALL)
+    columns = capitalised(common.OVERALL) + list(further)
     if len(names) <= MOST_COLUMNS:
         columns += [_scenario_column(name, scores) for name in names]
     table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
@@ -92,7 +122,7 @@ def suite_table(document: ViewDocument) -> Table | None:
     if not suites:
         return None
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*_capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
+    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
     return table._replace(sorted_by=columns[1].key, notes=tuple(common.suite_notes(suites)))
 
@@ -118,10 +148,12 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
     ratings: list[RatingView] = [rating for rating in document["ratings"] if rating["scenario"] == name]
     if ratings:
         scale = _scale(rating["rating"] for rating in ratings)
-        table = _table(f"{name}-ratings", f"{name}: head-to-head ratings", _capitalised(common.RATINGS), ratings, scale)
-        tables.append(table._replace(sorted_by="rating", notes=tuple(common.rating_notes(ratings))))
+        table = _table(f"{name}-ratings", f"{name}: ratings, head to head", capitalised(common.RATINGS), ratings, scale)
+        tables.append(table._replace(sorted_by="rating", notes=(RATING_NOTE, *common.rating_notes(ratings))))
     tables += _further_tables(name, scores)
-    return Section(name, _facts(scenario, scores), tuple(tables))
+    return Section(
+        name, _facts(scenario, scores), tuple(tables), scenario["env_id"], tuple(_definitions(scenario, tables[0]))
+    )
 
 
 def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
@@ -134,7 +166,7 @@ def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
         if columns:
             agent = replace(common.SCORES[1], figure=common.agent_figure)
             drawn = _table(
-                f"{name}-{kind}", f"{name}: {caption}", [*_capitalised([agent]), *columns], scores, _scale([])
+                f"{name}-{kind}", f"{name}: {caption}", [*capitalised([agent]), *columns], scores, _scale([])
             )
             tables.append(drawn._replace(sorted_by=""))
     return tables
@@ -148,15 +180,49 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     }
     marks = [value for _, value, _ in common.scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
-    table = _table(name, f"{name}: scores", _capitalised(common.SCORES), scores, scale, marks)
+    known = scenario["success_means"] or any(row["success_rate"] and row["success_rate"]["value"] for row in scores)
+    columns = [column for column in capitalised(common.SCORES) if known or column.key != "success"]
+    table = _table(name, f"{name}: scores", columns, scores, scale, marks)
     rows = tuple(
-        (rank, agent._replace(href="#replay?" + urlencode({"scenario": name, "a": agent.text})), *others)
+        (rank, agent._replace(href=address("replay", scenario=name, a=agent.text)), *others)
         if agent.text in shown
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
     notes = [common.luck_note(scores), common.above_one([s["normalized"] for s in scores], scenario["optimal_source"])]
     return table._replace(rows=rows, notes=tuple(note for note in notes if note))
+
+
+def plain_table(name: str, caption: str, columns: Iterable[Column[Row]], rows: Sequence[Row]) -> Table:
+    """A table without bars."""
+    return _table(name, caption, columns, rows, _scale([]))
+
+
+def address(view: str, **params: str) -> str:
+    """The page's own address of a view."""
+    return f"#{view}?{urlencode(params)}"
+
+
+def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, str]]:
+    """What the columns of a scenario's table count, as far as it has them."""
+    keys = {column.key for column in scores.columns}
+    yield "Return", "the sum of an episode's rewards; the mean is over episodes"
+    if "luck_free_return" in keys:
+        yield "Luck-free return", "the mean return with the luck of the game's own draws taken out; ranks go by it"
+    if "normalized" in keys:
+        yield "Normalised", "0 is random play on the same seeds, 1 the best possible play"
+    if "z" in keys:
+        yield "Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"
+        yield "Luck z", "an agent's luck in standard deviations of honest play"
+    if "success" in keys:
+        aim = scenario["success_means"] or "met the game's aim"
+        yield "Success", f"share of episodes in which the player {aim}"
+    yield "Invalid", "share of responses that named no legal action; the game's default action is then executed"
+    yield "Length", "rounds until the end; in a round everyone whose turn it is acts once"
+    if "tokens" in keys:
+        yield "Tokens", "of prompts and responses, per episode"
+    if "cost" in keys:
+        yield "Cost", "US dollars over all episodes"
 
 
 def _table(
@@ -192,7 +258,8 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
     facts = [
         ("environment", scenario["env_id"]),
         ("settings", settings or "defaults"),
-        ("horizon", f"{scenario['horizon']} rounds"),
+        ("rounds", f"at most {scenario['horizon']}"),
+        ("success", scenario["success_means"] and f"the player {scenario['success_means']}"),
         ("seeds", f"from {scenario['first_seed']}"),
     ]
     if (count := common.same_episodes(scores)) is not None:
@@ -200,7 +267,7 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
     for end, value, source in common.scale_ends(scores):
         text = common.number(value).replace("-", MINUS)
         facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
-    return tuple(facts)
+    return tuple((name, value) for name, value in facts if value)
 
 
 def _scale(estimates: Iterable[EstimateView | None], also: Sequence[float] = ()) -> Scaling:
@@ -217,7 +284,8 @@ def _ends(estimate: EstimateView) -> tuple[float, float]:
     return (estimate["value"], estimate["value"]) if low is None or high is None else (low, high)
 
 
-def _capitalised(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
+def capitalised(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
+    """The columns with titles as the page has them."""
     return [replace(column, title=column.title[:1].upper() + column.title[1:]) for column in columns]
 
 

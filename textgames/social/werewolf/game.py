@@ -44,6 +44,7 @@ class Werewolf(TSMG[WerewolfState]):
         ValueError: naming the setting, its value and what is accepted.
     """
 
+    success_means = "is on the side that won"
     bare_responses = False
     hidden_information = True
     return_range = (-1.0, 1.0)

@@ -21,7 +21,7 @@ from benchmark.score.document import ViewDocument
 from benchmark.show.columns import number
 from benchmark.show.page import render_page, write_page
 from benchmark.show.page.pack import inert_json, pack_episodes
-from benchmark.show.page.page import SCRIPTS
+from benchmark.show.page.page import PROJECT, SCRIPTS
 from benchmark.show.page.tables import DASH, MINUS, overall_table, scenario_section
 
 Documents = dict[str, ViewDocument]
@@ -66,7 +66,9 @@ def test_needs_nothing_from_elsewhere(documents: Documents, name: str) -> None:
             attributes,
         )
         address = attributes.get("href") or ""
-        assert address.startswith(("#", "data:,")) or not address, address
+        # a link may lead elsewhere, which loads nothing
+        elsewhere = tag == "a" and address.startswith(PROJECT)
+        assert elsewhere or address.startswith(("#", "data:,")) or not address, address
     style = "".join(text for tag, text in reader.raw if tag == "style")
     assert "@import" not in style
     assert "url(" not in style
@@ -167,8 +169,8 @@ def test_inert_json_is_json_without_markup(text: str) -> None:
 def test_page_is_small_before_its_episodes(documents: Documents) -> None:
     document = deepcopy(documents["usual"])
     document["episodes"], document["texts"] = [], []
-    assert len(render_page(document).encode()) < 150_000
-    assert len(render_page(documents["empty"]).encode()) < 80_000
+    assert len(render_page(document).encode()) < 180_000
+    assert len(render_page(documents["empty"]).encode()) < 110_000
 
 
 def test_same_document_gives_the_same_page(documents: Documents) -> None:
@@ -273,7 +275,7 @@ def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
     assert {agent["name"] for agent in data["agents"]} == {"random", "greedy"}
     assert data["index"]["scenario"].count(0) == 4
     assert data["scenarios"][0]["legend"]["G"] == "goal"
-    captions = [text for text in reader.text if "scores" in text]
+    captions = [text for text in reader.text if text.endswith(": scores")]
     assert captions == ["frozen-lake: scores", "snake-duel: scores"]
 
 

@@ -68,8 +68,13 @@ class Visit:
 
     def column(self, table: str, key: str) -> list[float | None]:
         """What a column's cells sort by, from the top."""
-        cells = self.tab.locator(f'table[data-table="{table}"] tbody [data-key="{key}"]')
-        values = [cell.get_attribute("data-sort") for cell in cells.all()]
+        values = self.tab.locator(f'table[data-table="{table}"]').evaluate(
+            """(table, key) => {
+                const place = [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.key === key);
+                return [...table.tBodies[0].rows].map((row) => row.cells[place].dataset.sort ?? null);
+            }""",
+            key,
+        )
         return [None if value is None else float(value) for value in values]
 
     @staticmethod

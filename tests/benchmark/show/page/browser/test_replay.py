@@ -81,7 +81,7 @@ def test_keys_step_and_say_what_happened(visit: Any) -> None:
 
 def test_keys_and_buttons_change_the_seed_and_keep_the_focus(visit: Any) -> None:
     page = visit("usual")
-    tab = page.go("#replay?scenario=frozen-lake&a=random&b=thinker-7b&seed=10003", ".panel")
+    tab = page.go("#replay?scenario=frozen-lake&a=random&b=thinker-7b&seed=10003&order=seed", ".panel")
     tab.focus("#step-next")
     tab.keyboard.press("Shift+ArrowRight")
     expect(tab.locator("#replay-seed")).to_have_value("10004")

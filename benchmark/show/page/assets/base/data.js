@@ -1,21 +1,42 @@
 // The document: what the page was made from. Episodes are unpacked block by block, when a replay asks for one.
 
-const DATA = JSON.parse(byId("data").textContent);
-const INDEX = DATA.index;
-const BLOCK_SCRIPTS = document.querySelectorAll("script.block");
-const SCENARIO = new Map(DATA.scenarios.map((scenario, place) => [scenario.name, { ...scenario, place }]));
-const AGENT = new Map(DATA.agents.map((agent) => [agent.name, agent]));
+let DATA, INDEX, BLOCKS, SCENARIO, AGENT;
+let LINEUPS, LINEUP_NAMES; // who plays; as one name: an agent alone, or "a vs b" in a scenario for several players
+let FIRST_OF; // FIRST_OF[block] is the number of its first episode
+let packedScores, scoreRows; // the scores as they came, and as rows once somebody asked
+const gathered = new Map();
+const unpacked = new Map();
 
-// Who plays, as one name: an agent alone, or "a vs b" in a scenario for several players.
-const LINEUPS = INDEX.lineups.map((agents) => agents.map((place) => DATA.agents[place].name));
-const LINEUP_NAMES = LINEUPS.map((agents) => agents.join(" vs "));
+// Takes the data of a page: of this one at the start, of a newer one where a run is followed.
+function readData(page) {
+  DATA = JSON.parse(page.getElementById("data").textContent);
+  INDEX = DATA.index;
+  BLOCKS = [...page.querySelectorAll("script.block")].map((script) => script.textContent);
+  SCENARIO = new Map(DATA.scenarios.map((scenario, place) => [scenario.name, { ...scenario, place }]));
+  AGENT = new Map(DATA.agents.map((agent) => [agent.name, agent]));
+  LINEUPS = INDEX.lineups.map((agents) => agents.map((place) => DATA.agents[place].name));
+  LINEUP_NAMES = LINEUPS.map((agents) => agents.join(" vs "));
+  FIRST_OF = [];
+  INDEX.block_sizes.reduce((sum, size) => (FIRST_OF.push(sum), sum + size), 0);
+  packedScores = page.getElementById("scores").textContent;
+  scoreRows = null;
+  gathered.clear();
+  unpacked.clear();
+}
+readData(document);
 
-// FIRST_OF[block] is the number of its first episode.
-const FIRST_OF = [];
-INDEX.block_sizes.reduce((sum, size) => (FIRST_OF.push(sum), sum + size), 0);
+// One row for every agent and scenario, {agent, scenario, normalized, normalized_low, tokens, ...}.
+async function scores() {
+  if (scoreRows === null) {
+    const columns = await unpack(packedScores);
+    const names = Object.keys(columns);
+    const count = names.length ? columns[names[0]].length : 0;
+    scoreRows = Array.from({ length: count }, (_, row) => Object.fromEntries(names.map((name) => [name, columns[name][row]])));
+  }
+  return scoreRows;
+}
 
 // The episodes of one scenario as {lineup name: Map(seed -> episode number)}, in the order of the agents.
-const gathered = new Map();
 function episodesOf(scenario) {
   if (!gathered.has(scenario)) {
     const place = SCENARIO.get(scenario).place;
@@ -35,20 +56,19 @@ function episodesOf(scenario) {
 
 const scenariosWithEpisodes = () => DATA.scenarios.map((s) => s.name).filter((name) => episodesOf(name).size);
 
-async function unpack(block) {
-  const bytes = Uint8Array.from(atob(BLOCK_SCRIPTS[block].textContent), (c) => c.charCodeAt(0));
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   if (typeof DecompressionStream === "undefined") {
-    throw new Error("This browser can't unpack episodes (it has no DecompressionStream). Browsers since May 2023 can.");
+    throw new Error("This browser can't unpack the data (it has no DecompressionStream). Browsers since May 2023 can.");
   }
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }
 
 // The last few blocks stay unpacked; both sides of a replay are usually in the same one.
-const unpacked = new Map();
 function blockOf(number) {
   if (!unpacked.has(number)) {
-    unpacked.set(number, unpack(number));
+    unpacked.set(number, unpack(BLOCKS[number]));
     if (unpacked.size > 6) unpacked.delete(unpacked.keys().next().value);
   }
   return unpacked.get(number);

@@ -16,9 +16,9 @@ function makeSide(episode, name, letter, scenario, seed) {
     "section",
     { class: `panel ${id}`, "aria-labelledby": id },
     title,
-    outcome(episode),
+    outcome(episode, scenario),
     episode.error !== null && el("p", { class: "notice" }, "Unscored: ", foreign(episode.error)),
-    el("div", { class: "scene" }, el("div", { class: "stage-box" }, stage, drawLegend(boards, scenario)), moves.box),
+    el("div", { class: "scene" }, el("div", { class: "stage-box" }, stage, drawLegend(boards, scenario, (text) => withAgents(text, episode))), moves.box),
     round,
   );
   const show = (step) => {
@@ -32,26 +32,28 @@ function makeSide(episode, name, letter, scenario, seed) {
     );
     refill(round, frame.moves.length ? frame.moves.map((move) => moveText(move, scenario, episode)) : endText(frame, episode));
     moves.mark(at);
-    return frame.moves.map((move) => `${move.agent}: ${moveInWords(move)}.`).join(" ") || `${name}: ${episode.ending}.`;
+    return frame.moves.map((move) => `${move.agent}: ${moveInWords(move)}.`).join(" ") || `${name}: ${withAgents(episode.ending, episode)}.`;
   };
   return { panel, show };
 }
 
-function outcome(episode) {
+function outcome(episode, scenario) {
   const returns = INDEX.returns[episode.number];
   const successes = INDEX.successes[episode.number];
   const rounds = plural(INDEX.rounds[episode.number], "round");
   const invalid = INDEX.invalid[episode.number];
   const results = episode.players.map((player, place) => {
     const success = successes[place] ? "success" : "no success";
-    const who = episode.players.length > 1 ? `${player}: ` : "";
-    return el("li", { class: successes[place] ? "good" : "" }, `${who}${success}, return ${points(returns[place])}`);
+    const who = episode.players.length > 1 ? [foreign(withAgents(player, episode)), ": "] : "";
+    const told = scenario.success_means ? `${success}, ` : "";
+    return el("li", { class: successes[place] ? "good" : "" }, who, `${told}return ${points(returns[place])}`);
   });
   return el(
     "ul",
     { class: "outcome", "aria-label": "Outcome" },
     INDEX.ending[episode.number] === "e" ? el("li", { class: "bad" }, "unscored") : results,
-    el("li", {}, `${rounds}, ${episode.ending}`),
+    el("li", {}, rounds),
+    el("li", {}, "the episode ", foreign(withAgents(episode.ending, episode))),
     invalid > 0 && el("li", { class: "bad" }, `${invalid} invalid`),
   );
 }
@@ -66,7 +68,7 @@ function movesTable(episode, name) {
       "tr",
       {},
       el("th", { scope: "row" }, go),
-      el("td", {}, each((move) => [move.action, !move.valid && el("span", { class: "bad" }, " invalid")])),
+      el("td", {}, each((move) => [several && el("span", { class: "mover" }, foreign(short(move.agent)), ": "), move.action, !move.valid && el("span", { class: "bad" }, " invalid")])),
       el("td", {}, each((move) => points(move.reward))),
       el("td", {}, each((move) => points(move.total))),
     );
@@ -110,12 +112,12 @@ function moveText(move, scenario, episode) {
   return el(
     "div",
     { class: "move" },
-    episode.players.length > 1 && el("h4", { class: "who" }, `${move.player}: `, foreign(move.agent)),
+    episode.players.length > 1 && el("h4", { class: "who" }, foreign(move.agent), ` (${move.player})`),
     el(
       "dl",
       { class: "facts" },
       fact("Action", action),
-      move.happened && fact("What happened", el("dd", {}, visible(move.happened))),
+      move.happened && fact("What happened", el("dd", {}, foreign(withAgents(move.happened, episode)))),
       fact("Reward", el("dd", {}, points(move.reward))),
       fact("Return so far", el("dd", {}, points(move.total))),
     ),
@@ -164,5 +166,5 @@ function promptText(move, scenario) {
 function endText(frame, episode) {
   const last = frame.observation && el("pre", { dir: "auto" }, visible(frame.observation));
   const title = "Last observation, answered by nobody";
-  return [el("p", { class: "end" }, `The episode ${episode.ending}.`), last && foldable(title, true, last)];
+  return [el("p", { class: "end" }, "The episode ", foreign(withAgents(episode.ending, episode)), "."), last && foldable(title, true, last)];
 }

@@ -14,12 +14,17 @@ function sortItems(items, value, direction) {
   });
 }
 
+const placeOf = (table, key) => [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.key === key);
+
 // Sorts the rows of a table that came with the page.
 function sortRows(table, key, direction) {
+  const place = placeOf(table, key);
+  const head = table.tHead.rows[0].cells[place];
+  const words = key !== "rank" && (head.classList.contains("lead") || head.classList.contains("text"));
   const value = (row) => {
-    const cell = [...row.cells].find((candidate) => candidate.dataset.key === key);
-    if (!cell || cell.dataset.sort === undefined) return null;
-    return key === "agent" ? cell.dataset.sort : Number(cell.dataset.sort);
+    const { sort } = row.cells[place].dataset;
+    if (sort === undefined) return null;
+    return words ? sort : Number(sort);
   };
   table.tBodies[0].append(...sortItems(table.tBodies[0].rows, value, direction));
 }
@@ -31,6 +36,11 @@ function markSorted(table, key, direction) {
     else head.removeAttribute("aria-sort");
   }
   table.previousElementSibling.querySelector("select").value = key;
+  // a narrow screen shows this column beside the rank and the name
+  const head = table.tHead.rows[0].cells[placeOf(table, key)];
+  if (!head.classList.contains("lead")) table.dataset.column = placeOf(table, key) + 1;
+  // agents of one rank stand together only as long as the ranks are in order
+  if (table.querySelector("tr.tie")) table.toggleAttribute("data-ranked", key === "rank" && direction === "ascending");
 }
 
 // order(key, direction) puts the rows in order; then(key, direction) learns what the reader chose.
@@ -65,22 +75,23 @@ function makeSortable(table, order, then = () => {}) {
 function itemTable(name, caption, columns, items, limit = 100) {
   const heads = columns.map(({ key, label, first, bar: drawn }) => {
     const data = { "data-key": key, "data-first": first || "descending" };
-    const attributes = { scope: "col", role: "columnheader", class: drawn ? "with-bar" : null, ...data };
+    const attributes = { scope: "col", class: key === columns[0].key ? "lead" : drawn ? "with-bar" : null, ...data };
     return el("th", attributes, el("button", { type: "button" }, label));
   });
-  const body = el("tbody", { role: "rowgroup" });
+  const narrow = 1 + Math.max(1, columns.findIndex((column) => column.bar || column.narrow));
+  const body = el("tbody");
   const table = el(
     "table",
-    { role: "table", class: "sortable", "data-table": name },
+    { class: "sortable", "data-table": name, "data-column": narrow },
     el("caption", {}, caption),
-    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads)),
+    el("thead", {}, el("tr", {}, heads)),
     body,
   );
   const options = columns.map((column) => el("option", { value: column.key }, column.label));
   const bar = el(
     "div",
     { class: "sort-by" },
-    el("label", {}, "Sort by ", el("select", {}, options)),
+    el("label", {}, "Show ", el("select", {}, options)),
     el("button", { type: "button", class: "flip" }, "Reverse"),
   );
   let sorted = items;
@@ -104,10 +115,8 @@ function itemTable(name, caption, columns, items, limit = 100) {
 
 function itemRow(columns, item) {
   const cells = columns.map((column, place) => {
-    const tag = place === 0 ? "th" : "td";
-    const role = place === 0 ? { scope: "row", role: "rowheader" } : { role: "cell" };
-    const name = column.bar ? "with-bar" : null;
-    return el(tag, { ...role, class: name, "data-key": column.key, "data-label": column.label }, column.show(item));
+    const attributes = place === 0 ? { scope: "row", class: "lead" } : { class: column.bar ? "with-bar" : null };
+    return el(place === 0 ? "th" : "td", { ...attributes, "data-key": column.key }, column.show(item));
   });
-  return el("tr", { role: "row" }, cells);
+  return el("tr", {}, cells);
 }

@@ -69,7 +69,8 @@ function describe(rows, scenario) {
   return parts.length ? parts.join("; ") : "empty";
 }
 
-function drawLegend(boards, scenario) {
+// `named` puts the agents' names into what a character stands for.
+function drawLegend(boards, scenario, named = (text) => text) {
   const used = new Set(boards.flatMap((board) => [...board.replaceAll("\n", "")]));
   const known = Object.keys(scenario.legend).filter((character) => used.has(character));
   if (!known.length) return null;
@@ -79,7 +80,7 @@ function drawLegend(boards, scenario) {
     known.map((character) => {
       const swatch = svg("svg", { viewBox: `0 0 ${CELL} ${CELL}`, class: "swatch", "aria-hidden": "true" });
       swatch.append(drawCell(character, 0, 0, false, scenario));
-      return el("li", {}, swatch, el("span", {}, visible(scenario.legend[character])));
+      return el("li", {}, swatch, el("span", {}, foreign(named(scenario.legend[character]))));
     }),
   );
 }

@@ -1,0 +1,32 @@
+"""Who differs from whom over all scenarios: the test that the overall ranks go by, for every pair that a page shows."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from benchmark.score.comparison import best_pairs, board_family
+from benchmark.score.document import OverallPairView
+from benchmark.score.references import References
+from benchmark.score.results import ResultColumns
+from benchmark.score.scores import episode_table, scaled_differences, span_of
+from benchmark.score.statistics import paired_p_value
+
+MOST = 40  # agents of whom every pair is tested
+
+
+def overall_pairs(
+    results: ResultColumns, references: References, agents: Sequence[str], scenarios: Sequence[str]
+) -> list[OverallPairView]:
+    """The differences of ``agents``, which are ranked and given best first, over ``scenarios``."""
+    if len(agents) < 2 or len(scenarios) < 2:
+        return []
+    family = board_family(results)
+    spans = {
+        name: span_of(episode_table(results.cells[agents[0], name], results.scenarios[name], references)[0])
+        for name in scenarios
+    }
+    rows = []
+    for a, b in list(combinations(agents, 2)) if len(agents) <= MOST else best_pairs(agents):
+        differences = scaled_differences(results, a, b, spans)
+        p = min(1.0, family * paired_p_value(differences))
+        rows.append(OverallPairView(a=a, b=b, difference=float(differences.sum()) / len(spans), p=p))
+    return rows
