@@ -1,4 +1,6 @@
-"""Show the leaderboard page in a browser: tables, comparison of two agents, replays. Served to this machine only.
+"""Show the leaderboard page in a browser: tables, comparisons, replays. Served to this machine only.
+
+The page follows a run that is being played: tables and episodes come as they are written, without loading it again.
 
 examples:
   textbench view                 the newest run
@@ -26,16 +28,23 @@ def run(args: Namespace) -> int:
     from benchmark.errors import UsageError
     from benchmark.results import read_results
     from benchmark.show.page import render_page
+    from benchmark.show.page.follow import pages_of
     from benchmark.show.page.server import serve_page
 
     def announce(url: str) -> None:
         print(url, flush=True)
         print("Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    results = read_results(*given_or_newest(args.sources, Output()))
-    document = results.document(title=args.title, max_episodes=args.max_episodes)
+    sources = given_or_newest(args.sources, Output())
+
+    def make(version: str) -> tuple[str, bool]:
+        results = read_results(*sources, quiet=True)
+        document = results.document(title=args.title, max_episodes=args.max_episodes)
+        complete = all(source["complete"] for source in document["sources"])
+        return render_page(document, follow="" if complete else version), complete
+
     try:
-        serve_page(render_page(document), port=args.port, open_browser=not args.no_browser, announce=announce)
+        serve_page(pages_of(sources, make), port=args.port, open_browser=not args.no_browser, announce=announce)
     except OSError as error:
         raise UsageError(str(error)) from None
     return 0

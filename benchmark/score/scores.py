@@ -12,20 +12,12 @@ import numpy as np
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
-from benchmark.score.document import (
-    EstimateView,
-    LuckView,
-    MeetingView,
-    OverallView,
-    RatingView,
-    ReferenceView,
-    ScoreView,
-)
+from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ReferenceView, ScoreView
 from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
 from benchmark.score.luck.check import luck_check
 from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
-from benchmark.score.ratings import bradley_terry, meetings
+from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.seats import metric_means, seat_means
@@ -323,15 +315,6 @@ def rating_rows(results: ResultColumns) -> list[RatingView]:
         )
         for scenario, games in results.games.items()
         for rating in bradley_terry(games)
-    ]
-
-
-def meeting_rows(results: ResultColumns) -> list[MeetingView]:
-    """Who won how often against whom, in every scenario for several players."""
-    return [
-        MeetingView(scenario=scenario, a=a, b=b, wins=met.wins, draws=met.draws, losses=met.losses)
-        for scenario, games in results.games.items()
-        for (a, b), met in meetings(games).items()
     ]
 
 

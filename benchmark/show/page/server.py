@@ -4,10 +4,12 @@ The address is not configurable. Requests that come under another host name are 
 own name at 127.0.0.1 (DNS rebinding) reads nothing.
 """
 
+import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
 
 ADDRESS = "127.0.0.1"
 HEADERS = {
@@ -23,6 +25,9 @@ HEADERS = {
 class PageServer(ThreadingHTTPServer):
     """A server of one page's text on 127.0.0.1; port 0 takes a free port.
 
+    The text may be replaced while it is served. A page that names the version that it has, in ``/?after=VERSION``, is
+    told that there is nothing newer (204) or gets the newer one.
+
     Raises:
         OSError: the port is taken or may not be used; the message names it.
     """
@@ -30,13 +35,17 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, page: str, port: int = 0) -> None:
-        self.content = page.encode("utf-8")
+    def __init__(self, page: str, port: int = 0, version: str = "") -> None:
+        self.show(page, version)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise OSError(f"can't listen on {ADDRESS}:{port}: {reason}; --port 0 takes a free port") from error
+
+    def show(self, page: str, version: str) -> None:
+        """Serve this text from now on."""
+        self.state = (page.encode("utf-8"), version)  # both at once: requests come in other threads
 
     @property
     def url(self) -> str:
@@ -51,38 +60,58 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "textbench", ""
 
     def do_GET(self) -> None:
-        if self._accepted():
-            self.wfile.write(self.server.content)
+        self.wfile.write(self._headed())
 
     def do_HEAD(self) -> None:
-        self._accepted()
+        self._headed()
 
-    def _accepted(self) -> bool:
-        """Send the headers: the page's, or an error's."""
+    def _headed(self) -> bytes:
+        """Send the headers, the page's or an error's, and return what is to follow them."""
         port = self.server.server_port
         if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this page is served to this machine only")
-            return False
-        if self.path.partition("?")[0] != "/":
+            return b""
+        path, _, query = self.path.partition("?")
+        if path != "/":
             self.send_error(HTTPStatus.NOT_FOUND, "the only page is /")
-            return False
-        self.send_response(HTTPStatus.OK)
+            return b""
+        content, version = self.server.state
+        known = version != "" and parse_qs(query).get("after") == [version]
+        self.send_response(HTTPStatus.NO_CONTENT if known else HTTPStatus.OK)
         for name, value in HEADERS.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(self.server.content)))
+        if not known:
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        return True
+        return b"" if known else content
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests aren't logged: the terminal belongs to the command."""
 
 
-def serve_page(page: str, *, port: int = 0, open_browser: bool = True, announce: Callable[[str], None] = print) -> None:
+def serve_page(
+    pages: Iterator[tuple[str, str]],
+    *,
+    port: int = 0,
+    open_browser: bool = True,
+    announce: Callable[[str], None] = print,
+) -> None:
     """Serve a page's text until Ctrl-C, as :class:`PageServer` does, and announce its address once the server answers.
 
-    ``open_browser`` asks the desktop to show it; where there is none, nothing happens.
+    Args:
+        pages: (text, version) of the page and, as they come, of those that take its place; asked in a thread.
+        port: where to listen; 0 takes a free port.
+        open_browser: ask the desktop to show it; where there is none, nothing happens.
+        announce: is told the address.
     """
-    with PageServer(page, port) as server:
+    page, version = next(pages)
+
+    def go_on() -> None:
+        for newer in pages:
+            server.show(*newer)
+
+    with PageServer(page, port, version) as server:
+        threading.Thread(target=go_on, daemon=True).start()
         announce(server.url)
         if open_browser:
             webbrowser.open(server.url)

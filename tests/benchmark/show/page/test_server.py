@@ -59,6 +59,17 @@ def test_has_no_other_path_and_takes_nothing(server: PageServer) -> None:
     assert ask(server, method="POST")[0] == 501
 
 
+def test_a_page_that_asks_for_a_newer_one_gets_it_only_where_there_is_one(server: PageServer) -> None:
+    server.show(PAGE, "v1")
+    assert ask(server, path="/?after=v1")[::2] == (204, b"")
+    assert ask(server, path="/?after=v0")[0] == 200
+    server.show("<!doctype html><title>newer</title>", "v2")
+    status, _, content = ask(server, path="/?after=v1")
+    assert (status, content) == (200, b"<!doctype html><title>newer</title>")
+    assert ask(server)[2] == content
+    assert ask(server, host="example.org", path="/?after=v1")[0] == 421
+
+
 def test_says_which_port_is_taken() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

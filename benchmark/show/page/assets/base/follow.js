@@ -12,8 +12,8 @@ function startFollowing() {
 function sayProgress(trouble) {
   const [done, planned] = DATA.progress;
   const count = (value) => value.toLocaleString("en");
-  const at = done >= planned ? `All ${count(planned)} episodes are played` : `Playing: ${count(done)} of ${count(planned)} episodes`;
-  byId("following").textContent = trouble || `${at}. This page follows the run.`;
+  const at = done >= planned ? `All ${count(planned)} episodes are played.` : `${count(done)} of ${count(planned)} episodes so far. This page follows the run.`;
+  byId("following").textContent = trouble || at;
 }
 
 // An XMLHttpRequest reads a page as a document without running anything in it, and makes no HTML of strings.
@@ -24,7 +24,7 @@ function ask() {
   request.onload = () => {
     if (request.status === 200 && request.response && request.response.getElementById("data")) takeOver(request.response);
     sayProgress();
-    setTimeout(ask, ASK_EVERY);
+    if (DATA.follow) setTimeout(ask, ASK_EVERY); // what is complete changes no more
   };
   request.onerror = () => {
     sayProgress("The command that serves this page has ended; what it showed last stays.");

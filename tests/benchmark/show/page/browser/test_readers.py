@@ -47,7 +47,8 @@ def test_no_width_scrolls_sideways(visit: Any, documents: Documents, name: str, 
         outside = tab.evaluate(
             """width => [...document.querySelectorAll('main *, header *')].filter((node) => {
                 const box = node.getBoundingClientRect();
-                return box.width && box.right > width + 1 && !node.closest('pre, .moves-box, .matrix-box, .wide, .unseen, caption');
+                const inside = node.closest('pre, .moves-box, .matrix-box, .wide, .unseen, caption');
+                return box.width && box.right > width + 1 && !inside;
             }).map((node) => node.outerHTML.slice(0, 120))""",
             width,
         )

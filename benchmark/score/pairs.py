@@ -1,10 +1,11 @@
-"""Who differs from whom over all scenarios: the test that the overall ranks go by, for every pair that a page shows."""
+"""All pairs of agents: over all scenarios by the test that the overall ranks go by, and in games where they met."""
 
 from collections.abc import Sequence
 from itertools import combinations
 
 from benchmark.score.comparison import best_pairs, board_family
-from benchmark.score.document import OverallPairView
+from benchmark.score.document import MeetingView, OverallPairView
+from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import episode_table, scaled_differences, span_of
@@ -30,3 +31,12 @@ def overall_pairs(
         p = min(1.0, family * paired_p_value(differences))
         rows.append(OverallPairView(a=a, b=b, difference=float(differences.sum()) / len(spans), p=p))
     return rows
+
+
+def meeting_rows(results: ResultColumns) -> list[MeetingView]:
+    """Who won how often against whom, in every scenario for several players."""
+    return [
+        MeetingView(scenario=scenario, a=a, b=b, wins=met.wins, draws=met.draws, losses=met.losses)
+        for scenario, games in results.games.items()
+        for (a, b), met in meetings(games).items()
+    ]
