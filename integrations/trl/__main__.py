@@ -1,0 +1,138 @@
+"""``python -m integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works here."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textgames.extras import missing_packages
+
+if TYPE_CHECKING:
+    from trl import GRPOTrainer
+
+_TINY = Path(__file__).parents[2] / "agents" / "tiny" / "weights" / "tiny"
+
+
+def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
+    """The trainer that the options describe.
+
+    Raises:
+        ValueError: no such scenario, mode, agent or setting, or numbers that don't go together.
+    """
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says of both ways that they may change
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig, GRPOTrainer
+
+    from integrations.trl import StepRollouts, episode_return, game_environment, read_actions_as_calls, start_dataset
+
+    settings = {"format_penalty": options.format_penalty}
+    dataset = start_dataset(options.scenario, options.starts)
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    ways: dict[str, Any]
+    if options.way == "steps":
+        rollouts = StepRollouts(
+            mode=options.mode,
+            steps_per_episode=options.steps_per_episode,
+            opponents=options.opponents,
+            seed=options.seed,
+            **settings,
+        )
+        ways = {"rollout_func": rollouts, "reward_funcs": episode_return}
+    else:
+        ways = {
+            "environment_factory": game_environment(
+                options.scenario, mode=options.mode, opponents=options.opponents, seed=options.seed, **settings
+            )
+        }
+        if options.mode != "calls":
+            read_actions_as_calls(tokenizer)
+    config = GRPOConfig(
+        output_dir=str(options.out),
+        max_steps=options.iterations,
+        per_device_train_batch_size=options.batch,
+        num_generations=options.group,
+        max_completion_length=options.max_tokens,
+        learning_rate=options.learning_rate,
+        temperature=options.temperature,
+        seed=options.seed,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=options.cpu,
+        bf16=False,
+    )
+    model = AutoModelForCausalLM.from_pretrained(options.model)
+    return GRPOTrainer(model, args=config, train_dataset=dataset, processing_class=tokenizer, **ways)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    options = _parser().parse_args(arguments)
+    if (missing := missing_packages("trl", "datasets", "torch", "transformers", extra="trl")) is not None:
+        print(f"error: not installed: {missing}", file=sys.stderr)
+        return 2
+    try:
+        trainer = make_trainer(options)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    from transformers import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_progress())
+    trainer.train()
+    trainer.save_model(str(options.out))
+    print(f"saved: {options.out}")
+    return 0
+
+
+def _progress() -> Any:
+    from transformers import TrainerCallback
+
+    class Progress(TrainerCallback):  # type: ignore[misc]  # transformers has no types
+        """One line for each iteration."""
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
+            shown = ("reward", "reward_std", "success", "episode_length", "invalid_rate", "tools/call_frequency")
+            if logs and "reward" in logs:
+                told = "  ".join(f"{name} {float(logs[name]):.3f}" for name in shown if name in logs)
+                print(f"iteration {state.global_step}/{state.max_steps}  {told}", flush=True)
+
+    return Progress
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m integrations.trl", description=__doc__.partition(": ")[2])
+    parser.add_argument(
+        "way",
+        choices=("steps", "calls"),
+        help="steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls "
+        "(environment_factory)",
+    )
+    parser.add_argument("--scenario", default="frozen-lake")
+    parser.add_argument("--model", default=str(_TINY), help="a folder or a repository (default: tiny)")
+    parser.add_argument("--out", type=Path, default=Path("runs/trl"), help="where the model goes (default runs/trl)")
+    parser.add_argument(
+        "--mode",
+        default="think",
+        help="think, direct, or calls for models that call tools by themselves (default think)",
+    )
+    parser.add_argument("--opponents", default="random", help='the other players: an agent, or "self" (default random)')
+    parser.add_argument("--format-penalty", type=float, default=1.0, help="of an invalid response (default 1.0)")
+    parser.add_argument("--iterations", type=int, default=3, help="default 3")
+    parser.add_argument("--starts", type=int, default=64, help="layouts in the dataset (default 64)")
+    parser.add_argument("--group", type=int, default=8, help="samples of one start, num_generations (default 8)")
+    parser.add_argument("--batch", type=int, default=32, help="samples of an iteration (default 32)")
+    parser.add_argument("--steps-per-episode", type=int, default=1, help="samples of one episode (default 1)")
+    parser.add_argument("--max-tokens", type=int, default=256, help="of a completion (default 256)")
+    parser.add_argument("--learning-rate", type=float, default=1e-3, help="default 1e-3, for the tiny model")
+    parser.add_argument("--temperature", type=float, default=1.0, help="default 1.0")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

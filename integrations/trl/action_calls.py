@@ -1,0 +1,45 @@
+"""Tool calls for models that have never seen one: what they write as an action is read as a call of ``act``.
+
+TRL's ``environment_factory`` takes models whose chat template knows tools and whose answers transformers can parse. A
+model that answers in the games' own form, ``<action>left</action>``, has neither; here it gets both.
+"""
+
+from typing import Any
+
+_TEMPLATE = (
+    "{% for message in messages %}{{ message['content'] }}"
+    "{% for call in message['tool_calls'] or [] %}"
+    "{% if call['function']['name'] == 'act' %}<action>{{ call['function']['arguments']['action'] }}</action>"
+    "{% else %}{{ call['function'] | tojson }}{% endif %}{% endfor %}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
+    "{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
+)
+_FIELDS: dict[str, Any] = {
+    "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
+    "tool_calls": {
+        "open": "<action>",
+        "close": "</action>",
+        "repeats": True,
+        "content": "text",
+        "transform": {"type": "function", "function": {"name": "act", "arguments": {"action": "{content}"}}},
+    },
+    "content": {"content": "text"},
+}
+
+
+def read_actions_as_calls(tokenizer: Any) -> Any:
+    """Give a tokenizer a chat template and a response template in which an action tag is a call of ``act``.
+
+    Messages are joined by blank lines, as models without a chat template read them, and an answer ends with the
+    end-of-sequence token.
+
+    Args:
+        tokenizer: of transformers; it is changed.
+
+    Returns:
+        The same tokenizer, to be given to ``GRPOTrainer(processing_class=...)``.
+    """
+    tokenizer.chat_template = _TEMPLATE
+    # an answer begins where the prompt ends: what stands before, an example of an action perhaps, is no part of it
+    tokenizer.response_template = {"defaults": {"role": "assistant"}, "start_anchor_pattern": r"\Z", "fields": _FIELDS}
+    return tokenizer

@@ -1,0 +1,141 @@
+"""An episode as one conversation of tool calls: games for ``GRPOTrainer(environment_factory=...)``."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents import EpisodeSession, PromptMap
+from agents.loop.session import Opponents
+from agents.prompt import PromptTexts, as_text
+
+CALLS = "calls"
+"""The response mode that asks for calls of :meth:`GameEnvironment.act`; its words are in ``prompts.toml``."""
+
+
+@cache
+def _texts() -> PromptTexts:
+    return PromptTexts.from_file(Path(__file__).parent / "prompts.toml")
+
+
+def game_environment(
+    scenario: str = "frozen-lake",
+    *,
+    mode: str = CALLS,
+    opponents: Opponents = "random",
+    prompt_map: PromptMap | None = None,
+    seed: int = 0,
+    **settings: Any,
+) -> "Callable[[], GameEnvironment]":
+    """Make an ``environment_factory`` of a scenario.
+
+    ::
+
+        trainer = GRPOTrainer(
+            "MODEL", environment_factory=game_environment("frozen-lake"), train_dataset=start_dataset("frozen-lake")
+        )
+
+    The model sees the rules and the first observation, calls ``act(action)``, reads the next observation as the tool's
+    answer, and so on, all in one sequence of at most ``max_completion_length`` tokens. The reward is the return.
+
+    Args:
+        scenario: what is played; a dataset's column ``scenario`` goes before it.
+        mode: how the model is asked to answer: ``"calls"`` for models that call tools, ``"think"`` or ``"direct"`` for
+            those whose actions are read as calls (:func:`integrations.trl.read_actions_as_calls`).
+        opponents: who plays the other seats of a game of several players, an agent or ``{player: agent}``. Self-play
+            takes :class:`integrations.trl.StepRollouts`: TRL's loop has one conversation for each episode.
+        prompt_map: makes the texts, in place of ``mode``.
+        seed: of the transitions.
+        **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``.
+
+    Raises:
+        ValueError: no such scenario, agent, mode or setting.
+    """
+    texts = PromptMap(mode, None, _texts()) if prompt_map is None else prompt_map
+    EpisodeSession(scenario, opponents=opponents, **settings)  # what can't be played is said before the training
+    made = count()
+
+    def environment() -> GameEnvironment:
+        return GameEnvironment(scenario, opponents, texts, (seed, next(made)), settings)
+
+    return environment
+
+
+class GameEnvironment:
+    """One episode after the other, as TRL's environments are; made by :func:`game_environment`.
+
+    Every public method but ``reset`` and ``get_reward`` is a tool, and its docstring is what the model reads of it.
+
+    Attributes:
+        session: the episode that is being played.
+    """
+
+    def __init__(
+        self,
+        scenario: str,
+        opponents: Opponents,
+        prompt_map: PromptMap,
+        entropy: tuple[int, ...],
+        settings: dict[str, Any],
+    ) -> None:
+        self._scenario, self._opponents, self._prompt_map = scenario, opponents, prompt_map
+        self._settings = settings
+        # environments of several processes are numbered alike, and their transitions should differ even so
+        self._entropy = [*entropy, int(os.environ.get("RANK", 0))]
+        self._episodes = 0
+        self.session: EpisodeSession | None = None
+        self._seat = ""
+
+    def reset(self, scenario: str | None = None, layout_seed: int = 0, seat: str | None = None, **columns: Any) -> str:
+        """Begin an episode, and return what the model reads first.
+
+        Episodes that share ``layout_seed`` begin alike, also in other environments, and go on with transitions of their
+        own.
+        """
+        rng = np.random.default_rng([*self._entropy, self._episodes])
+        self._episodes += 1
+        self.session = EpisodeSession(
+            scenario or self._scenario,
+            int(rng.integers(2**52)),
+            layout_seed=layout_seed,
+            seat=seat,
+            opponents=self._opponents,
+            prompt_map=self._prompt_map,
+            **self._settings,
+        )
+        self._seat = seat or next(iter(self.session.returns))
+        return "" if self.session.over else as_text(self.session.prompt)
+
+    def act(self, action: str) -> str:
+        """Play one move of the game.
+
+        Args:
+            action: The action, as the game names it.
+
+        Returns:
+            What you see after the move.
+        """
+        session = self._playing()
+        if session.over:
+            raise RuntimeError("the game is over: there is nothing left to play")
+        session.respond(f"<action>{action}</action>")
+        return "The game is over." if session.over else session.prompt[-1].content
+
+    def get_reward(self) -> float:
+        """The episode's return so far.
+
+        An episode that the model has left, by an answer without a call or at its last token, costs the format penalty
+        once, if there is one.
+        """
+        session = self._playing()
+        left = 0.0 if session.over else float(session.task.kwargs.get("format_penalty", 0.0))
+        return session.returns[self._seat] - left
+
+    def _playing(self) -> EpisodeSession:
+        if self.session is None:
+            raise RuntimeError("reset comes first")
+        return self.session
