@@ -21,13 +21,16 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
         ValueError: no such scenario, mode, agent or setting, or numbers that don't go together.
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says of both ways that they may change
+    from integrations.trl import game_environment, read_actions_as_calls, start_dataset
+
+    settings = {"format_penalty": options.format_penalty}
+    dataset = start_dataset(options.scenario, options.starts)  # what is wrong with it is said before TRL is imported
+
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    from integrations.trl import StepRollouts, episode_return, game_environment, read_actions_as_calls, start_dataset
+    from integrations.trl import StepRollouts, episode_return
 
-    settings = {"format_penalty": options.format_penalty}
-    dataset = start_dataset(options.scenario, options.starts)
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     ways: dict[str, Any]
     if options.way == "steps":
@@ -91,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _progress() -> Any:
     from transformers import TrainerCallback
 
-    class Progress(TrainerCallback):  # type: ignore[misc]  # transformers has no types
+    class Progress(TrainerCallback):
         """One line for each iteration."""
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # TRL's own calls of what transformers has renamed
     pytest.mark.slow,
 ]
-SMALL = ("--cpu", "--iterations", "2", "--starts", "8", "--group", "4", "--batch", "8", "--seed", "3")
+SMALL = ("--cpu", "--iterations", "2", "--starts", "8", "--group", "8", "--batch", "16", "--seed", "3")
 
 
 def options(tmp_path: Path, *words: str) -> Namespace:
@@ -34,13 +34,10 @@ def weights(trainer: Any) -> np.ndarray:
 
 
 def train(trainer: Any) -> list[dict[str, float]]:
-    before = weights(trainer)
     trainer.train()
     logs = [entry for entry in trainer.state.log_history if "reward" in entry]
-    assert len(logs) == 2
+    assert len(logs) == trainer.args.max_steps
     assert all(math.isfinite(entry[name]) for entry in logs for name in ("reward", "loss", "grad_norm"))
-    if any(entry["reward_std"] > 0 for entry in logs):
-        assert not np.array_equal(before, weights(trainer))
     return logs
 
 
@@ -77,31 +74,21 @@ def test_every_step_a_sample(tmp_path: Path) -> None:
 
 def test_an_episode_as_one_conversation(tmp_path: Path) -> None:
     trainer = make_trainer(options(tmp_path, "calls", "--max-tokens", "160", "--temperature", "1.5"))
+    before = weights(trainer)
     logs = train(trainer)
+    assert not np.array_equal(before, weights(trainer)), "every group had equal returns: take another seed"
     assert logs[0]["tools/call_frequency"] > 1
     tasks = [environment.session.task for environment in trainer.environments]
-    assert len(tasks) == 8
-    assert len({task.seed for task in tasks}) == 8
-    for group in (tasks[:4], tasks[4:]):
+    assert len(tasks) == 16
+    assert len({task.seed for task in tasks}) == 16
+    for group in (tasks[:8], tasks[8:]):
         assert len({task.layout_seed for task in group}) == 1
-    assert tasks[0].layout_seed != tasks[4].layout_seed
+    assert tasks[0].layout_seed != tasks[8].layout_seed
 
 
 def test_self_play_learns_as_one_seat_of_a_group(tmp_path: Path) -> None:
-    trainer = make_trainer(
-        options(
-            tmp_path,
-            "steps",
-            "--scenario",
-            "kuhn-poker",
-            "--mode",
-            "direct",
-            "--opponents",
-            "self",
-            "--max-tokens",
-            "6",
-        )
-    )
+    words = "--scenario kuhn-poker --mode direct --opponents self --max-tokens 6 --iterations 1"
+    trainer = make_trainer(options(tmp_path, "steps", *words.split()))
     train(trainer)
     rollouts: Any = trainer.rollout_func
     assert {name for episode in rollouts.episodes for name in episode.agents.values()} == {
