@@ -13,7 +13,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "tools")]
-os.environ["COLUMNS"] = "100"  # of the tables that tutorials print
+
+# what the tutorials run in: this Python, a cache of their own, one thread
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+os.environ["COLUMNS"] = "100"
+os.environ["OMP_NUM_THREADS"] = "1"
 
 project = "textbench"
 author = "The textbench developers"
@@ -37,10 +41,12 @@ repository_url = "https://github.com/textbench/textbench"
 
 # tutorials are run, and an error in one is an error of the build
 nb_execution_mode = "force"
+nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # progress of others; an error is one of the build
 
 # docstrings
 autodoc_typehints = "description"

@@ -1,0 +1,178 @@
+"""Writes the generated tables of the reference pages: ``python docs/tools/reference_pages.py``.
+
+A page has marks, ``<!-- generated: episode -->`` and ``<!-- end -->``; what stands between them follows from the code,
+and a test (``tests/docs/test_reference_pages.py``) fails where it doesn't. All else on these pages is written by hand.
+"""
+
+import re
+import sys
+from argparse import Action, ArgumentParser
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmark.cli import COMMANDS, PASSED_ON
+from benchmark.cli.schema import schema_of
+from benchmark.play.options import OPTIONS, VARIABLES, flag_of
+
+PAGES = Path(__file__).parents[1] / "reference"
+MARKED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Schema = dict[str, Any]
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, [":--"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def kind(schema: Schema) -> str:
+    """What a value may be, in a few words."""
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2].removesuffix("Shape")
+    if "const" in schema:
+        return f"`{schema['const']!r}`".replace("'", '"')
+    if "enum" in schema:
+        return ", ".join(f"`{value!r}`".replace("'", '"') for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(kind(one) for one in schema["anyOf"]))
+    if schema.get("type") == "array":
+        inside = schema.get("items") or {}
+        many = schema.get("minItems")
+        return f"{many} of {kind(inside)}" if many and many == schema.get("maxItems") else f"list of {kind(inside)}"
+    if schema.get("type") == "object":
+        inside = schema.get("additionalProperties")
+        return f"{{name: {kind(inside)}}}" if isinstance(inside, dict) and inside else "table"
+    return {"string": "text", "boolean": "true or false", "null": "null"}.get(schema.get("type", ""), bounded(schema))
+
+
+def bounded(schema: Schema) -> str:
+    """A number with its bounds."""
+    name = schema.get("type", "any")
+    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    if low is not None:
+        return f"{name} from {low:g}"
+    return f"{name} above {above:g}" if above is not None else name
+
+
+def plain(text: str) -> str:
+    """A description on one line, in Markdown's backticks."""
+    return " ".join(text.replace("``", "`").split())
+
+
+def object_tables(name: str) -> str:
+    """A table for the document that a schema describes, and one for each kind of object in it."""
+    schema = schema_of(name)
+    parts = []
+    for title, shape in [("", schema), *schema.get("$defs", {}).items()]:
+        if "properties" not in shape:
+            continue
+        told = plain(shape.get("description", ""))
+        if title:
+            parts.append(f"**{title.removesuffix('Shape')}**" + (f". {told}" if told else "") + "\n")
+        required = set(shape.get("required", ()))
+        rows = [
+            [f"`{key}`" + ("" if key in required else " (optional)"), kind(one), plain(one.get("description", ""))]
+            for key, one in shape["properties"].items()
+        ]
+        parts.append(table(["key", "value", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def run_options() -> str:
+    """Every option of a run, with its flag and its environment variable."""
+    variables = {name: variable for variable, name in VARIABLES.items()}
+    rows = []
+    for name, one in OPTIONS.items():
+        about = one.metadata
+        if not about["metavar"]:
+            continue
+        flag = f"`{flag_of(name)} {about['metavar']}`"
+        rows.append([f"`{name}`", flag, f"`{variables[name]}`", shown_default(one.default), plain(about["text"])])
+    return table(["in a file", "flag", "environment variable", "default", "meaning"], rows)
+
+
+def shown_default(value: Any) -> str:
+    """An option's default, or nothing where its text says it."""
+    return "" if value in (None, ()) else f"`{toml(list(value) if isinstance(value, tuple) else value)}`"
+
+
+def training_settings() -> str:
+    """Every setting of a training, by its table in the file."""
+    sections: dict[str, list[list[str]]] = {}
+    for name, one in schema_of("training-config")["properties"].items():
+        shown = f"`{toml(one['default'])}`" if one.get("default") not in (None, "", [], {}) else ""
+        rows = sections.setdefault(one["section"], [])
+        rows.append([f"`{name}`", kind(one), shown, plain(one.get("description", ""))])
+    heads = ["setting", "value", "default", "meaning"]
+    return "\n".join(f"**`[{title}]`**\n\n{table(heads, rows)}" for title, rows in sections.items())
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def commands() -> str:
+    """Every command: what it does, its examples, its options."""
+    parts = []
+    for name, text in COMMANDS.items():
+        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.\n")
+        command = import_module(f"benchmark.cli.{name}")
+        examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
+        if examples:
+            parts.append("```console\n" + "\n".join(f"$ {line}" for line in examples) + "\n```\n")
+        if name in PASSED_ON:
+            parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.\n")
+            continue
+        parser = ArgumentParser(prog=f"textbench {name}", add_help=False)
+        command.add_arguments(parser)
+        rows = [[f"`{called(action)}`", plain(action.help or "")] for action in parser._actions]
+        parts.append(table(["argument", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def called(action: Action) -> str:
+    """``--agent SPEC``, or ``RUN ...`` of an argument without a flag."""
+    metavar = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
+    value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
+    if action.nargs in ("*", "+"):
+        value += " ..."
+    return f"{action.option_strings[-1]} {value}".strip() if action.option_strings else value
+
+
+WRITERS: dict[str, Callable[[], str]] = {
+    "manifest": lambda: object_tables("manifest"),
+    "episode": lambda: object_tables("episode"),
+    "credit": lambda: object_tables("credit"),
+    "run-options": run_options,
+    "training-settings": training_settings,
+    "commands": commands,
+}
+
+
+def written(page: str) -> str:
+    """A page with its generated parts as they should be."""
+    return MARKED.sub(lambda found: f"{found[1]}\n{WRITERS[found[2]]()}\n{found[3]}", page)
+
+
+def main() -> int:
+    """Write all pages anew."""
+    for path in sorted(PAGES.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if MARKED.search(text):
+            path.write_text(written(text), encoding="utf-8")
+            print(path.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

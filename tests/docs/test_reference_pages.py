@@ -1,0 +1,78 @@
+"""What the reference pages say is what the code says."""
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "reference"
+PACKAGES = ("textgames", "agents", "benchmark", "integrations")
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    """docs/tools isn't a package: its files are programs."""
+    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "docs/tools/reference_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["files.md", "configuration.md", "commands.md"])
+def test_generated_tables_are_those_of_the_code(page: str, tool: ModuleType) -> None:
+    text = (PAGES / page).read_text()
+    assert tool.MARKED.search(text)
+    assert text == tool.written(text), "run: python docs/tools/reference_pages.py"
+
+
+def variables_of(path: Path) -> Iterator[str]:
+    """Names of environment variables that a file reads or sets: what ``os.environ`` is asked for."""
+    tree = ast.parse(path.read_text())
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and is_environment(node.value):
+            asked = node.slice
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_environment(node.func.value):
+            asked = node.args[0] if node.args else None
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "getenv":
+            asked = node.args[0]
+        elif isinstance(node, ast.Compare) and any(is_environment(one) for one in node.comparators):
+            asked = node.left
+        else:
+            continue
+        name = constants.get(asked.id) if isinstance(asked, ast.Name) else getattr(asked, "value", None)
+        if isinstance(name, str):
+            yield name
+
+
+def is_environment(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "environ"
+
+
+def test_every_environment_variable_is_told_of() -> None:
+    found = {name for package in PACKAGES for path in (ROOT / package).rglob("*.py") for name in variables_of(path)}
+    assert {"OPENAI_API_KEY", "TEXTBENCH_CACHE_DIR", "WORLD_SIZE", "VLLM_ENABLE_V1_MULTIPROCESSING"} <= found
+    told = set(re.findall(r"`\$?([A-Z][A-Z0-9_]+)(?:=\d)?`", (PAGES / "environment.md").read_text()))
+    assert not found - told, "docs/reference/environment.md doesn't tell of them"
+
+
+def test_options_of_a_run_have_their_variable() -> None:
+    from benchmark.play.options import OTHER_VARIABLES, VARIABLES
+
+    text = (PAGES / "configuration.md").read_text()
+    assert [name for name in VARIABLES if f"`{name}`" not in text] == []
+    text = (PAGES / "environment.md").read_text()
+    assert [name for name in OTHER_VARIABLES if f"`{name}`" not in text] == []
