@@ -46,6 +46,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_execution_show_tb = True
 nb_merge_streams = True
+suppress_warnings = ["myst-nb.lexer"]  # tutorials that aren't run have no colours
 nb_output_stderr = "remove"  # progress of others; an error is one of the build
 
 # docstrings

@@ -129,7 +129,8 @@ def commands() -> str:
         command = import_module(f"benchmark.cli.{name}")
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
-            parts.append("```console\n" + "\n".join(f"$ {line}" for line in examples) + "\n```\n")
+            lines = [re.sub(r" {2,}(?=\S)", "  # ", line, count=1) for line in examples]
+            parts.append("```sh\n" + "\n".join(lines) + "\n```\n")
         if name in PASSED_ON:
             parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.\n")
             continue
