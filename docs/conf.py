@@ -71,6 +71,7 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 html_show_sphinx = False
+html_extra_path = ["../llms.txt"]
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 

@@ -1,0 +1,92 @@
+"""What the project says of itself in files that tools read: citation, badges, templates, the index for models."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml
+
+from agents.msgrpo.credit import METHODS
+from agents.msgrpo.draws import DRAWS
+from agents.msgrpo.filters import FILTERS
+from agents.msgrpo.presets import preset_names
+from agents.msgrpo.surrogates import SURROGATES
+from agents.msgrpo.tasks import SAMPLERS
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REPOSITORY = PROJECT["urls"]["Source"]
+
+
+def test_the_citation_is_of_this_version() -> None:
+    """The keys that CFF 1.2.0 requires; cffconvert --validate checked the rest when it was written."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert str(citation["version"]) == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == REPOSITORY
+    assert citation["authors"] == [{"name": author["name"]} for author in PROJECT["authors"]]
+
+
+def test_badges_are_true() -> None:
+    badges = [
+        unquote(path) for path in re.findall(r"img\.shields\.io/badge/([^)]*)\)", (ROOT / "README.md").read_text())
+    ]
+    python, licence, types = sorted(badges, key=lambda text: ["python", "licence", "types"].index(text.split("-")[0]))
+    assert python.split("-")[1] == PROJECT["requires-python"].replace(">=", "≥ ")
+    assert licence.split("-")[1] == PROJECT["license"]
+    assert types.split("-")[1] == "mypy strict"
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["strict"] is True
+
+
+def test_the_index_for_language_models_leads_to_files() -> None:
+    text = (ROOT / "llms.txt").read_text()
+    assert text.startswith("# textbench\n\n> ")
+    base = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
+    links = re.findall(r"^- \[[^]]+\]\(([^)]+)\): .+$", text, re.MULTILINE)
+    assert len(links) == len(re.findall(r"^- ", text, re.MULTILINE))
+    for link in links:
+        assert link.startswith(base)
+        assert (ROOT / link.removeprefix(base)).is_file(), link
+    for page in (ROOT / "docs/tutorials").glob("[!i]*.md"):
+        assert f"{base}docs/tutorials/{page.name}" in links
+
+
+@pytest.mark.parametrize(
+    "template", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda path: path.stem
+)
+def test_issue_templates_are_forms(template: Path) -> None:
+    form = yaml.safe_load(template.read_text())
+    assert {"name", "description", "body"} <= set(form)
+    names = [part["id"] for part in form["body"]]
+    assert len(set(names)) == len(names)
+    for part in form["body"]:
+        assert part["type"] in ("textarea", "input", "dropdown", "checkboxes")
+        assert part["attributes"]["label"]
+
+
+def test_every_method_stands_in_the_paper_index() -> None:
+    """By its preset, where it has one; the project's own methods come from no paper."""
+    text = (ROOT / "docs/papers.md").read_text()
+    told = set(re.findall(r'(?:preset|surrogate|task_sampling|group_filter) = "(\w+)"', text))
+    assert {*preset_names()} - {"common", "msgrpo"} <= told
+    assert told <= {
+        *preset_names(),
+        *METHODS.names,
+        *DRAWS.names,
+        *FILTERS.names,
+        *SAMPLERS.names,
+        *SURROGATES.names,
+    }
+
+
+def test_no_paper_is_invented() -> None:
+    """Numbers in the paper index are those of the code and the pages of methods."""
+    known = "".join(path.read_text() for path in (ROOT / "agents").rglob("*.py"))
+    known += "".join(path.read_text() for path in (ROOT / "docs/credit").rglob("*.md"))
+    papers = set(re.findall(r"\b\d{4}\.\d{5}\b", (ROOT / "docs/papers.md").read_text()))
+    assert len(papers) > 25
+    assert sorted(number for number in papers if number not in known) == []
