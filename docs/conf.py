@@ -59,7 +59,7 @@ python_use_unqualified_type_names = True
 add_module_names = False
 napoleon_use_ivar = True  # the fields of a dataclass are documented once
 
-# external links are checked where there is a network: sphinx-build -b linkcheck docs build/links
+# external links are checked where there is a network: .ci/links
 linkcheck_ignore = [r"http://(localhost|127\.0\.0\.1)", rf"{repository_url}/(blob|tree)/"]
 linkcheck_anchors = False
 
