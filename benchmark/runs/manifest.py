@@ -40,7 +40,7 @@ Price = dict[str, Any]
 class CodeShape(TypedDict):
     """Which code played."""
 
-    version: str
+    version: Annotated[str, Field(description="Of textbench.")]
     commit: NotRequired[Annotated[str | None, Field(description="Null where it ran from an installed package.")]]
     dirty: NotRequired[Annotated[bool | None, Field(description="Whether the code had uncommitted changes.")]]
 
@@ -50,7 +50,9 @@ class SessionShape(CodeShape):
     """One process that played."""
 
     started: Annotated[str, Field(description="ISO 8601, UTC.")]
-    finished: str | None
+    finished: Annotated[
+        str | None, Field(description="ISO 8601, UTC; null while it plays, and of one that was killed.")
+    ]
     outcome: NotRequired[Annotated[str, Field(description="finished, interrupted, or why it stopped.")]]
     notices: NotRequired[
         Annotated[list[str], Field(description="What servers turned out to want: parameters left out, budgets raised.")]
@@ -63,7 +65,7 @@ class CardShape(TypedDict):
 
     name: Annotated[str, Field(description="What results call it.")]
     spec: Annotated[str, Field(description="What --agent took.")]
-    kind: str
+    kind: Annotated[str, Field(description="scripted, or what makes the model: hf, openai, ...")]
     settings: Annotated[dict[str, Any], Field(description="Model, decoding and prompt texts, as far as it has them.")]
 
 
@@ -71,19 +73,19 @@ class CardShape(TypedDict):
 class ScenarioShape(TypedDict):
     """The whole definition of a scenario, so that a folder can be read where the project's own has changed."""
 
-    env_id: str
-    kwargs: dict[str, Any]
-    horizon: Annotated[int, Field(ge=1, le=10**6)]
-    first_seed: Seed
-    training: bool
+    env_id: Annotated[str, Field(description="The Gymnasium id of the game.")]
+    kwargs: Annotated[dict[str, Any], Field(description="The game's settings.")]
+    horizon: Annotated[int, Field(ge=1, le=10**6, description="Rounds until an episode is truncated.")]
+    first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
+    training: Annotated[bool, Field(description="Whether the paper trains on it.")]
 
 
 @with_config(STRICT)
 class MatchupShape(TypedDict):
     """Who sits at the table of a scenario, on which seeds."""
 
-    scenario: str
-    agents: Annotated[list[str], Field(min_length=1)]
+    scenario: Annotated[str, Field(description="A key of scenarios.")]
+    agents: Annotated[list[str], Field(min_length=1, description="Names of agents, in the order of the seats.")]
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
 
 
@@ -101,22 +103,22 @@ class ManifestShape(TypedDict):
     """The manifest of a run folder or of a leaderboard entry."""
 
     schema_version: Literal[1]
-    kind: Literal["textbench-run", "textbench-entry"]
+    kind: Annotated[Literal["textbench-run", "textbench-entry"], Field(description="A run, or an agent's entry.")]
     textbench: CodeShape
-    python: NotRequired[str]
-    platform: NotRequired[str]
-    packages: NotRequired[dict[str, str]]
+    python: NotRequired[Annotated[str, Field(description="Its version.")]]
+    platform: NotRequired[Annotated[str, Field(description="Operating system and processor.")]]
+    packages: NotRequired[Annotated[dict[str, str], Field(description="Versions of the packages that matter.")]]
     settings: SettingsShape
     operation: NotRequired[Annotated[dict[str, Any], Field(description="How fast, how long and for how much.")]]
-    agents: list[CardShape]
-    prices: NotRequired[dict[str, PriceShape]]
-    scenarios: dict[str, ScenarioShape]
-    matchups: list[MatchupShape]
-    sessions: NotRequired[list[SessionShape]]
-    merged_from: NotRequired[list[str]]
+    agents: Annotated[list[CardShape], Field(description="Everybody who plays.")]
+    prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
+    scenarios: Annotated[dict[str, ScenarioShape], Field(description="What is played.")]
+    matchups: Annotated[list[MatchupShape], Field(description="The plan: every episode follows from it.")]
+    sessions: NotRequired[Annotated[list[SessionShape], Field(description="The processes that played, in order.")]]
+    merged_from: NotRequired[Annotated[list[str], Field(description="The runs that textbench merge put together.")]]
     agent: NotRequired[Annotated[str, Field(description="An entry's agent.")]]
-    author: NotRequired[str]
-    note: NotRequired[str]
+    author: NotRequired[Annotated[str, Field(description="Who submits an entry, as they say.")]]
+    note: NotRequired[Annotated[str, Field(description="What they say of it.")]]
 
 
 Manifest = dict[str, Any]

@@ -84,12 +84,12 @@ class EpisodeRecord(TypedDict):
     """One episode: a line of ``episodes.jsonl``."""
 
     schema_version: Literal[1]
-    scenario: str
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)]
+    scenario: Annotated[str, Field(description="A key of the manifest's scenarios.")]
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED, description="The start and all chances follow from it.")]
     agents: Annotated[dict[str, str], Field(min_length=1, description="The agent's name of every player, in order.")]
-    steps: list[StepRecord]
+    steps: Annotated[list[StepRecord], Field(description="What was done, in the order of rounds and players.")]
     returns: Annotated[dict[str, float], Field(description="The sum of rewards of every player.")]
-    successes: dict[str, bool]
+    successes: Annotated[dict[str, bool], Field(description="Whether each player succeeded, by the game's rules.")]
     metrics: NotRequired[
         Annotated[Metrics, Field(description="What the game tells of a player besides the return, where it tells any.")]
     ]
