@@ -92,6 +92,7 @@ class EpisodeSession:
         outside = _PlayedOutside(name, self.prompt_map.turns_read)
         game = pool.game_of(self.task)
         players = game.players
+        self._game = game
         self._inside = _policies_inside(players, seat, opponents)
         for policy in self._inside.values():
             check_game(policy, game)
@@ -153,6 +154,14 @@ class EpisodeSession:
         if self._episode is None:
             raise RuntimeError(f"the episode of {self.task.scenario!r} isn't over: {self.player} is asked")
         return self._episode
+
+    def last_observation(self, player: str) -> str:
+        """What a player sees of the state in which the episode has ended.
+
+        Raises:
+            RuntimeError: it isn't over.
+        """
+        return self._game.observe(self.episode.end_state, player)
 
     def respond(self, response: str | Turn) -> Outcome:
         """Give the response of the player who is asked, and play on until somebody outside is asked again.

@@ -22,6 +22,7 @@ COMMANDS = {
     "replay": "step through an episode",
     "view": "show the leaderboard page in a browser",
     "play": "play a scenario yourself",
+    "serve": "serve a game to trainers, as an OpenEnv environment",
     "list": "list scenarios and agents",
     "submit": "make a leaderboard entry of a run",
     "validate": "replay every episode of an entry and check it",

@@ -52,11 +52,12 @@ def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
                 raise UsageError(f"--set {shown(text)}: {key} is no table, it has a value already")
-        table[last] = _value(value)
+        table[last] = value_of(value)
     return found
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """The value of a ``--set``: JSON, or else the text as it is."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,0 +1,138 @@
+"""Serve a game to trainers and other programs, as an OpenEnv environment server with a page to play by hand.
+
+Every client has a session of its own. A client's reset(seed=7, layout_seed=3) starts the same episode everywhere, and
+reset(split="test", index=12) the episode 12 of textbench run.
+
+examples:
+  textbench serve frozen-lake
+  textbench serve tic-tac-toe --against planner --port 9000
+  textbench serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
+"""
+
+import socket
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from benchmark.cli.sources import whole_number
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What, where, and how."""
+    parser.add_argument("scenario", metavar="SCENARIO", help="see textbench list scenarios; or my_module:MyGame-v0")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
+    parser.add_argument("--port", default="8000", metavar="N", help="port (default 8000; 0 takes a free one)")
+    parser.add_argument("--max-sessions", default="256", metavar="N", help="clients at once (default 256)")
+    parser.add_argument("--no-web", action="store_true", help="leave out the page at /web")
+    parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default random)")
+    parser.add_argument("--self-play", action="store_true", help="the client plays all seats, one after the other")
+    parser.add_argument("--seat", metavar="PLAYER", help="which player the client is (default: the first)")
+    parser.add_argument("--mode", metavar="NAME", help="template of the prompts: think (default), direct")
+    parser.add_argument("--history", default="0", metavar="K", help="last turns in a prompt (default 0)")
+    parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the game in place of its own"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Serve until Ctrl-C."""
+    import sys
+
+    from benchmark.errors import UsageError
+    from textgames.extras import missing_packages
+
+    port, most = whole_number("--port", args.port, 0), whole_number("--max-sessions", args.max_sessions, 1)
+    if missing := missing_packages("openenv", extra="openenv"):
+        raise UsageError(f"textbench serve needs what isn't installed, {missing}")
+    served = _served(args)
+    try:
+        listening = listen(args.host, port)
+    except OSError as error:
+        raise UsageError(str(error)) from None
+    url = f"http://{args.host}:{listening.getsockname()[1]}"
+
+    def announce() -> None:
+        print(url, flush=True)
+        page = "" if args.no_web else f"; play it by hand at {url}/web"
+        name = served["scenario"].name
+        print(f"{name} for up to {most} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
+
+    with listening:
+        from integrations.openenv import ServedGame  # takes seconds, so everything that can be wrong was said before
+        from integrations.openenv.server import GameServer, make_app
+
+        try:
+            app = make_app(ServedGame(**served), max_sessions=most, web=not args.no_web)
+        except (ValueError, TypeError) as error:
+            raise UsageError(str(error)) from None
+        GameServer(app, announce).serve_on(listening)
+    return 0
+
+
+def _served(args: Namespace) -> dict[str, Any]:
+    """The arguments of :class:`integrations.openenv.ServedGame`."""
+    from agents import PromptMap, PromptTexts, load_agent
+    from benchmark.errors import UsageError
+    from benchmark.runs.plan import find_scenarios, num_players
+    from textgames.registry import registered_ids
+
+    name = f"textgames:{args.scenario}" if args.scenario in registered_ids() else args.scenario
+    found = find_scenarios([name])
+    if name not in found:
+        raise UsageError(f"serve one scenario, {args.scenario!r} is several; see textbench list scenarios")
+    scenario = found[name]
+    told = {"--against": args.against, "--seat": args.seat, "--self-play": args.self_play}
+    if num_players(scenario) == 1 and (flags := [flag for flag, value in told.items() if value]):
+        raise UsageError(f"{args.scenario} is played alone: leave out {', '.join(flags)}")
+    if args.self_play and args.against is not None:
+        raise UsageError("--self-play leaves no seat to --against: give one of them")
+    history = whole_number("--history", args.history, 0)
+    try:
+        texts = PromptTexts.default() if args.prompts is None else PromptTexts.from_file(args.prompts)
+        prompts = PromptMap(args.mode or PromptMap.mode, history, texts)
+        opponents = None if args.self_play else load_agent(args.against or "random")
+    except (ValueError, TypeError, ModuleNotFoundError) as error:
+        raise UsageError(str(error)) from None
+    return {
+        "scenario": scenario,
+        "settings": _settings(args.set),
+        "seat": args.seat,
+        "opponents": opponents,
+        "prompt_map": prompts,
+    }
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """The settings of ``--set``."""
+    from benchmark.errors import UsageError
+    from benchmark.play.agent_options import value_of
+
+    settings = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not (separator and name.isidentifier()):
+            raise UsageError(f"--set takes NAME=VALUE, got {pair!r}")
+        settings[name] = value_of(value)
+    return settings
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address; port 0 takes a free port.
+
+    Raises:
+        OSError: the port is taken or may not be used, or there is no such host here; the message says so.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        server = socket.socket(family, socket.SOCK_STREAM)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(address)
+        except OSError:
+            server.close()
+            raise
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OSError(f"can't listen on {host}:{port}: {reason}; --port 0 takes a free port") from None
+    server.listen(2048)
+    return server

@@ -1,0 +1,73 @@
+"""Serving a game over OpenEnv's routes, until Ctrl-C."""
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import uvicorn
+from fastapi import Request
+from fastapi.responses import JSONResponse
+
+from integrations.openenv.environment import NoEpisodeError, ServedGame, TextbenchEnvironment, UnknownTaskError
+from integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
+
+MAX_SESSIONS = 256
+MOST_BYTES = 2**20  # of one message of a client: a response is text
+
+
+def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True) -> Any:
+    """The FastAPI application of a game, with OpenEnv's routes.
+
+    Args:
+        game: what is played there.
+        max_sessions: how many clients may play at once; one more is told that there is no place.
+        web: whether there is a page at ``/web`` on which a person can play.
+
+    Raises:
+        ValueError, TypeError: the game can't be played as it is set up.
+    """
+    game.session(game.scenario.first_seed)  # what is wrong with it is said now, not to the first client
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # the page's library tells its makers otherwise
+    from openenv.core.env_server import create_fastapi_app, create_web_interface_app
+
+    app = (create_web_interface_app if web else create_fastapi_app)(
+        partial(TextbenchEnvironment, game),
+        TextbenchAction,
+        TextbenchObservation,
+        env_name=game.scenario.name,
+        max_concurrent_envs=max_sessions,
+        state_cls=TextbenchState,
+    )
+    # OpenEnv tells clients of its WebSocket what was wrong by itself; its HTTP routes would answer 500
+    for kind, status in _STATUS.items():
+        app.add_exception_handler(kind, partial(_told, status))
+    return app
+
+
+_STATUS: dict[type[Exception], int] = {ValueError: 400, TypeError: 400, UnknownTaskError: 400, NoEpisodeError: 409}
+
+
+async def _told(status: int, request: Request, error: Exception) -> JSONResponse:
+    """What was wrong with a request, in one sentence."""
+    return JSONResponse({"detail": str(error)}, status_code=status)
+
+
+class GameServer(uvicorn.Server):
+    """Serves an application until the process is interrupted; ``announce`` is called when it answers."""
+
+    def __init__(self, app: Any, announce: Callable[[], None]) -> None:
+        super().__init__(uvicorn.Config(app, log_level="warning", ws_max_size=MOST_BYTES))
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+    def serve_on(self, listening: socket.socket) -> None:
+        """Serve on a socket until Ctrl-C, or until ``should_exit`` is set."""
+        with suppress(KeyboardInterrupt):  # uvicorn raises it when everything is closed
+            self.run([listening])
