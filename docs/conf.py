@@ -70,6 +70,8 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
 }
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_show_sphinx = False
 html_extra_path = ["../llms.txt"]
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

@@ -130,7 +130,7 @@ class Bandit(TSMG[BanditState]):
             with mean 0 and standard deviation ``scale``.
         gap: between the best arm and the others, in (0, 1).
         scale: above 0.
-        story: ``"buttons"``, ``"ads"``, ``"videos"`` or ``"clothes"``.
+        story: ``"buttons"``, ``"ads"``, ``"videos"`` or ``"clothes"``: names for the same problem.
         observation: ``"summary"`` shows the number of choices, the total and the average of every arm; ``"raw"`` shows
             the log of all rounds.
         tell_prior: whether the instructions say what the means are drawn from. Without it the exact optimum is still

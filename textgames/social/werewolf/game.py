@@ -36,7 +36,8 @@ class Werewolf(TSMG[WerewolfState]):
         villagers: players without a special role.
         speeches: whether everyone who is alive speaks before the vote.
         reveal_roles: whether the role of a player who is out is told to all.
-        abstain: whether one may vote for nobody, which is also what an unreadable vote counts as.
+        abstain: whether one may vote for nobody, which is also what an unreadable vote counts as. Without it that is a
+            vote for the first other player.
         protect_again: whether the doctor may protect the same player two nights in a row.
         days_in_full: of how many days, today included, an observation has the speeches; votes are always told.
 

@@ -1,0 +1,240 @@
+"""The made parts of the games' pages: pictures of play, settings, the prompt, and scores.
+
+A page's first line names the ids of its games; rules, yardsticks and sources are written by hand.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agents.baselines.search import find_search_player
+from agents.loop.session import EpisodeSession
+from pages import prose, scores
+from pages.animation import pictures
+from pages.marks import names_in, put
+from pages.playing import Play, good_and_bad
+from textgames import SCENARIOS, find_yardstick
+from textgames.episode_rules import load_game
+from textgames.registry import settings_of
+
+FOLDER = Path(__file__).parents[2] / "games"
+PICTURES = FOLDER / "pictures"
+
+
+@dataclass(frozen=True)
+class Showing:
+    """What is shown on a page.
+
+    Attributes:
+        scenario: which of its scenarios; the first one by default.
+        text: whether to show what is read although there is a board.
+        together: whether all players are the same agent; else the others play at random, in games of several.
+    """
+
+    scenario: str = ""
+    text: bool = False
+    together: bool = False
+
+
+SHOWN = {
+    "mastermind": Showing(text=True),
+    "matrix-games": Showing("prisoners-dilemma-tft"),
+    "cleanup": Showing(together=True),
+    "werewolf": Showing("werewolf-5", together=True),
+}
+"""Where it isn't the first scenario, shown by its board, with the others at random."""
+
+
+@dataclass(frozen=True)
+class GamePage:
+    """A page of one game that has scenarios.
+
+    Attributes:
+        name: of its file, without the suffix.
+        env_id: the id of its game.
+    """
+
+    name: str
+    env_id: str
+    showing: Showing = field(default_factory=Showing)
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.name}.md"
+
+    @property
+    def scenarios(self) -> list[str]:
+        return [name for name, scenario in SCENARIOS.items() if scenario.env_id == self.env_id]
+
+    @property
+    def shown(self) -> str:
+        """The scenario of the pictures and of the prompt."""
+        return self.showing.scenario or self.scenarios[0]
+
+    def made(self) -> str:
+        """The page's text with its made parts as they should be."""
+        page = self.file.read_text(encoding="utf-8")
+        for part in names_in(page):
+            page = put(page, part, PARTS[part](self))
+        return page
+
+
+def pages() -> list[GamePage]:
+    """The pages of the games that have scenarios."""
+    found = []
+    for file in sorted(FOLDER.glob("*.md")):
+        (env_id,) = file.read_text(encoding="utf-8").splitlines()[0].split("`")[1::2]
+        if any(scenario.env_id == env_id for scenario in SCENARIOS.values()):
+            found.append(GamePage(file.stem, env_id, SHOWN.get(file.stem, Showing())))
+    return found
+
+
+# ---------------------------------------------------------------- pictures
+
+
+@cache
+def plays(page: GamePage) -> tuple[Play, Play]:
+    """A good and a bad player from one start."""
+    players = SCENARIOS[page.shown].game().players
+
+    def seats(agent: str) -> Mapping[str, str]:
+        others = dict.fromkeys(players[1:], agent if page.showing.together else "random")
+        return {players[0]: agent, **others}
+
+    return good_and_bad(page.shown, seats("planner"), seats("random"), page.showing.text)
+
+
+def drawings(page: GamePage) -> dict[str, str]:
+    """``{file name: SVG}`` of a page."""
+    titles = [("planner", method(page.shown)), ("random", "any legal action, with equal chances")]
+    drawn = pictures(plays(page), titles)
+    return {f"{page.name}-{which}.svg": svg for which, svg in zip(("good", "bad"), drawn, strict=True)}
+
+
+def method(scenario: str) -> str:
+    """How ``planner`` plays a scenario."""
+    game = SCENARIOS[scenario].game()
+    player, known = find_search_player(game), find_yardstick(game)
+    if player is not None and player.exact:
+        return f"optimal play: {player.method}"
+    if known is not None and known.exact and player is None:
+        return f"optimal play: {known.method}"
+    return f"{player.method}" if player is not None else "fixed rules"
+
+
+def picture_part(page: GamePage) -> str:
+    """The two pictures and who plays there."""
+    good, bad = plays(page)
+    players = SCENARIOS[page.shown].game().players
+    names = {}
+    for which, agent in (("good", "planner"), ("bad", "random")):
+        names[which] = f"![{agent} plays {page.shown}](pictures/{page.name}-{which}.svg)"
+    told = (
+        f"One episode of `{page.shown}` (seed {good.seed:,}): on the left `planner` ({method(page.shown)}), which gets "
+        f"{good.paid:.4g}, on the right `random`, which gets {bad.paid:.4g}"
+    )
+    if len(players) > 1 and page.showing.together:
+        told += f"; all {len(players)} players are the same agent, and the first one's return is told"
+    elif len(players) > 1:
+        told += f"; they are `{players[0]}`, and `{players[1]}` plays at random in both"
+    skipped = good.seed - SCENARIOS[page.shown].first_seed
+    first = "the scenario's first episode" if not skipped else "the first one in which the left one gets more"
+    return f"{names['good']} {names['bad']}\n\n*{told}. It is {first}.*"
+
+
+# ---------------------------------------------------------------- settings
+
+
+def settings_part(page: GamePage) -> str:
+    """Every setting of the game's class with its default, and what its docstring says of it."""
+    cls = load_game(settings_of(page.env_id)["game"])
+    defaults = {name: default(parameter.default) for name, parameter in inspect.signature(cls).parameters.items()}
+    rows = [
+        [", ".join(f"`{name}`" for name in names), ", ".join(defaults[name] for name in names), about]
+        for names, about in told_together(prose.arguments(cls), list(defaults))
+    ]
+    return prose.table(["setting", "default", "meaning"], rows)
+
+
+def told_together(about: Mapping[str, str], names: list[str]) -> list[tuple[list[str], str]]:
+    """``[(settings, what is said of them)]``: a docstring may tell of several in one sentence, "``b`` likewise".
+
+    Raises:
+        ValueError: a setting of which nothing is said.
+    """
+    own = {name: text for name, text in about.items() if name in names and not text.startswith("see `")}
+    together = {name: [name] for name in own}
+    for name in names:
+        if name not in own:
+            teller = next((other for other, text in own.items() if f"`{name}`" in text), None)
+            if teller is None:
+                raise ValueError(f"the docstring says nothing of the setting {name!r}")
+            together[teller].append(name)
+    return [(together[name], text) for name, text in own.items()]
+
+
+def default(value: Any) -> str:
+    """A default as one would write it."""
+    if isinstance(value, float):
+        share = Fraction(value).limit_denominator(12)
+        if float(share) == value and len(repr(value)) > 6:
+            return f"`{share}`"
+    return f"`{value!r}`".replace("'", '"')
+
+
+# ---------------------------------------------------------------- the prompt
+
+
+def prompt_part(page: GamePage) -> str:
+    """What a language model is sent in the third decision of the good player's episode, or in its last one."""
+    episode = plays(page)[0].episode
+    viewer = SCENARIOS[page.shown].game().players[0]
+    decisions = [index for index, step in enumerate(episode.steps) if step.player == viewer]
+    wanted = decisions[min(2, len(decisions) - 1)]
+    session = EpisodeSession(SCENARIOS[page.shown], episode.seed, opponents=None)
+    for step in episode.steps[:wanted]:
+        session.respond(step.turn.response)
+    messages = "\n\n".join(
+        f"{message['role'].capitalize()}:\n\n{prose.fenced(message['content'])}" for message in session.messages
+    )
+    which = ("first", "second", "third")[decisions.index(wanted)]
+    who = f" as `{viewer}`" if len(SCENARIOS[page.shown].game().players) > 1 else ""
+    return (
+        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the left picture, "
+        f"letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"
+    )
+
+
+# ---------------------------------------------------------------- scores
+
+
+def scores_part(page: GamePage) -> str:
+    """The players that ship, in every scenario of the page."""
+    measured = scores.measured()
+    counts = {one["episodes"] for name in page.scenarios for one in measured[name]["agents"].values()}
+    several = [name for name in page.scenarios if len(SCENARIOS[name].game().players) > 1]
+    told = f"Mean returns with 95% intervals, {_episodes(counts)} of each player from the scenario's first seed on"
+    table = scores.score_table(page.scenarios)
+    told += "; the percentage is the share of successes." if "%" in table else "."
+    if several:
+        which = "" if len(several) == len(page.scenarios) else f" of {', '.join(f'`{name}`' for name in several)}"
+        told += (
+            f" Every table of `random`, `greedy` and `planner` was played{which}, with seats swapped, so these means "
+            "depend on who else plays."
+        )
+    if "exact" in table:
+        told += " The exact rows are the same episodes' values, computed and not played."
+    return f"{told}\n\n{table}"
+
+
+def _episodes(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,} episodes" if low == high else f"{low:,} to {high:,} episodes"
+
+
+PARTS = {"picture": picture_part, "settings": settings_part, "prompt": prompt_part, "scores": scores_part}
+"""The parts that a page may have, by the names of their marks."""

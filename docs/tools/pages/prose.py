@@ -1,0 +1,68 @@
+"""Docstrings, which are reStructuredText, as Markdown; and what they say of each argument."""
+
+import inspect
+import re
+from textwrap import dedent, indent
+from typing import Any
+
+_SECTIONS = ("Args", "Raises", "Returns", "Attributes")
+
+
+def markdown(text: str) -> str:
+    """A docstring's text as Markdown: literals, references and blocks of code; emphasis and lists are the same."""
+    blocks = re.split(r"\n\s*\n", text.strip())
+    made: list[str] = []
+    code = False
+    for block in blocks:
+        if code and block.startswith(" "):
+            if made[-1].endswith("\n```"):
+                made[-1] = f"{made[-1][:-4]}\n\n{dedent(block)}\n```"
+            else:
+                made.append(f"```text\n{dedent(block)}\n```")
+            continue
+        code = block.rstrip().endswith("::")
+        made.append(_inline(re.sub(r"::\s*$", ":", block)))
+    return "\n\n".join(made)
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r":\w+:`~?([^`]*)`", lambda found: f"`{found[1].rpartition('.')[2]}`", text)
+    return text.replace("``", "`")
+
+
+def summary(cls: type[Any]) -> str:
+    """A class's docstring up to its sections, as Markdown."""
+    text = inspect.getdoc(cls) or ""
+    return markdown(re.split(rf"\n(?:{'|'.join(_SECTIONS)}):\n", text)[0])
+
+
+def arguments(cls: type[Any]) -> dict[str, str]:
+    """``{argument: what its class's docstring says of it}``, as Markdown."""
+    text = inspect.getdoc(cls) or ""
+    found = re.search(r"^Args:\n((?:    .*\n?|\n)*)", text, re.MULTILINE)
+    told: dict[str, str] = {}
+    for name, about in re.findall(r"^(\w+): (.*(?:\n +.*)*)", dedent(found[1]) if found else "", re.MULTILINE):
+        told[name] = _inline(re.sub(r"\s+", " ", about))
+    return told
+
+
+def table(heads: list[str], rows: list[list[str]], numbers: int = 0) -> str:
+    """A Markdown table; its last ``numbers`` columns are set to the right."""
+    marks = [" :-- "] * (len(heads) - numbers) + [" --: "] * numbers
+    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(marks) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows])
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
+def fenced(text: str) -> str:
+    """A text as it is, in a block."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    """A text as a quotation."""
+    return indent(text, "> ", lambda line: True)

@@ -1,0 +1,79 @@
+"""What the players that ship get in each scenario: ``docs/games/scores.json``, which is measured, and its tables.
+
+``docs/tools/measure_scores.py`` writes the file, of documents that ``textbench leaderboard --json`` printed.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pages.prose import table
+from textgames import SCENARIOS, TSMG
+
+FILE = Path(__file__).parents[2] / "games/scores.json"
+
+AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "random")
+"""In the order of the tables."""
+
+
+MOST_COLUMNS = 4
+"""Scenarios that stand beside each other; more of them stand below each other."""
+
+
+def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """``{scenario: {"agents": {agent: score}, "reference": the scale}}``; of two scores the first one counts."""
+    found: dict[str, Any] = {}
+    for document in documents:
+        for score in document["scores"]:
+            if score["mean_return"] is None:
+                continue
+            cell = found.setdefault(score["scenario"], {"reference": score["reference"], "agents": {}})
+            kept = {key: _rounded(score[key]) for key in ("mean_return", "success_rate", "invalid_rate")}
+            cell["agents"].setdefault(score["agent"], {"episodes": score["episodes"], **kept})
+    return {name: found[name] for name in SCENARIOS if name in found}
+
+
+def _rounded(estimate: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {end: None if value is None else round(value, 6) for end, value in estimate.items()}
+
+
+def measured() -> dict[str, Any]:
+    """The file's content."""
+    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def score_table(names: list[str]) -> str:
+    """Players by scenarios, with the ends of the scale where these are exact."""
+    scores = measured()
+    cells = {name: scores[name]["agents"] for name in names}
+    rows = [[f"`{agent}`", *(_cell(name, cells[name].get(agent)) for name in names)] for agent in AGENTS]
+    rows = [row for row in rows if any(row[1:])]
+    for end, said in (("optimal", "optimal play, exact"), ("random", "uniformly random play, exact")):
+        values = [_exact(scores[name].get("reference") or {}, end) for name in names]
+        if any(values):
+            rows.append([said, *values])
+    heads = ["player", *(f"`{name}`" for name in names)]
+    if len(names) > MOST_COLUMNS:
+        heads, *rows = [list(column) for column in zip(heads, *rows, strict=True)]
+        heads[0] = "scenario"
+    return table(heads, rows, numbers=len(heads) - 1)
+
+
+def _cell(name: str, score: Mapping[str, Any] | None) -> str:
+    """``-0.34 [-0.54, -0.10], 40%``; the share of successes where the game counts any."""
+    if score is None:
+        return ""
+    value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
+    interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
+    game = SCENARIOS[name].game()
+    counts = type(game).succeeded is not TSMG.succeeded
+    return f"{value:.2f}{interval}" + (f", {score['success_rate']['value']:.0%}" if counts else "")
+
+
+def _exact(reference: Mapping[str, Any], end: str) -> str:
+    """The exact mean over the same episodes, or nothing."""
+    if not (reference.get(f"{end}_source") or "").startswith("exact"):
+        return ""
+    return f"{reference[end]:.2f}"

@@ -1,0 +1,147 @@
+"""What of the documentation is made from the code is what the code makes: python docs/tools/make_pages.py renews it."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from make_pages import stale
+from pages import games
+from pages.animation import WIDTH
+from pages.games import GamePage, told_together
+from pages.marks import marked, names_in, put
+from pages.playing import good_and_bad, play
+from pages.prose import arguments, markdown
+from pages.scores import measured
+from pages.training import training_picture
+
+from textgames import SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page.name: page for page in games.pages()}
+QUICK = ("frozen-lake", "kuhn-poker", "sokoban", "werewolf")  # whose play takes next to no time
+
+
+def test_every_scenario_has_a_page_with_its_made_parts() -> None:
+    assert sorted(name for page in PAGES.values() for name in page.scenarios) == sorted(SCENARIOS)
+    for page in PAGES.values():
+        parts = names_in(page.file.read_text())
+        assert {"picture", "prompt", "scores"} <= set(parts), page.name
+        assert parts == sorted(set(parts), key=list(games.PARTS).index), page.name
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_page_is_as_its_game_makes_it(name: str) -> None:
+    page = PAGES[name]
+    assert page.file.read_text() == page.made()
+    for file, drawing in games.drawings(page).items():
+        assert (games.PICTURES / file).read_text() == drawing
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.name)
+def test_settings_and_scores_are_not_stale(page: GamePage) -> None:
+    text = page.file.read_text()
+    for part in {"settings", "scores"} & set(names_in(text)):
+        assert put(text, part, games.PARTS[part](page)) == text
+
+
+@pytest.mark.slow
+def test_nothing_is_stale() -> None:
+    assert [file for file, _ in stale()] == []
+
+
+def test_scores_of_the_entries_are_those_of_the_leaderboard() -> None:
+    """The mean returns of the file are what the records of leaderboards/ say."""
+    compared = 0
+    for entry in sorted((ROOT / "leaderboards").glob("*/episodes.jsonl")):
+        returns: dict[str, list[float]] = {}
+        for line in entry.read_text().splitlines():
+            record = json.loads(line)
+            returns.setdefault(record["scenario"], []).append(record["returns"]["player_0"])
+        for scenario, values in returns.items():
+            told = measured()[scenario]["agents"][entry.parent.name]
+            assert told["episodes"] == len(values)
+            assert told["mean_return"]["value"] == pytest.approx(sum(values) / len(values), abs=1e-6)
+            compared += 1
+    assert compared >= 24
+
+
+def test_the_pictures_are_svg_that_moves_and_is_small() -> None:
+    files = sorted(games.PICTURES.glob("*.svg"))
+    assert len(files) == 2 * len(PAGES)
+    for file in files:
+        text = file.read_text()
+        picture = ElementTree.fromstring(text)
+        assert int(picture.attrib["width"]) == WIDTH
+        frames = text.count('<g class="f ')
+        assert frames >= 2
+        assert text.count("animation-delay:") == frames
+        assert text.count(' l"') == 1, "one frame, the last one, is there where nothing moves"
+        assert len(text) < 64_000, file.name
+        assert "<script" not in text
+
+
+def test_a_picture_shows_what_was_played() -> None:
+    one = play("frozen-lake", "planner", 10_000)
+    assert len(one.frames) == len(one.episode.steps) + 1
+    assert one.paid == one.episode.returns["player_0"] == 1.0
+    assert one.frames[0].rows[0].startswith("P")
+    assert [frame.doing[0] for frame in one.frames[1:]] == [
+        f"Round {number}: {step.action}" for number, step in enumerate(one.episode.steps, 1)
+    ]
+
+
+def test_bad_players_that_never_do_worse_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.playing.PATIENCE", 2)
+    with pytest.raises(RuntimeError, match="got no more"):
+        good_and_bad("cliff-walking", "random", "planner")
+
+
+def test_the_picture_of_the_readme_is_what_the_entries_say() -> None:
+    made = training_picture()
+    assert (ROOT / "docs/images/play.svg").read_text() == made
+    assert len(made) < 500_000
+
+
+# ---------------------------------------------------------------- text
+
+
+def test_docstrings_as_markdown() -> None:
+    assert markdown("A ``x`` of :class:`~a.b.C`::\n\n    y = 1\n\n    z = 2\n\nMore.") == (
+        "A `x` of `C`:\n\n```text\ny = 1\n\nz = 2\n```\n\nMore."
+    )
+
+
+def test_arguments_over_several_lines_and_several_in_one() -> None:
+    class Game:
+        """A game.
+
+        Args:
+            apples: how many;
+                ``pears`` likewise.
+            size: at least 2.
+
+        Raises:
+            ValueError: no.
+        """
+
+    about = arguments(Game)
+    assert about == {"apples": "how many; `pears` likewise.", "size": "at least 2."}
+    assert told_together(about, ["apples", "pears", "size"])[0] == (["apples", "pears"], "how many; `pears` likewise.")
+    with pytest.raises(ValueError, match="nothing of the setting 'plums'"):
+        told_together(about, ["plums"])
+
+
+def test_a_made_part_is_put_between_its_marks() -> None:
+    page = f"# A\n\n{marked('scores', 'old')}\n\nmore\n"
+    assert put(page, "scores", r"new \1") == page.replace("old", r"new \1")
+    with pytest.raises(ValueError, match="0 parts 'prompt'"):
+        put(page, "prompt", "x")
+
+
+def test_links_to_pictures_lead_to_files() -> None:
+    for page in PAGES.values():
+        links = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.file.read_text())
+        assert len(links) >= 2
+        assert all((page.file.parent / link).is_file() for link in links)
