@@ -1,14 +1,21 @@
-"""Write results for other programs: CSV, Parquet, plots.
+"""Write results for other programs: CSV, Parquet, plots, and data to train on.
 
 examples:
   textbench export runs/a --csv episodes.csv
   textbench export runs/a --csv - --steps | head
   textbench export leaderboards --parquet results.parquet --plot scores.svg
+  textbench export runs/a --sft demonstrations.jsonl --keep best
+  textbench export runs/a --preferences pairs.jsonl --mode direct
 """
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmark.score.results import ResultColumns
 
 MEASURES = ("normalized", "mean_return", "success_rate", "invalid_rate", "length")
+KEEPS = ("all", "best", "value")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -21,6 +28,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--plot", metavar="FILE", help="scores with intervals: .svg, .png, .pdf (needs the extra plots)"
     )
     parser.add_argument("--measure", choices=MEASURES, default=MEASURES[0], help="what is plotted (default normalized)")
+    parser.add_argument("--agent", action="append", default=[], metavar="NAME", help="only this agent; may be repeated")
+    data = parser.add_argument_group("data to train on (JSONL as TRL reads it; - for stdout)")
+    data.add_argument("--sft", metavar="FILE", help="prompts and completions: one line per valid decision")
+    data.add_argument(
+        "--preferences", metavar="FILE", help="prompts with a better and a worse response, by action value"
+    )
+    data.add_argument(
+        "--keep",
+        choices=KEEPS,
+        default=KEEPS[0],
+        help="with --sft: all decisions, those of the best episodes (a return above the mean), or those whose action has "
+        "the largest value (default all)",
+    )
+    data.add_argument(
+        "--mode", metavar="MODE", help="think or direct (default: each agent's own, think for the others)"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -28,17 +51,20 @@ def run(args: Namespace) -> int:
     import sys
 
     from benchmark.cli.output import Output
-    from benchmark.cli.sources import given_or_newest
+    from benchmark.cli.sources import check_file_place, given_or_newest
     from benchmark.errors import UsageError
     from benchmark.results import read_results
     from benchmark.show import export
 
-    if not (args.csv or args.parquet or args.plot):
-        raise UsageError("say what to write: --csv FILE, --parquet FILE or --plot FILE")
+    if not (args.csv or args.parquet or args.plot or args.sft or args.preferences):
+        raise UsageError("say what to write: --csv, --parquet, --plot, --sft or --preferences FILE")
     if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
+    for file in (args.sft, args.preferences):
+        if file and file != "-":
+            check_file_place(file)
     sources = given_or_newest(args.sources, Output())
-    results = read_results(*sources)
+    results = read_results(*sources, agents=args.agent)
     if not results.columns.played:
         raise UsageError(f"{', '.join(map(str, sources))} has no finished episode")
     rows = export.step_rows if args.steps else export.episode_rows
@@ -49,4 +75,33 @@ def run(args: Namespace) -> int:
     if args.plot:
         export.write_plot(results.leaderboard().scores, args.plot, args.measure)
         print(args.plot, file=sys.stderr)
+    if args.sft or args.preferences:
+        _training_data(args, results.columns)
     return 0
+
+
+def _training_data(args: Namespace, columns: "ResultColumns") -> None:
+    import sys
+
+    from benchmark.errors import UsageError
+    from benchmark.show import training_data
+
+    source = training_data.Source(columns, args.mode)
+    for file, lines in (
+        (args.sft, lambda: training_data.demonstrations(source, args.keep)),
+        (args.preferences, lambda: training_data.preferences(source)),
+    ):
+        if not file:
+            continue
+        count = training_data.write_lines(lines(), file)
+        for why, episodes in source.left_out.items():
+            print(f"{episodes} episodes were left out: {why}", file=sys.stderr)
+        if not count:
+            raise UsageError(f"there is nothing to write to {file}: no decision of these runs is of that kind")
+        print(f"{file}: {count} lines", file=sys.stderr)
+    if source.evaluation_seeds:
+        print(
+            "these episodes have seeds that scores are measured on: what is trained on them should be evaluated on others; "
+            "textbench run --seed-offset 100000 plays episodes for training",
+            file=sys.stderr,
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool, final_metrics
+from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
 from textgames.episode_rules import EpisodeRules
@@ -152,6 +153,27 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     )
     paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
     return Replay(paid, end, tuple(states), env.rules)
+
+
+def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedStep, TurnRequest]]:
+    """What every step's player was asked, the whole history of its turns included."""
+    history: dict[str, list[tuple[str, str]]] = {}
+    for step in replayed.steps:
+        past = history.setdefault(step.player, [])
+        yield (
+            step,
+            TurnRequest(
+                observation=step.observation,
+                instructions=game.instructions(step.player),
+                legal_actions=step.legal_actions,
+                history=tuple(past),
+                player=step.player,
+                steps_left=step.steps_left,
+                game=game,
+                action_help=step.action_help,
+            ),
+        )
+        past.append((step.observation, step.response))
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:

@@ -10,7 +10,7 @@ from agents.prompt import PromptMap, PromptTexts
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
-from benchmark.runs.replay import Replay, ending, replay_if_unchanged
+from benchmark.runs.replay import Replay, ending, replay_if_unchanged, requests_of
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
@@ -153,24 +153,13 @@ def _prompts(
     game = scenario.game()
     known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
     pieces = {player: prompt_pieces(one, scenario) for player, one in known.items() if one is not None}
-    history: dict[str, list[tuple[str, str]]] = {player: [] for player in agents}
     places = []
-    for step in replayed.steps:
+    for step, request in requests_of(replayed, game):
         prompt_map = known[step.player]
         place = NONE
         if prompt_map is not None:
-            request = TurnRequest(
-                observation=step.observation,
-                instructions=game.instructions(step.player),
-                legal_actions=step.legal_actions,
-                history=tuple(history[step.player]),
-                player=step.player,
-                steps_left=step.steps_left,
-                action_help=step.action_help,
-            )
             whole = "\n\n".join(message.content for message in prompt_map(request))
             if whole != fill_pieces(pieces[step.player], step.observation):
                 place = texts.place(whole)
-        history[step.player].append((step.observation, step.response))
         places.append(place)
     return places

@@ -1,0 +1,299 @@
+"""Decisions of runs as data to train on: JSONL in the conversational formats that TRL's trainers read.
+
+``--sft``: ``prompt`` and ``completion``, for ``SFTTrainer``. ``--preferences``: ``prompt``, ``chosen`` and ``rejected``, for
+``DPOTrainer``. All are lists of chat messages. The other columns say where a line comes from; trainers overlook them.
+
+Records hold responses and no prompts: an episode is played again, and each decision is asked for anew, by the agent's own
+prompt map or, for players without a model, by the default one.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal, NamedTuple
+
+from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
+from agents.inspection import TIE
+from agents.prompt import PromptMap
+from agents.turn import TurnRequest
+from benchmark.errors import StorageError, UsageError
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import Record
+from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
+from benchmark.score.results import ResultColumns
+from benchmark.show.episode_views import prompt_map_of
+from textgames.action_text import CLOSE_TAG, OPEN_TAG
+from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG
+
+Kept = Literal["all", "best", "value"]
+KEPT: tuple[Kept, ...] = ("all", "best", "value")
+"""Which decisions become demonstrations: all valid ones; those of episodes that paid more than the mean of their scenario
+and seat (all of them where returns are equal); or those with an action of the largest value."""
+
+REASONED, BARE = "think", "direct"
+EVALUATED = 1000  # episodes of a scenario, from its first seed on, that published scores may be of
+
+Line = dict[str, Any]
+
+
+class Decision(NamedTuple):
+    """One valid decision of a recorded episode.
+
+    Attributes:
+        origin: ``scenario``, ``seed``, ``round``, ``player``, ``agent`` and ``action``, as columns.
+        request: what the player could know.
+        prompt_map: what asks for it.
+        response: what it answered, in the form of the prompt map's mode.
+        result: the return of the player's episode.
+    """
+
+    origin: Mapping[str, Any]
+    request: TurnRequest
+    prompt_map: PromptMap
+    response: str
+    result: float
+
+    @property
+    def action(self) -> str:
+        return str(self.origin["action"])
+
+
+class Source:
+    """The decisions of runs and entries, read one episode at a time.
+
+    Args:
+        results: what was read.
+        mode: the response mode of prompts and completions; each agent's own when not given, and ``"think"`` for players
+            without a model.
+
+    Attributes:
+        left_out: ``{why: how many episodes}`` weren't used.
+        evaluation_seeds: whether an episode has a seed that published scores are of.
+    """
+
+    def __init__(self, results: ResultColumns, mode: str | None = None) -> None:
+        self._results, self._mode = results, mode
+        self.left_out: Counter[str] = Counter()
+        self.evaluation_seeds = False
+        self._games: dict[str, TSMG[Any]] = {}
+        self._solvers: dict[str, SearchPlayer | None] = {}
+
+    def game(self, scenario: str) -> TSMG[Any]:
+        if scenario not in self._games:
+            self._games[scenario] = self._results.scenarios[scenario].game()
+        return self._games[scenario]
+
+    def solver(self, scenario: str) -> SearchPlayer | None:
+        """What tells the values of a scenario's actions; ``None`` where nobody knows them."""
+        if scenario not in self._solvers:
+            found = find_search_player(self.game(scenario))
+            self._solvers[scenario] = found if isinstance(found, SearchPlayer) else None
+        return self._solvers[scenario]
+
+    def require_values(self) -> None:
+        """Refuse results of which no scenario has action values.
+
+        Raises:
+            UsageError: it says which they are.
+        """
+        if not any(self.solver(scenario) for scenario in self._results.scenarios):
+            raise UsageError(
+                f"nobody knows what an action is worth in {', '.join(self._results.scenarios)}: choose by return with "
+                "--sft FILE --keep best, or play a game that planner can play (textbench list)"
+            )
+
+    def mean_returns(self) -> dict[tuple[str, str], float]:
+        """``{(scenario, player): mean return}`` over the episodes that are used, minus infinity where all are equal."""
+        returns: dict[tuple[str, str], list[float]] = {}
+        for record, scenario, names, _ in self._records():
+            for player, agent in record["agents"].items():
+                if agent in names:
+                    returns.setdefault((scenario.name, player), []).append(record["returns"][player])
+        means = {key: sum(values) / len(values) for key, values in returns.items()}
+        return {key: mean if max(returns[key]) > mean + TIE else float("-inf") for key, mean in means.items()}
+
+    def decisions(self) -> Iterator[Decision]:
+        """Every valid decision of the agents, in the order of the sources.
+
+        Raises:
+            UsageError: a mode that an agent's texts don't have, or a response without reasoning where it should have some.
+        """
+        self.left_out.clear()
+        for record, scenario, names, prompt_maps in self._records():
+            replayed = replay_if_unchanged(record, scenario)
+            if replayed is None:
+                self.left_out[f"{scenario.name}'s rules or texts have changed since they were played"] += 1
+                continue
+            past = scenario.first_seed + EVALUATED
+            self.evaluation_seeds |= scenario.first_seed <= record["seed"] < past
+            yield from self._of_episode(record, replayed, names, prompt_maps)
+
+    def _of_episode(
+        self, record: Record, replayed: Replay, names: Mapping[str, str], prompt_maps: Mapping[str, PromptMap]
+    ) -> Iterator[Decision]:
+        for step, request in requests_of(replayed, self.game(record["scenario"])):
+            agent = record["agents"][step.player]
+            if agent not in names or not step.valid:
+                continue
+            prompt_map = prompt_maps[agent]
+            origin = {
+                "scenario": record["scenario"],
+                "seed": record["seed"],
+                "round": step.round,
+                "player": step.player,
+                "agent": names[agent],
+                "action": step.action,
+            }
+            response = _in_mode(step.response, step.action, prompt_map.mode, names[agent])
+            yield Decision(origin, request, prompt_map, response, record["returns"][step.player])
+
+    def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
+        """Every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
+        for (path, manifest), names in zip(self._results.sources, self._results.names, strict=True):
+            maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
+            for record in RunFolder(path, manifest).records():
+                if not set(record["agents"].values()) & set(names):
+                    continue
+                if record["error"] is not None:
+                    self.left_out["they broke off with an error"] += 1
+                    continue
+                yield record, self._results.scenarios[record["scenario"]], names, maps
+
+    def _prompt_map(self, card: Mapping[str, Any]) -> PromptMap:
+        own = prompt_map_of(card) or PromptMap()
+        if self._mode is None:
+            return own
+        try:
+            return PromptMap(self._mode, own.history_turns, own.texts)
+        except ValueError as error:
+            raise UsageError(f"{card['name']}: {error}") from None
+
+
+def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
+    """The response as the mode asks for it."""
+    if mode == BARE:
+        return f"{OPEN_TAG}{action}{CLOSE_TAG}"
+    if mode == REASONED and "<think>" not in response:
+        raise UsageError(
+            f"{agent} doesn't write its reasoning between <think> tags, as the mode think asks for: add --mode direct to "
+            f"export the actions alone; it answered {response[:60]!r}"
+        )
+    return response
+
+
+def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
+    """Lines for supervised fine-tuning.
+
+    Raises:
+        UsageError: ``keep`` is ``"value"`` and no scenario has action values; or as :meth:`Source.decisions`.
+    """
+    if keep == "value":
+        source.require_values()
+    means = source.mean_returns() if keep == "best" else {}
+    for decision in source.decisions():
+        scenario, told = decision.origin["scenario"], dict[str, Any]()
+        if keep == "best" and decision.result <= means[scenario, decision.origin["player"]] + TIE:
+            continue
+        if keep == "value":
+            solver = source.solver(scenario)
+            values = solver.values(decision.request) if solver else {}
+            if decision.action not in values or values[decision.action] < max(values.values()) - TIE:
+                continue
+            told = {"value": values[decision.action], "values": _kind(solver)}
+        yield {
+            "prompt": _messages(decision),
+            "completion": _said(decision.response),
+            **decision.origin,
+            "return": decision.result,
+            **told,
+        }
+
+
+def preferences(source: Source) -> Iterator[Line]:
+    """Lines for preference optimisation: at one prompt, a response whose action is worth more than that of another.
+
+    The better response is the best that the runs have there; where the planner knows a better one, it is the planner's.
+
+    Raises:
+        UsageError: no scenario has action values; or as :meth:`Source.decisions`.
+    """
+    source.require_values()
+    answered: dict[tuple[Any, ...], dict[str, Decision]] = {}
+    for decision in source.decisions():
+        if source.solver(decision.origin["scenario"]) is not None:
+            request = decision.request
+            where = decision.origin["scenario"], decision.prompt_map(request), request.player, request.steps_left
+            answered.setdefault(where, {}).setdefault(decision.response, decision)
+    planner = PlannerPlayer()
+    for given in answered.values():
+        first = next(iter(given.values()))
+        solver = source.solver(first.origin["scenario"])
+        assert solver is not None, "decisions of other scenarios were left out"
+        values = solver.values(first.request)
+        known = [decision for decision in given.values() if decision.action in values]
+        if not known:
+            continue
+        best, action = _best(known, values, planner)
+        for decision in known:
+            if values[decision.action] < values[action] - TIE:
+                yield {
+                    "prompt": _messages(decision),
+                    "chosen": _said(best),
+                    "rejected": _said(decision.response),
+                    **decision.origin,
+                    "better": action,
+                    "value_chosen": values[action],
+                    "value_rejected": values[decision.action],
+                    "values": _kind(solver),
+                }
+
+
+def _best(known: Sequence[Decision], values: Mapping[str, float], planner: PlannerPlayer) -> tuple[str, str]:
+    """The response of the largest value and its action: that of the runs, or the planner's if that is worth more."""
+    best = max(known, key=lambda decision: values[decision.action])
+    if values[best.action] >= max(values.values()) - TIE:
+        return best.response, best.action
+    action = planner.choose(best.request).action
+    if values[action] <= values[best.action] + TIE:
+        return best.response, best.action
+    response = planner.act([best.request])[0].response
+    return _in_mode(response, action, best.prompt_map.mode, planner.name), action
+
+
+def _kind(solver: SearchPlayer | None) -> str:
+    return "exact" if solver is not None and solver.exact else "search"
+
+
+def _messages(decision: Decision) -> list[dict[str, str]]:
+    return [message._asdict() for message in decision.prompt_map(decision.request)]
+
+
+def _said(response: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": response}]
+
+
+def write_lines(lines: Iterable[Line], file: str) -> int:
+    """Write lines as JSONL to a file, or to stdout for ``"-"``; returns how many."""
+    count = 0
+    try:
+        with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8") as stream:
+            for line in lines:
+                print(_encoded(line), file=stream)
+                count += 1
+    except BrokenPipeError:  # textbench export ... | head
+        raise
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    return count
+
+
+def _encoded(line: Line) -> str:
+    text = json.dumps(line, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair in a response: escapes hold it, UTF-8 doesn't
+        return json.dumps(line)
+    return text
