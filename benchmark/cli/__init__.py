@@ -27,7 +27,7 @@ COMMANDS = {
     "submit": "make a leaderboard entry of a run",
     "validate": "replay every episode of an entry and check it",
     "merge": "merge runs of several machines into one",
-    "export": "write results as CSV, Parquet or plots",
+    "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",
     "doctor": "say what is installed and which agents can run",
     "train": "fine-tune a model with MS-GRPO",

@@ -38,9 +38,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--keep",
         choices=KEEPS,
         default=KEEPS[0],
-        help="with --sft: all decisions, those of the best episodes (a return above the mean), or those whose action has "
-        "the largest value (default all)",
+        help="with --sft: all decisions, those of the best episodes (a return above the mean), or those whose action "
+        "has the largest value (default all)",
     )
+    data.add_argument("--text", action="store_true", help="as plain text, for models without a chat template")
     data.add_argument(
         "--mode", metavar="MODE", help="think or direct (default: each agent's own, think for the others)"
     )
@@ -87,13 +88,12 @@ def _training_data(args: Namespace, columns: "ResultColumns") -> None:
     from benchmark.show import training_data
 
     source = training_data.Source(columns, args.mode)
-    for file, lines in (
-        (args.sft, lambda: training_data.demonstrations(source, args.keep)),
-        (args.preferences, lambda: training_data.preferences(source)),
-    ):
+    made = {"sft": training_data.demonstrations(source, args.keep), "preferences": training_data.preferences(source)}
+    for what, lines in made.items():
+        file = getattr(args, what)
         if not file:
             continue
-        count = training_data.write_lines(lines(), file)
+        count = training_data.write_lines(lines, file, text=args.text)
         for why, episodes in source.left_out.items():
             print(f"{episodes} episodes were left out: {why}", file=sys.stderr)
         if not count:
@@ -101,7 +101,7 @@ def _training_data(args: Namespace, columns: "ResultColumns") -> None:
         print(f"{file}: {count} lines", file=sys.stderr)
     if source.evaluation_seeds:
         print(
-            "these episodes have seeds that scores are measured on: what is trained on them should be evaluated on others; "
-            "textbench run --seed-offset 100000 plays episodes for training",
+            "these episodes have seeds that scores are measured on, so what is trained on them must be evaluated on "
+            "others; textbench run --seed-offset 100000 plays episodes to train on",
             file=sys.stderr,
         )

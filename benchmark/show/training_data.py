@@ -1,10 +1,11 @@
 """Decisions of runs as data to train on: JSONL in the conversational formats that TRL's trainers read.
 
-``--sft``: ``prompt`` and ``completion``, for ``SFTTrainer``. ``--preferences``: ``prompt``, ``chosen`` and ``rejected``, for
-``DPOTrainer``. All are lists of chat messages. The other columns say where a line comes from; trainers overlook them.
+``--sft``: ``prompt`` and ``completion``, for ``SFTTrainer``. ``--preferences``: ``prompt``, ``chosen``, ``rejected``,
+for ``DPOTrainer``. All are lists of chat messages, or plain texts. The other columns say where a line comes from;
+trainers overlook them.
 
-Records hold responses and no prompts: an episode is played again, and each decision is asked for anew, by the agent's own
-prompt map or, for players without a model, by the default one.
+Records hold responses and no prompts: an episode is played again, and each decision is asked for anew, by the agent's
+own prompt map or, for players without a model, by the default one.
 """
 
 import json
@@ -16,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.inspection import TIE
-from agents.prompt import PromptMap
-from agents.turn import TurnRequest
+from agents.prompt import PromptMap, as_text
+from agents.turn import Message, TurnRequest
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
@@ -30,8 +31,8 @@ from textgames.tsmg import TSMG
 
 Kept = Literal["all", "best", "value"]
 KEPT: tuple[Kept, ...] = ("all", "best", "value")
-"""Which decisions become demonstrations: all valid ones; those of episodes that paid more than the mean of their scenario
-and seat (all of them where returns are equal); or those with an action of the largest value."""
+"""Which decisions become demonstrations: all valid ones; those of episodes that paid more than the mean of their
+scenario and seat (all of them where returns are equal); or those with an action of the largest value."""
 
 REASONED, BARE = "think", "direct"
 EVALUATED = 1000  # episodes of a scenario, from its first seed on, that published scores may be of
@@ -119,7 +120,7 @@ class Source:
         """Every valid decision of the agents, in the order of the sources.
 
         Raises:
-            UsageError: a mode that an agent's texts don't have, or a response without reasoning where it should have some.
+            UsageError: a mode that an agent's texts don't have, or a response that lacks its mode's reasoning.
         """
         self.left_out.clear()
         for record, scenario, names, prompt_maps in self._records():
@@ -178,8 +179,8 @@ def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
         return f"{OPEN_TAG}{action}{CLOSE_TAG}"
     if mode == REASONED and "<think>" not in response:
         raise UsageError(
-            f"{agent} doesn't write its reasoning between <think> tags, as the mode think asks for: add --mode direct to "
-            f"export the actions alone; it answered {response[:60]!r}"
+            f"{agent} doesn't write its reasoning between <think> tags, as the mode think asks for: add --mode direct "
+            f"to export the actions alone; it answered {response[:60]!r}"
         )
     return response
 
@@ -275,19 +276,29 @@ def _said(response: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": response}]
 
 
-def write_lines(lines: Iterable[Line], file: str) -> int:
-    """Write lines as JSONL to a file, or to stdout for ``"-"``; returns how many."""
+def write_lines(lines: Iterable[Line], file: str, *, text: bool = False) -> int:
+    """Write lines as JSONL to a file, or to stdout for ``"-"``; returns how many.
+
+    With ``text`` conversations are plain texts, their messages joined by blank lines.
+    """
     count = 0
     try:
         with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8") as stream:
             for line in lines:
-                print(_encoded(line), file=stream)
+                print(_encoded(_as_texts(line) if text else line), file=stream)
                 count += 1
     except BrokenPipeError:  # textbench export ... | head
         raise
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None
     return count
+
+
+def _as_texts(line: Line) -> Line:
+    return {
+        name: as_text(tuple(Message(**message) for message in value)) if isinstance(value, list) else value
+        for name, value in line.items()
+    }
 
 
 def _encoded(line: Line) -> str:
