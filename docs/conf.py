@@ -31,8 +31,11 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "repository_links",
+    "short_titles",
 ]
 exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
+
+smartquotes_action = "qe"  # two hyphens are those of an option
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

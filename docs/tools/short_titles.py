@@ -1,0 +1,21 @@
+"""A Sphinx extension: in the sidebar a game is called by its name, without the ids that stand in its page's heading."""
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+
+def shorten(app: Sphinx, env: BuildEnvironment) -> None:
+    """``Nim, `TextNim-v0``` becomes ``Nim``."""
+    for page, title in env.titles.items():
+        if page.startswith("games/"):
+            name = title.astext().partition(", ")[0]
+            env.titles[page] = nodes.title("", name)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """What Sphinx calls."""
+    app.connect("env-updated", shorten)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
