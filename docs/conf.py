@@ -66,6 +66,8 @@ napoleon_use_ivar = True  # the fields of a dataclass are documented once
 linkcheck_ignore = [r"http://(localhost|127\.0\.0\.1)", rf"{repository_url}/(blob|tree)/"]
 linkcheck_anchors = False
 
+highlight_language = "text"  # a block that doesn't say what it is: what a player reads
+
 html_theme = "furo"
 html_title = "textbench"
 html_theme_options = {
@@ -73,8 +75,6 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
 }
-html_static_path = ["_static"]
-html_css_files = ["pages.css"]
 html_show_sphinx = False
 html_static_path = ["tools/static"]
 html_css_files = ["site.css"]

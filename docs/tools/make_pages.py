@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import games
+from pages import games, methods
 from pages.training import training_picture
 
 DOCS = Path(__file__).parents[1]
@@ -23,6 +23,8 @@ def made() -> Iterator[tuple[Path, str]]:
         yield page.file, page.made()
         for name, drawing in games.drawings(page).items():
             yield games.PICTURES / name, drawing
+    for name, text in methods.method_pages().items():
+        yield methods.FOLDER / name, text
     yield DOCS / "images/play.svg", training_picture()
 
 

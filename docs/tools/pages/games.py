@@ -134,15 +134,15 @@ def picture_part(page: GamePage) -> str:
     for which, agent in (("good", "planner"), ("bad", "random")):
         names[which] = f"![{agent} plays {page.shown}](pictures/{page.name}-{which}.svg)"
     told = (
-        f"One episode of `{page.shown}` (seed {good.seed:,}): on the left `planner` ({method(page.shown)}), which gets "
-        f"{good.paid:.4g}, on the right `random`, which gets {bad.paid:.4g}"
+        f"One episode of `{page.shown}` (seed {good.seed:,}): first `planner` ({method(page.shown)}), which gets "
+        f"{good.paid:.4g}, then `random`, which gets {bad.paid:.4g}"
     )
     if len(players) > 1 and page.showing.together:
-        told += f"; all {len(players)} players are the same agent, and the first one's return is told"
+        told += f"; all {len(players)} players are the same agent, and the return is that of `{players[0]}`"
     elif len(players) > 1:
         told += f"; they are `{players[0]}`, and `{players[1]}` plays at random in both"
     skipped = good.seed - SCENARIOS[page.shown].first_seed
-    first = "the scenario's first episode" if not skipped else "the first one in which the left one gets more"
+    first = "the scenario's first episode" if not skipped else "the first one in which `planner` gets more"
     return f"{names['good']} {names['bad']}\n\n*{told}. It is {first}.*"
 
 
@@ -204,7 +204,7 @@ def prompt_part(page: GamePage) -> str:
     which = ("first", "second", "third")[decisions.index(wanted)]
     who = f" as `{viewer}`" if len(SCENARIOS[page.shown].game().players) > 1 else ""
     return (
-        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the left picture, "
+        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the first picture, "
         f"letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"
     )
 

@@ -1,0 +1,180 @@
+"""A page for every method of the fine-tuner: its formula, source, settings, cost, and what was measured of it.
+
+The formula stands in docs/credit/formulas.toml, source and cost in docs/credit/methods.md, what it does in the
+docstring of its code, and its settings are the fields of its class: nothing is written here.
+"""
+
+import re
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agents.msgrpo.fields import POINTS
+from agents.msgrpo.plugins import accepted
+from agents.msgrpo.presets import preset, preset_names
+from pages import measurements, overview, prose
+
+FOLDER = Path(__file__).parents[2] / "credit/methods"
+ROOT = Path(__file__).parents[3]
+
+KINDS = {
+    "credit": "a method of credit: the advantage of each step",
+    "surrogate": "a surrogate: the loss of a token",
+    "filter": "a group filter: what is learnt from",
+    "draw": "a draw: which episodes the update sees",
+    "normalizer": "a normaliser: what the loss is divided by",
+    "tasks": "a task sampler: what is played",
+}
+"""What each plug-in point decides."""
+
+PLAIN = {
+    "credit": "msgrpo",
+    "surrogate": "ppo",
+    "filter": "off",
+    "draw": "aaw",
+    "normalizer": "token",
+    "tasks": "plain",
+}
+"""The methods that the costs of others are measured beside."""
+
+NEEDS = {
+    "old_logprobs": "the log-probabilities of the policy that played",
+    "entropies": "the entropy of every token",
+    "values": "a critic",
+    "rollouts": "fresh rollouts from visited states",
+    "segments": "the parts of a response between its tags",
+    "reference": "the log-probabilities of a reference model",
+    "current": "a pass for the present log-probabilities before every optimiser step",
+}
+"""What a method may need, for people."""
+
+
+@cache
+def formulas() -> dict[str, dict[str, dict[str, str]]]:
+    """``{point: {name: {"title", "formula" and perhaps "source"}}}``."""
+    file = FOLDER.parent / "formulas.toml"
+    found: dict[str, dict[str, dict[str, str]]] = tomllib.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def method_pages() -> dict[str, str]:
+    """``{file name: page}`` of every registered method."""
+    return {
+        f"{point}-{name}.md": method_page(point, name)
+        for point, registry in POINTS.items()
+        for name in registry.names
+        if name in formulas()[point]
+    }
+
+
+def method_page(point: str, name: str) -> str:
+    """The page of one method, as Markdown."""
+    about, registry = formulas()[point][name], POINTS[point]
+    cls = registry.find(name)
+    parts = [
+        f"# {about['title']}, `{name}`",
+        f'`{registry.setting} = "{name}"` is {KINDS[point]}.',
+        f"$$\n{about['formula']}\n$$",
+        "[The symbols](../methods.md#words), and [all methods](../methods.md).",
+        "## Source",
+        sources(point, name),
+        "## What it does",
+        described(cls),
+        f"The code: [{cls.__module__}]({code_of(cls)}).",
+        "## Settings",
+        settings(point, name),
+        "## What it needs and costs",
+        needed(point, name, cls),
+    ]
+    if point == "credit" and (found := measurements.measured(name)):
+        parts += ["## What was measured of it", found]
+    return "\n\n".join(parts) + "\n"
+
+
+def sources(point: str, name: str) -> str:
+    """Where a method comes from, with remarks on what is our reading or missing."""
+    row = overview.rows().get((point, name), overview.Row("", ""))
+    source = row.source or formulas()[point][name]["source"]
+    said = f"{_sentence(_linked(source))}\n\n{_sentence(row.remarks)}".strip()
+    return re.sub(r"\]\((?!http)([^)]+)\)", r"](../\1)", said)  # the overview stands one folder above
+
+
+def _sentence(text: str) -> str:
+    """A table's cell as a sentence: names of repositories and symbols stay as they are."""
+    if re.match(r"[a-z]+[ ,:]", text) and not re.match(r"w ", text):
+        text = text[0].upper() + text[1:]
+    return text and (text if text.endswith((".", "?")) else f"{text}.")
+
+
+def _linked(source: str) -> str:
+    source = re.sub(r"(?<![\w/.-])([\w-]+/[\w.-]+)(?![\w/.-])", r"[\1](https://github.com/\1)", source)
+    return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", source)
+
+
+def described(cls: type[Any]) -> str:
+    """The docstring of a method's module where that is the method's own, then that of its class."""
+    module = sys.modules[cls.__module__]
+    methods = {one for registry in POINTS.values() for one in map(registry.find, registry.names)}
+    alone = sum(one.__module__ == cls.__module__ for one in methods) == 1
+    own, whole = prose.summary(cls), prose.markdown(module.__doc__ or "")
+    if not alone:
+        return own
+    return f"{whole}\n\n{own}" if "\n\n" in own else whole
+
+
+def code_of(cls: type[Any]) -> str:
+    """The link from a page to the file of a class."""
+    file = Path(sys.modules[cls.__module__].__file__ or "").resolve()
+    return f"../../../{file.relative_to(ROOT).as_posix()}"
+
+
+def settings(point: str, name: str) -> str:
+    """The table of a method's own settings."""
+    registry = POINTS[point]
+    shared = getattr(registry.find(name), "shared", {})
+    rows = []
+    for setting, about in registry.settings_of(name).items():
+        default = f"the run's `{shared[setting]}`" if setting in shared else _value(about.get("default"))
+        rows.append([f"`{setting}`", default, accepted(about), prose.markdown(about.get("description", ""))])
+    if not rows:
+        return "It has none."
+    table = prose.table(["setting", "default", "accepts", "meaning"], rows)
+    return f"They stand in `[{point}.{name}]`.\n\n{table}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    said = str(value).lower() if isinstance(value, bool) else repr(value)
+    return f"`{said}`".replace("'", '"')
+
+
+def needed(point: str, name: str, cls: type[Any]) -> str:
+    """What a method asks for, what that costs, and the presets that choose it."""
+    asked = cls().needs if isinstance(getattr(cls, "needs", None), property) else getattr(cls, "needs", frozenset())
+    words = [f"{NEEDS[one]} (`{one}`)" for one in sorted(asked)]
+    said = [f"It needs {', '.join(words)}." if words else "It needs nothing that isn't there anyway."]
+    setting = POINTS[point].setting
+    presets = [one for one in preset_names() if preset(one).get(setting) == name and one == name]
+    if presets:
+        said.append(f'`preset = "{name}"` sets it with [what goes with it](../methods.md#presets).')
+    return " ".join(said) + _cost(point, name)
+
+
+def _cost(point: str, name: str) -> str:
+    named, rest = overview.costs()
+    at = "An iteration takes"
+    known = named.get(name if point == "credit" else f"{point}.{name}")
+    where = "([measured](../methods.md#what-a-method-costs))"
+    if PLAIN[point] == name:
+        return f"\n\nThe costs of other methods are ratios to an iteration with it {where}."
+    if known:
+        return f"\n\n{at} {known[0]} times the processor time of a plain one: {known[1]} {where}."
+    if point == "tasks" or name == "hiper":
+        return "\n\nWhat it costs wasn't measured."
+    return (
+        f"\n\n{at} {rest[0]} times the processor time of a plain one, the range of all methods without a cost of their "
+        f"own {where}."
+    )

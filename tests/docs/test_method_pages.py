@@ -1,0 +1,71 @@
+"""Every method of the fine-tuner has a page with its formula, its source, its settings and what it costs."""
+
+import re
+
+import pytest
+from pages import measurements, methods, overview
+from pages.methods import formulas, method_page, method_pages
+
+from agents.msgrpo.fields import POINTS
+
+METHODS = [(point, name) for point, registry in POINTS.items() for name in registry.names]
+
+
+def test_every_registered_method_has_a_formula_and_nothing_else_has() -> None:
+    """A method that was registered gets its formula in docs/credit/formulas.toml."""
+    assert sorted(METHODS) == sorted((point, name) for point, found in formulas().items() for name in found)
+    for point, name in METHODS:
+        about = formulas()[point][name]
+        assert about["title"], (point, name)
+        assert about["formula"].count("{") == about["formula"].count("}"), (point, name)
+        assert about["formula"].count(r"\begin") == about["formula"].count(r"\end"), (point, name)
+        assert len(re.findall(r"\\(?:big|Big|left|right)(?![a-z])", about["formula"])) % 2 == 0, (point, name)
+
+
+def test_the_pages_are_as_the_code_makes_them() -> None:
+    pages = method_pages()
+    assert {file.name: file.read_text() for file in methods.FOLDER.glob("*.md")} == pages
+    assert len(pages) == len(METHODS)
+
+
+@pytest.mark.parametrize(("point", "name"), METHODS)
+def test_a_page_names_its_source_and_all_settings(point: str, name: str) -> None:
+    page = method_page(point, name)
+    source = page.split("## Source\n\n")[1].split("\n\n")[0]
+    assert re.search(r"arxiv\.org/abs/|github\.com/|Our own|our own|section|, \d{4}|GRPO|public code", source), source
+    assert formulas()[point][name]["formula"] in page
+    told = page.split("## Settings\n\n")[1].split("## What it needs")[0]
+    assert [*re.findall(r"^\| `(\w+)`", told, re.MULTILINE)] == [*POINTS[point].settings_of(name)]
+    assert "``" not in re.sub(r"```\w*", "", page), "reStructuredText"
+    assert not re.search(r":(class|mod|func|meth|data):", page)
+    for link in re.findall(r"\]\((?!http)([^)#]+)", page):
+        assert (methods.FOLDER / link).exists(), link
+
+
+def test_sources_stand_in_one_place() -> None:
+    """Those of docs/credit/methods.md count: formulas.toml has one only where that page has none."""
+    rows = overview.rows()
+    for point, name in METHODS:
+        told = bool(rows.get((point, name), overview.Row("", "")).source)
+        assert told != ("source" in formulas()[point][name]), (point, name)
+
+
+def test_costs_and_measurements_are_found() -> None:
+    named, (rest, _) = overview.costs()
+    assert named["vine"][0] in method_page("credit", "vine")
+    assert named["tasks.ghpo"][0] in method_page("tasks", "ghpo")
+    assert named["tasks.ghpo"][0] != named["tasks.dynamic"][0]
+    assert named["ppo_turn"][0] in method_page("credit", "ppo_turn")
+    assert rest in method_page("credit", "gigpo")
+    told = {row["method"] for row in measurements.report()["over_cells"]["correlation"]}
+    for name in told & set(POINTS["credit"].names):
+        assert "Under the instrument" in method_page("credit", name)
+    assert "rtg-aaw" in method_page("credit", "rtg")
+    assert "was measured" not in method_page("credit", "hiper").replace("wasn't measured", "")
+
+
+def test_the_overview_leads_to_every_page() -> None:
+    links = set(re.findall(r"\(methods/([\w-]+\.md)\)", overview.FILE.read_text()))
+    pages = set(method_pages())
+    assert links <= pages
+    assert pages - links == {"filter-off.md", "tasks-plain.md"}
