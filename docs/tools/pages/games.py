@@ -204,8 +204,8 @@ def prompt_part(page: GamePage) -> str:
     which = ("first", "second", "third")[decisions.index(wanted)]
     who = f" as `{viewer}`" if len(SCENARIOS[page.shown].game().players) > 1 else ""
     return (
-        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the first picture, "
-        f"letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"
+        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the first "
+        f"picture, letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"
     )
 
 
