@@ -15,6 +15,7 @@ ALLOWED = {
     "agents": {"textgames", "agents"},
     "benchmark": {"textgames", "agents", "benchmark"},
     "integrations": {"textgames", "agents", "benchmark", "integrations"},
+    "textbench": {"textgames", "integrations", "textbench"},
 }
 STARTS_ADAPTERS = {"benchmark/cli/serve.py": "integrations"}  # the one command that does
 PACKAGES = set(ALLOWED)

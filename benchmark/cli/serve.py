@@ -15,6 +15,8 @@ from typing import Any
 
 from benchmark.cli.sources import whole_number
 
+LAST_PORT = 65_535
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What, where, and how."""
@@ -42,6 +44,8 @@ def run(args: Namespace) -> int:
     from textgames.extras import missing_packages
 
     port, most = whole_number("--port", args.port, 0), whole_number("--max-sessions", args.max_sessions, 1)
+    if port > LAST_PORT:
+        raise UsageError(f"--port must be at most {LAST_PORT}, got {port}")
     if missing := missing_packages("openenv", extra="openenv"):
         raise UsageError(f"textbench serve needs what isn't installed, {missing}")
     served = _served(args)
@@ -131,8 +135,7 @@ def listen(host: str, port: int) -> socket.socket:
         except OSError:
             server.close()
             raise
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OSError(f"can't listen on {host}:{port}: {reason}; --port 0 takes a free port") from None
+    except OSError as error:
+        raise OSError(f"can't listen on {host}:{port}: {error.strerror or error}; --port 0 takes a free port") from None
     server.listen(2048)
     return server

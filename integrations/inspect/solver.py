@@ -1,0 +1,109 @@
+"""The loop of an episode: every turn is a request of its own, made by our prompt map."""
+
+from typing import Any
+
+import anyio.to_thread
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from agents import EpisodeSession, PromptMap, Turn, Usage
+from agents.loop.session import Opponents, Outcome
+from agents.models.base import CLOSE_TAG
+from agents.models.served.answers import with_stop_string, writable
+from agents.turn import FinishReason, Policy, is_served
+from textgames.scenarios import Scenario
+
+EPISODE = "episode"
+"""Where a sample's store has what became of its episode; the scorers read it."""
+
+_MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+_FINISHES: dict[str, FinishReason] = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+}
+
+
+@solver
+def play_episode(
+    scenario: Scenario, prompt_map: PromptMap, opponents: Opponents = "random", seat: str | None = None
+) -> Solver:
+    """Play the episode of the sample's seed with the model that is evaluated.
+
+    A request holds what the prompt map says and nothing else; the sample's messages are all requests and responses,
+    one after the other, for reading. Temperature, limits of tokens and the rest are Inspect's.
+    """
+    behind_servers = isinstance(opponents, Policy) and is_served(opponents)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        model, responses = get_model(), []
+        session = await anyio.to_thread.run_sync(
+            lambda: EpisodeSession(
+                scenario, state.metadata["seed"], seat=seat, opponents=opponents, prompt_map=prompt_map, name=str(model)
+            )
+        )
+        state.messages = []
+        while not session.over:
+            messages = [_message(message) for message in session.messages]
+            state.output = await model.generate(messages)
+            turn = turn_of(state.output)
+            if behind_servers:  # while they think, other samples go on
+                outcome = await anyio.to_thread.run_sync(session.respond, turn)
+            else:
+                outcome = session.respond(turn)
+            state.messages += [*messages, state.output.message]
+            responses.append(_told(outcome))
+        episode = session.episode
+        if episode.error is not None:
+            raise RuntimeError(episode.error)
+        player = next(player for player, name in episode.agents.items() if name == str(model))
+        state.store.set(
+            EPISODE,
+            {
+                "player": player,
+                "returns": dict(episode.returns),
+                "success": episode.successes[player],
+                "truncated": episode.truncated,
+                "metrics": {name: dict(values) for name, values in episode.metrics.items()},
+                "responses": responses,
+            },
+        )
+        state.completed = True
+        return state
+
+    return solve
+
+
+def turn_of(output: ModelOutput) -> Turn:
+    """A response of Inspect's model as our players give it.
+
+    As in ``textbench run`` it ends at its action, whether the server was told to stop there or not.
+    """
+    if output.error is not None:
+        return Turn("", error=output.error)
+    finish = _FINISHES.get(output.stop_reason, "stop")
+    text = writable(output.completion)
+    if finish == "stop":
+        text = with_stop_string(text, (CLOSE_TAG,), {})
+    return Turn(text, finish_reason=finish, usage=_usage(output))
+
+
+def _usage(output: ModelOutput) -> Usage:
+    used = output.usage
+    return Usage() if used is None else Usage(used.input_tokens, used.output_tokens)
+
+
+def _message(message: dict[str, str]) -> ChatMessage:
+    return _MESSAGES[message["role"]](content=message["content"])
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    """What became of a response, for the log."""
+    return outcome._asdict()

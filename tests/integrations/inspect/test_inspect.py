@@ -1,0 +1,233 @@
+"""The scenarios as tasks of Inspect: the same numbers as ``textbench run``, and nothing left out in silence."""
+
+import gc
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs Inspect: pip install 'textbench[inspect]', or .ci/adapters inspect")
+
+import numpy as np
+from inspect_ai import eval as inspect_eval
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.registry import registry_info
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import SampleScore, Score
+
+from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, load_agent, rollout
+from benchmark import evaluate
+from benchmark.runs.folder import RunFolder
+from integrations.inspect import scenario_task
+from integrations.inspect.scorers import share, share_stderr
+from tests.agents.openai_server import OpenAIServer
+from textbench.inspect_tasks import TASKS
+from textgames import SCENARIOS
+
+pytestmark = [
+    pytest.mark.adapters,
+    # Inspect calls tenacity as it was, and leaves streams of its own to the garbage collector
+    pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture(autouse=True)
+def streams_are_collected_here() -> Iterator[None]:
+    """Not in a later test, or at the end, where nobody ignores them."""
+    yield
+    gc.collect()
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def answer(messages: Sequence[Mapping[str, Any]]) -> str:
+    """A response that depends on the prompt alone; now and then one that names no action."""
+    text = "".join(message["content"] for message in messages)
+    digest = hashlib.sha256(text.encode()).digest()
+    if digest[0] < 32:
+        return "I don't know."
+    names = text.rpartition("NAME is one of: ")[2].partition(". ")[0].split(", ")
+    return f"<think>Any will do.</think><plan>-</plan><action>{names[digest[1] % len(names)]}</action> and more"
+
+
+class Answering:
+    """The same as a player of ours."""
+
+    name = "answering"
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        asked = [request for request in requests if isinstance(request, TurnRequest)]
+        prompts = [[message._asdict() for message in PromptMap()(request)] for request in asked]
+        return [Turn(answer(prompt).partition(" and more")[0]) for prompt in prompts]
+
+
+def mock(fails: Sequence[str] = ()) -> Any:
+    """Inspect's mock model with these answers, and an error wherever one of ``fails`` is in the prompt."""
+
+    def respond(messages: list[ChatMessage], *rest: Any) -> ModelOutput:
+        prompt = [{"role": message.role, "content": message.text} for message in messages]
+        if any(text in prompt[-1]["content"] for text in fails):
+            raise RuntimeError("the provider is gone")
+        output = ModelOutput.from_content("mockllm", answer(prompt))
+        output.usage = ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
+        return output
+
+    return get_model("mockllm/model", custom_outputs=respond, memoize=False)
+
+
+def run(task: Any, model: Any, tmp_path: Path, **options: Any) -> EvalLog:
+    (log,) = inspect_eval(task, model=model, log_dir=str(tmp_path / "logs"), display="none", **options)
+    return log
+
+
+def returns_of(log: EvalLog) -> dict[int, float]:
+    return {int(sample.id): sample.scores["return"].value for sample in log.samples or []}
+
+
+def metrics_of(log: EvalLog) -> dict[str, dict[str, float]]:
+    assert log.results is not None
+    return {score.name: {name: one.value for name, one in score.metrics.items()} for score in log.results.scores}
+
+
+@pytest.mark.parametrize("name", ["frozen-lake-slippery", "snake", "bandit"])
+def test_numbers_are_those_of_our_own_run(name: str, tmp_path: Path) -> None:
+    played = {"scenarios": name, "episodes": 12, "seed_offset": 3, "out": str(tmp_path / "run"), "quiet": True}
+    results = evaluate({"answering": Answering()}, **played)
+    (row,) = results.leaderboard().scores
+    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
+    log = run(scenario_task(name, episodes=12, seed_offset=3), mock(), tmp_path)
+    assert log.status == "success", log.error
+    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    metrics = metrics_of(log)
+    assert metrics["return"]["mean"] == pytest.approx(row["mean_return"]["value"])
+    assert metrics["success"]["mean"] == pytest.approx(row["success_rate"]["value"])
+    assert metrics["invalid"]["share"] == pytest.approx(row["invalid_rate"]["value"])
+    assert 0 < metrics["invalid"]["share_stderr"] < 0.2
+    assert metrics["failed"] == {"mean": 0, "stderr": 0}
+    for sample in log.samples or []:
+        steps = records[int(sample.id)]["steps"]
+        told = sample.store["episode"]["responses"]
+        assert [(one["action"], one["valid"]) for one in told] == [(step["action"], step["valid"]) for step in steps]
+
+
+@pytest.mark.parametrize("seat", [None, "player_1"])
+def test_opponents_play_inside(seat: str | None, tmp_path: Path) -> None:
+    scenario = SCENARIOS["tic-tac-toe"]
+    players = {player: load_agent("random") for player in scenario.game().players}
+    players[seat or "player_0"] = Answering()
+    tasks = [EpisodeTask.of(scenario, scenario.seed(index)) for index in range(6)]
+    expected = {episode.seed: episode.returns[seat or "player_0"] for episode in rollout(players, tasks)}
+    log = run(scenario_task("tic-tac-toe", episodes=6, seat=seat), mock(), tmp_path)
+    assert returns_of(log) == expected
+
+
+def test_failed_episodes_are_counted(tmp_path: Path) -> None:
+    lake = SCENARIOS["frozen-lake"]
+    first = [EpisodeSession(lake, lake.seed(index)).request.observation for index in (2, 5)]
+    log = run(scenario_task(lake, episodes=8), mock(first), tmp_path, fail_on_error=False)
+    assert log.results is not None
+    failed = [sample for sample in log.samples or [] if sample.error is not None]
+    assert {int(sample.id) for sample in failed} >= {lake.seed(2), lake.seed(5)}
+    assert metrics_of(log)["failed"]["mean"] == len(failed) / 8
+    counts = {score.name: (score.scored_samples, score.unscored_samples) for score in log.results.scores}
+    assert counts.pop("failed") == (8, 0)
+    assert set(counts.values()) == {(8 - len(failed), len(failed))}
+    stopped = run(scenario_task(lake, episodes=8), mock(first), tmp_path)  # as people run it
+    assert stopped.status == "error"
+
+
+def test_every_turn_is_a_request_of_its_own(tmp_path: Path) -> None:
+    lengths: dict[int, set[int]] = {}
+    for history in (0, 2):
+        log = run(scenario_task("frozen-lake", episodes=2, history=history, mode="direct"), mock(), tmp_path)
+        events = [event for sample in log.samples or [] for event in sample.events if event.event == "model"]
+        assert events
+        lengths[history] = {len(event.input) for event in events}
+    assert lengths[0] == {1}
+    assert lengths[2] == {1, 3, 5}
+
+
+def test_share_of_invalid_responses_has_a_true_standard_error() -> None:
+    draws = np.random.default_rng(0)
+    responses = draws.integers(1, 9, 200)
+    wrong = draws.binomial(responses, 0.2)
+    scores = [
+        SampleScore(score=Score(value=w / n, metadata={"invalid": int(w), "responses": int(n)}))
+        for w, n in zip(wrong, responses, strict=True)
+    ]
+    assert share()(scores) == pytest.approx(wrong.sum() / responses.sum())
+    picked = draws.integers(0, 200, (4000, 200))
+    bootstrapped = (wrong[picked].sum(1) / responses[picked].sum(1)).std()
+    assert share_stderr()(scores) == pytest.approx(bootstrapped, rel=0.1)
+
+
+def test_every_scenario_is_a_task() -> None:
+    assert set(TASKS) == set(SCENARIOS)
+    for name, task in TASKS.items():
+        assert registry_info(task).name == f"textbench/{name}"
+    assert [sample.id for sample in TASKS["nim"](episodes=3, seed_offset=2).dataset] == [
+        SCENARIOS["nim"].seed(index) for index in (2, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"episodes": 0}, "episodes is a whole number of at least 1, got 0"),
+        ({"seed_offset": "x"}, "seed_offset is a whole number of at least 0, got 'x'"),
+        ({"mode": "dirct"}, "did you mean 'direct'"),
+        ({"opponents": "plannner"}, "did you mean 'planner'"),
+        ({"seat": "player_7"}, "unknown seat 'player_7'"),
+        ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
+    ],
+)
+def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PrerequisiteError) as refused:
+        TASKS["tic-tac-toe"](**options)
+    assert message in refused.value.message
+
+
+def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
+    """Both tools against one OpenAI-compatible server, and Inspect's own tools read the log."""
+
+    def respond(request: Mapping[str, Any]) -> str:
+        return answer(request["messages"])
+
+    with OpenAIServer(respond=respond) as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_COLOR": "1"}
+        environment.pop("PYTHONPATH", None)
+
+        def call(*command: str) -> str:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        told = call(
+            *(str(BIN / "inspect"), "eval", "textbench/frozen-lake-slippery", "-T", "episodes=5", "--display", "plain"),
+            *("--model", "openai/local", "-M", "responses_api=false", "--log-dir", "logs"),
+        )
+        run_it = ("run", "--agent", "openai:local", "--scenario", "frozen-lake-slippery", "--episodes", "5")
+        document = json.loads(call(str(BIN / "textbench"), *run_it, "--out", "run", "--json", "--quiet"))
+    assert "frozen-lake-slippery (5 samples): openai/local" in told
+    (info,) = list_eval_logs(str(tmp_path / "logs"))
+    log = read_eval_log(info)
+    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
+    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    (row,) = document["scores"]
+    assert metrics_of(log)["return"]["mean"] == pytest.approx(row["mean_return"]["value"])
+    dumped = json.loads(call(str(BIN / "inspect"), "log", "dump", info.name))
+    assert {sample["id"] for sample in dumped["samples"]} == set(records)
+    call(str(BIN / "inspect"), "view", "bundle", "--log-dir", "logs", "--output-dir", "page")
+    assert (tmp_path / "page/index.html").is_file()
