@@ -111,6 +111,11 @@ class LiveEpisode:
         return self._ledger.returns
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was played so far; a step knows only of the reward of its own round."""
+        return tuple(self._steps)
+
+    @property
     def over(self) -> bool:
         return self._error is not None or not self._env.agents or self._left
 

@@ -145,6 +145,11 @@ class EpisodeSession:
         return dict(self._live.returns)
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was played so far, of all players; the rewards are final when the episode is over."""
+        return self._live.steps if self._episode is None else self._episode.steps
+
+    @property
     def episode(self) -> Episode:
         """The whole episode as a record: steps, returns, successes, metrics.
 

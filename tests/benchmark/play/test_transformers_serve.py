@@ -1,12 +1,6 @@
 """A real server: ``transformers serve`` with a model that ships, played by ``textbench run`` as people do it."""
 
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,12 +8,12 @@ import pytest
 
 from agents.models.embedded import FOLDER
 from benchmark.runs.folder import RunFolder
+from tests.agents.transformers_serve import serving
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("fastapi") is None, reason="transformers serve needs fastapi: the extra test has it"),
 ]
-READY_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -27,28 +21,8 @@ def served(tmp_path_factory):
     """The server's URL and the model's name there, which is its folder."""
     folder = tmp_path_factory.mktemp("served") / "tiny"
     shutil.copytree(FOLDER / "tiny", folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder.parent / "log"
-    script = Path(sys.executable).parent / "transformers"
-    command = [str(script)] if script.exists() else [sys.executable, "-m", "transformers.cli.transformers"]
-    command += ["serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        for _ in range(READY_SECONDS):
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                break
-            if process.poll() is not None:
-                pytest.fail(f"the server ended:\n{log.read_text()[-2000:]}")
-            time.sleep(1)
-        else:
-            pytest.fail(f"the server isn't ready:\n{log.read_text()[-2000:]}")
-        yield f"http://127.0.0.1:{port}/v1", str(folder)
-    finally:
-        process.kill()
-        process.wait()
+    with serving(folder) as url:
+        yield url, str(folder)
 
 
 @pytest.mark.parametrize("route", ["chat", "responses", "completions"])

@@ -1,0 +1,69 @@
+"""The games of textbench with every seat an agent: ``vf-eval textbench --env.id textbench-self-play``.
+
+All seats are played by the run's model unless one names its own (``--env.player-1.model``). Each has a trace of its
+own, stamped with its name, with its own return as the reward.
+"""
+
+from contextlib import AsyncExitStack
+from typing import Self
+
+import verifiers.v1 as vf
+from pydantic import model_validator
+from textbench_turns import TurnHarnessConfig
+from textbench_verifiers.env import Starts, answer, played_by, record
+from textbench_verifiers.taskset import TextbenchTask
+
+__all__ = ["SelfPlayEnv"]
+
+
+class SelfPlayConfig(vf.EnvConfig):
+    """Who plays, under ``--env``: the seats that a game doesn't have stay empty."""
+
+    player_0: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_1: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_2: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_3: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_4: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_5: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_6: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+
+    @model_validator(mode="after")
+    def _have_seats(self) -> Self:
+        for scenario in played_by(self).scenarios.values():
+            if without := [player for player in scenario.game().players if player not in type(self).model_fields]:
+                raise ValueError(f"{scenario.name} has players for whom there is no seat: {', '.join(without)}")
+        return self
+
+
+class SelfPlayEnv(vf.Env[SelfPlayConfig]):
+    """Every seat is an agent's."""
+
+    def __init__(self, config: SelfPlayConfig) -> None:
+        super().__init__(config)
+        self._starts = Starts(config)
+
+    async def setup(self, agents: vf.Agents) -> None:
+        """A seat with a model of its own isn't the policy that is trained."""
+        for name in type(self.config).model_fields:
+            seat = getattr(self.config, name)
+            if isinstance(seat, vf.AgentConfig) and seat.model is not None:
+                getattr(agents, name).trainable = False
+
+    async def run(self, task: TextbenchTask, agents: vf.Agents) -> None:
+        session = self._starts.session(task)
+        async with AsyncExitStack() as open_seats:
+            seats = {
+                player: await open_seats.enter_async_context(getattr(agents, player).interaction(task))
+                for player in session.returns
+            }
+            while (player := session.player) is not None:
+                response = await answer(seats[player], session)
+                if response is None:
+                    break
+                session.respond(response)
+            if failed := [player for player, seat in seats.items() if seat.trace.errors]:
+                raise RuntimeError(
+                    f"the episode isn't scored, as {failed[0]} gave no response: {seats[failed[0]].trace.last_error}"
+                )
+        for player, seat in seats.items():
+            record(seat.trace, session, player)
