@@ -35,7 +35,7 @@ extensions = [
 ]
 exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
 
-smartquotes_action = "qe"  # two hyphens are those of an option
+highlight_language = "text"  # a block that names no language is what somebody reads or prints
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

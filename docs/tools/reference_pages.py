@@ -58,8 +58,9 @@ def bounded(schema: Schema) -> str:
 
 
 def plain(text: str) -> str:
-    """A description on one line, in Markdown's backticks."""
-    return " ".join(text.replace("``", "`").split())
+    """A description on one line, in Markdown's backticks, with the flags that it names in some as well."""
+    line = " ".join(text.replace("``", "`").split())
+    return line if "`" in line else re.sub(r"(?<!\S)(--[a-z][a-z-]*)", r"`\1`", line)
 
 
 def object_tables(name: str) -> str:

@@ -9,10 +9,10 @@ from sphinx.environment import BuildEnvironment
 
 def shorten(app: Sphinx, env: BuildEnvironment) -> None:
     """``Nim, `TextNim-v0``` becomes ``Nim``."""
-    for page, title in env.titles.items():
-        if page.startswith("games/"):
-            name = title.astext().partition(", ")[0]
-            env.titles[page] = nodes.title("", name)
+    for page, toc in env.tocs.items():
+        entry = toc.next_node(nodes.reference)
+        if page.startswith("games/") and entry is not None:
+            entry.children = [nodes.Text(entry.astext().partition(", ")[0])]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
