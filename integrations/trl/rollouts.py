@@ -14,7 +14,8 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy
-from integrations.trl.starts import Start, start_of
+from integrations.starts import Start
+from integrations.trl.starts import start_of
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer

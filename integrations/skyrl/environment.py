@@ -1,0 +1,92 @@
+"""One episode as a ``BaseTextEnv``: ``init(prompt)``, then ``step(response)`` until it is over."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
+
+from agents import EpisodeSession, PromptMap
+from integrations.starts import list_starts
+
+ENV_CLASS = "textbench"
+_OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
+
+_episodes = count()
+
+
+class GameEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
+    """An episode of a game, from the start that its row names.
+
+    The conversation grows by a response and an observation with every step: that is SkyRL's generator, which appends
+    what ``step`` returns. Every step pays its own reward, and their sum is the episode's return.
+
+    Args:
+        env_config: of the trainer, ``environment.skyrl_gym.textbench``: ``scenario`` (where the row has none), ``mode``
+            (``"think"``), ``opponents`` (``"random"``), ``seed`` of the transitions, and ``settings`` of the
+            environment, such as ``{format_penalty: 1.0}``.
+        extras: the row's columns: ``scenario``, ``layout_seed`` and ``seat``, as :func:`start_rows` writes them. Rows
+            that are sampled several times so begin at one start, and go on with transitions of their own, which
+            depend on how many episodes this process has begun before.
+
+    Raises:
+        ValueError: an option that there isn't, no such scenario, player, agent, mode or setting.
+    """
+
+    def __init__(self, env_config: Mapping[str, Any] | None = None, extras: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        options, row = dict(env_config or {}), dict(extras or {})
+        if unknown := [name for name in options if name not in _OPTIONS]:
+            raise ValueError(
+                f"environment.skyrl_gym.{ENV_CLASS} has no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}"
+            )
+        entropy = (int(options.get("seed", 0)), next(_episodes))
+        self.session = EpisodeSession(
+            row.get("scenario") or options.get("scenario") or "frozen-lake",
+            int(np.random.default_rng(entropy).integers(2**52)),
+            layout_seed=int(row.get("layout_seed", 0)),
+            seat=row.get("seat"),
+            opponents=options.get("opponents", "random"),
+            prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
+            **options.get("settings", {}),
+        )
+        self._seat = row.get("seat") or next(iter(self.session.returns))
+        self._invalid = 0
+        self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
+
+    def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
+        """The first prompt, which the game writes: ``prompt`` comes from the data set and is empty."""
+        return self.session.messages, {}
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        self.turns += 1
+        outcome = self.session.respond(action)
+        self._invalid += outcome.valid is False
+        over = self.session.over
+        return BaseTextEnvStepOutput(
+            observations=[] if over else self.session.messages[-1:],
+            reward=outcome.reward,
+            done=over,
+            metadata={"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable},
+            postprocessed_action=None,
+        )
+
+    def get_metrics(self) -> dict[str, Any]:
+        success = self.session.over and self.session.episode.successes[self._seat]
+        return {
+            "return": self.session.returns[self._seat],
+            "success": float(success),
+            "steps": self.turns,
+            "invalid_rate": self._invalid / max(1, self.turns),
+        }
+
+
+def start_rows(
+    scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
+) -> list[dict[str, Any]]:
+    """Rows of a data set, to be written as Parquet: the starts of :func:`integrations.starts.list_starts`."""
+    return [
+        {"prompt": [{"role": "user", "content": ""}], "env_class": ENV_CLASS, **start._asdict()}
+        for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
+    ]

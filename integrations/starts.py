@@ -1,0 +1,51 @@
+"""What trainers take from a data set: starts, from each of which a whole group of episodes begins."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agents.episode import EpisodeTask
+from agents.loop.session import process_pool
+from textgames.names import did_you_mean
+from textgames.scenarios import TRAINING_SEEDS
+
+
+class Start(NamedTuple):
+    """Where the episodes of a group begin, and whose they are.
+
+    Attributes:
+        scenario: a scenario, or the id of an environment.
+        layout_seed: fixes the initial state; the transitions have a seed of their own.
+        seat: the player that is trained.
+    """
+
+    scenario: str
+    layout_seed: int
+    seat: str
+
+
+def list_starts(
+    scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
+) -> list[Start]:
+    """Starts of a scenario, from training seeds.
+
+    Args:
+        scenario: a scenario, or the id of an environment.
+        starts: how many layouts there are.
+        first_seed: of the layouts; they are those of consecutive training seeds.
+        seats: the players that are trained, each with a start of its own for every layout; all of them when not given.
+        **settings: of the environment, where they decide who its players are.
+
+    Raises:
+        ValueError: no such scenario, setting or player, or seeds that aren't training seeds.
+    """
+    if starts < 1 or first_seed < 0 or first_seed + starts > len(TRAINING_SEEDS):
+        raise ValueError(
+            f"training seeds are 0 to {TRAINING_SEEDS[-1]}, so that evaluation meets no layout that was trained on; "
+            f"got first_seed={first_seed!r} and starts={starts!r}"
+        )
+    players = process_pool().game_of(EpisodeTask.of(scenario, first_seed, **settings)).players
+    for seat in seats or ():
+        if seat not in players:
+            near = did_you_mean(seat, players)
+            raise ValueError(f"unknown seat {seat!r}{near}; the players are {', '.join(players)}")
+    return [Start(scenario, seed, seat) for seed in range(first_seed, first_seed + starts) for seat in seats or players]

@@ -1,0 +1,30 @@
+"""The games in verl (0.9): an agent loop, in :mod:`integrations.verl.agent_loop`, and the rows of its data set.
+
+verl's own pins clash with those of the other packages here, so there is no extra: install textbench beside verl.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from integrations.starts import list_starts
+
+AGENT_NAME = "textbench"
+
+
+def start_rows(
+    scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
+) -> list[dict[str, Any]]:
+    """Rows of a data set, to be written as Parquet: the starts of :func:`integrations.starts.list_starts`.
+
+    ``reward_model`` is a column that verl wants; the reward is the game's.
+    """
+    return [
+        {
+            "prompt": [{"role": "user", "content": ""}],
+            "agent_name": AGENT_NAME,
+            "data_source": scenario,
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            **start._asdict(),
+        }
+        for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
+    ]
