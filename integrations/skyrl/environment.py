@@ -16,7 +16,7 @@ _OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
 _episodes = count()
 
 
-class GameEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
+class GameEnv(BaseTextEnv):
     """An episode of a game, from the start that its row names.
 
     The conversation grows by a response and an observation with every step: that is SkyRL's generator, which appends

@@ -25,7 +25,7 @@ from integrations.verl import AGENT_NAME
 
 
 @register(AGENT_NAME)
-class GameAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl's classes are unknown where it isn't installed
+class GameAgentLoop(AgentLoopBase):
     """Plays an episode from the start that its row names (:func:`integrations.verl.start_rows`).
 
     Args:

@@ -64,7 +64,7 @@ def test_rows_name_their_loop_and_start():
 
 @needs_verl
 @quiet
-@pytest.mark.slow
+@pytest.mark.adapters
 def test_every_step_is_a_sequence_with_the_return():
     (row,) = start_rows("frozen-lake", 1, first_seed=11)
     outputs, server, episode = played("all", row)
@@ -79,7 +79,7 @@ def test_every_step_is_a_sequence_with_the_return():
 
 @needs_verl
 @quiet
-@pytest.mark.slow
+@pytest.mark.adapters
 def test_one_drawn_step_stands_for_an_episode():
     (row,) = start_rows("frozen-lake", 1, first_seed=12)
     output, server, episode = played("one", row)
