@@ -131,8 +131,16 @@ ADDED = ("until", "agent_options")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}
-OTHER_VARIABLES = ("TEXTBENCH_CACHE_DIR", "TEXTBENCH_UPDATE_GOLDEN", "TEXTBENCH_UPDATE_TRANSCRIPTS")
-"""The references' cache folder, and what tells the tests to write their expected files anew."""
+OTHER_VARIABLES = (
+    "TEXTBENCH_CACHE_DIR",
+    "TEXTBENCH_UPDATE_GOLDEN",
+    "TEXTBENCH_UPDATE_TRANSCRIPTS",
+    "TEXTBENCH_ADAPTERS",
+    "TEXTBENCH_ENGINES",
+    "TEXTBENCH_ENGINES_MINUTES",
+    "TEXTBENCH_LITELLM",
+)
+"""The references' cache folder, what tells the tests to write their expected files anew, and what .ci reads."""
 
 
 def takes_many(name: str) -> bool:
