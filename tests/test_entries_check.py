@@ -1,0 +1,96 @@
+"""``.ci/entries``: what a workflow does with a proposed entry, in a repository of its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def proposal(tmp_path: Path) -> Path:
+    """A repository with one entry at ``base``, and whatever a test then commits."""
+    git(tmp_path, "init", "--initial-branch", "main")
+    shutil.copytree(ROOT / "leaderboards/random", tmp_path / "leaderboards/random")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "the project")
+    git(tmp_path, "tag", "base")
+    return tmp_path
+
+
+def check(folder: Path) -> tuple[int, str]:
+    git(folder, "add", ".")
+    git(folder, "commit", "--allow-empty", "-m", "a proposal")
+    command = [sys.executable, str(ROOT / ".ci/entries"), "--repository", str(folder), "--base", "base"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_nothing_changed(proposal: Path) -> None:
+    assert check(proposal) == (0, "no entry has changed\n")
+
+
+def test_what_isnt_an_entry_is_refused_and_not_played(proposal: Path) -> None:
+    shutil.copytree(proposal / "leaderboards/random", proposal / "leaderboards/mine")
+    (proposal / "leaderboards/mine/conftest.py").write_text("raise SystemExit('run by the check')")
+    (proposal / "setup.py").write_text("")
+    (proposal / "leaderboards/random/episodes.jsonl").unlink()
+    code, told = check(proposal)
+    assert code == 1
+    assert "leaderboards/random/episodes.jsonl is removed" in told
+    refused = [line.split(": ")[1] for line in told.splitlines() if line.startswith("refused")]
+    assert refused == ["leaderboards/mine/conftest.py", "setup.py"]
+    assert "valid" not in told
+
+
+def test_a_link_is_no_file_of_an_entry(proposal: Path) -> None:
+    entry = proposal / "leaderboards/mine"
+    entry.mkdir()
+    shutil.copy(proposal / "leaderboards/random/manifest.json", entry)
+    (entry / "episodes.jsonl").symlink_to("/etc/passwd")
+    code, told = check(proposal)
+    assert code == 1
+    assert "leaderboards/mine/episodes.jsonl: isn't a file" in told
+
+
+def test_a_changed_claim_is_named(proposal: Path) -> None:
+    manifest = proposal / "leaderboards/random/manifest.json"
+    claims = json.loads(manifest.read_text())
+    claims["scenarios"]["frozen-lake"]["kwargs"]["size"] = 3
+    manifest.write_text(json.dumps(claims))
+    code, told = check(proposal)
+    assert code == 1
+    assert "leaderboards/random/manifest.json replaces what another change brought" in told
+    assert "refused: leaderboards/random: manifest.json: scenarios.frozen-lake.kwargs.size is 3" in told
+
+
+@pytest.mark.slow
+def test_a_new_entry_is_played_again(proposal: Path) -> None:
+    shutil.copytree(ROOT / "leaderboards/greedy", proposal / "leaderboards/greedy")
+    code, told = check(proposal)
+    assert (code, told.partition(",")[0]) == (0, "leaderboards/greedy: valid")
+
+
+def test_the_workflow_runs_the_projects_own_check() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/entries.yml").read_text())
+    job = workflow["jobs"]["replay"]
+    assert workflow["permissions"] == {"contents": "read"}
+    first, second = (step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout"))
+    assert first["ref"] == "${{ github.event.pull_request.base.sha }}"
+    assert "ref" not in second  # the merge, whose first parent is the base
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands == [
+        "pip install -c project/constraints.txt ./project",
+        "python project/.ci/entries --repository proposal --base HEAD^1",
+    ]
+    assert (ROOT / ".ci/entries").stat().st_mode & 0o100
