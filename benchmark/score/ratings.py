@@ -162,8 +162,8 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
         further = np.column_stack([pairs, rng.integers(2, size=len(pairs))])
         weights = rng.standard_exponential(len(seeds) + len(pairs))
         weights = np.concatenate([weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
-        replicates.append(_strengths(_points(np.concatenate([table[:, :3], further]), weights, count), tolerance=1e-4))
-    low, high = np.quantile(replicates, LEVELS, axis=0)
+        replicates.append(_points(np.concatenate([table[:, :3], further]), weights, count))
+    low, high = np.quantile(strengths_of_many(np.array(replicates)), LEVELS, axis=0)
     ends = zip(values, np.minimum(low, values), np.maximum(high, values), strict=True)
     return [Estimate(*map(float, row)) for row in ends]
 
@@ -174,3 +174,43 @@ def _strengths(points: Array, tolerance: float = 1e-8) -> Array:
 
     strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA, tol=tolerance)
     return np.asarray((strengths - strengths.mean()) * ELO, dtype=np.float64)
+
+
+def strengths_of_many(points: Array, tolerance: float = 1e-4) -> Array:
+    """What :func:`choix.ilsr_pairwise_dense` gives for each of many tables, all at once, in Elo points with mean 0.
+
+    The strengths are the stationary distribution of a Markov chain whose rates depend on them (iterative Luce spectral
+    ranking, Maystre & Grossglauser 2015); the hundreds of small chains of a bootstrap are solved together.
+
+    Args:
+        points: points of i against j, shape (tables, agents, agents).
+        tolerance: how much the mean strength of a table may still change, in natural-log units.
+
+    Returns:
+        Shape (tables, agents).
+
+    Raises:
+        RuntimeError: the iteration doesn't end; choix raises the same.
+    """
+    count = points.shape[-1]
+    strengths = np.zeros(points.shape[:2])
+    open_ = np.arange(len(points))  # the tables whose strengths still change
+    step = max(1, 2_000_000 // count**2)  # tables at a time, so that memory stays small
+    for _ in range(100):
+        before = strengths[open_]
+        for start in range(0, len(open_), step):
+            part = open_[start : start + step]
+            weights = np.exp(strengths[part])
+            weights *= count / weights.sum(axis=1, keepdims=True)  # the scale matters beside ALPHA
+            rates = ALPHA + points[part].swapaxes(1, 2) / (weights[:, :, None] + weights[:, None, :])
+            rates[:, range(count), range(count)] = 0.0
+            flow = rates.swapaxes(1, 2) - np.eye(count) * rates.sum(axis=2)[:, :, None]
+            flow[:, -1] = 1.0  # one equation follows from the others; in its place the shares sum to 1
+            shares = np.linalg.solve(flow, np.broadcast_to(np.eye(count)[-1][:, None], (len(part), count, 1)))[:, :, 0]
+            logs = np.log(shares)
+            strengths[part] = logs - logs.mean(axis=1, keepdims=True)
+        change = np.abs(strengths[open_] - before).sum(axis=1)
+        open_ = open_[change > tolerance * count]
+        if not len(open_):
+            return np.asarray(strengths * ELO, dtype=np.float64)
+    raise RuntimeError("the strengths of a bootstrap did not converge in 100 iterations")

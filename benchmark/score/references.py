@@ -3,8 +3,10 @@
 * Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`), optimal is the exact value of
   the episode's first state, and random the exact value of the uniform policy, if the search player computes that.
 * In every other game for one player: the returns of the ``random`` and the ``planner`` agent on the same seeds. They
-  are taken from the results where these agents played, else played here, once: the values are kept in a cache folder
-  (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder), by the source code that they depend on.
+  are taken from the results where these agents played, else played here.
+
+Both are made once: the values are kept in a cache folder (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache
+folder), by the source code that they depend on.
 """
 
 import json
@@ -61,6 +63,8 @@ class References:
         if scenario.name not in self._exact:
             self._exact[scenario.name] = ExactValues.of(scenario)
         exact = self._exact[scenario.name]
+        if exact is not None:
+            exact.look_up(seeds)
         uniform = [None if exact is None else exact.uniform(seed) for seed in seeds]
         if None in uniform:
             random, random_source = self._returns("random", scenario, seeds), PLAYED_RANDOM
@@ -128,6 +132,18 @@ class ExactValues:
         player = find_search_player(scenario.game())
         return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
 
+    def look_up(self, seeds: Sequence[int]) -> None:
+        """Make the values of these seeds known: from the cache, else computed and then kept there."""
+        if all(seed in self._known for seed in seeds):
+            return
+        file = cache_file("exact", self._scenario)
+        self._known |= _read_pairs(file)
+        missing = [seed for seed in seeds if seed not in self._known]
+        for seed in missing:
+            self._values(seed)
+        if missing:
+            write_cache(file, self._known)
+
     def optimal(self, seed: int) -> float:
         return self._values(seed)[1]
 
@@ -151,6 +167,18 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return {episode.seed: sum(episode.returns.values()) for episode in rollout(load_agent(agent), tasks)}
     except (NotImplementedError, ValueError, TypeError):  # the planner searches only games that it can read back
         return None
+
+
+def _read_pairs(file: Path | None) -> dict[int, tuple[float | None, float]]:
+    """``{seed: (uniform, optimal)}`` as :class:`ExactValues` keeps them."""
+    try:
+        values: Mapping[str, tuple[float | None, float]] = {} if file is None else json.loads(file.read_bytes())
+        return {
+            int(seed): (None if uniform is None else float(uniform), float(optimal))
+            for seed, (uniform, optimal) in values.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _read_cache(file: Path | None) -> dict[int, float]:

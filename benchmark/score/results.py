@@ -134,6 +134,7 @@ class ResultColumns:
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     played: int = 0  # episodes read, unscored ones included
     planned: int = 0  # episodes that the sources were to hold
+    losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # ``{scenario: what tells the value lost}``
     # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
@@ -222,12 +223,14 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
                     cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     scored = 0
-    losses = {name: MoveLosses.of(scenario) for name, scenario in plan.scenarios.items()}
+    for name, scenario in plan.scenarios.items():
+        if name not in results.losses:  # one for all sources, since it solves the game
+            results.losses[name] = MoveLosses.of(scenario)
     for record in folder.records():
         results.played += 1
         scored += record["error"] is None
         _add_game(results, record, renamed)
-        if (loss := losses[record["scenario"]]) is not None:
+        if (loss := results.losses[record["scenario"]]) is not None:
             loss.add_to(record)
         for player, agent in record["agents"].items():
             if agent in wanted:

@@ -35,8 +35,13 @@ class TextTable:
 
 
 def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
-    """The first episodes of every scenario, the same seeds for all agents, so that they can be shown side by side."""
+    """The first episodes of every scenario, the same seeds for all agents, so that they can be shown side by side.
+
+    Where one seed of every line-up is more than ``max_episodes``, later line-ups are left out.
+    """
     shown = _shown_seeds(results, max_episodes)
+    tables = _shown_tables(results, max_episodes)
+    lineups: dict[str, set[tuple[str, ...]]] = {name: set() for name in results.scenarios}
     seen = set()
     number = 0
     for (path, manifest), names in zip(results.sources, results.names, strict=True):
@@ -46,6 +51,9 @@ def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -
             key = (record["scenario"], tuple(agents.values()), record["seed"])
             everyone_listed = all(name in results.agents for name in agents.values())
             if record["seed"] in shown[record["scenario"]] and everyone_listed and key not in seen:
+                if len(lineups[key[0]]) >= tables and key[1] not in lineups[key[0]]:
+                    continue
+                lineups[key[0]].add(key[1])
                 seen.add(key)
                 scenario = results.scenarios[record["scenario"]]
                 yield _episode_view(number, record, agents, scenario, prompt_maps, texts)
@@ -63,6 +71,11 @@ def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int
             tables[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
     each = max(1, max_episodes // max(1, sum(tables.values())))
     return {name: set(sorted(found)[:each]) for name, found in seeds.items()}
+
+
+def _shown_tables(results: ResultColumns, max_episodes: int) -> int:
+    """How many line-ups of a scenario are shown at most: each scenario has the same share of the episodes."""
+    return max(1, max_episodes // max(1, len(results.scenarios)))
 
 
 def _episode_view(

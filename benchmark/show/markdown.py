@@ -9,7 +9,8 @@ _INTRODUCTION = """\
 Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
 Each entry holds every response of every episode, and `textbench validate leaderboards` plays them all again.
 
-To add an agent: `textbench run --agent SPEC`, then `textbench submit RUN --agent SPEC`, and build this page again.
+To add an agent: `textbench run --agent NAME=SPEC`, then `textbench submit RUN --agent NAME`, build this page again, and
+propose the change: a workflow plays every episode of the entry again. How, step by step: docs/benchmark.md, Entries.
 """
 
 _LEGEND = """\

@@ -8,7 +8,7 @@ from typing import Any
 from benchmark.score.document import AgentView, OverallView, ScenarioView, ScoreView, ViewDocument
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure
-from benchmark.show.page.tables import DASH, Drawn, Table, address, capitalised, plain_table
+from benchmark.show.page.tables import DASH, MINUS, Drawn, Table, address, capitalised, plain_table
 from benchmark.show.suites import by_suite
 
 MOST_BEST = 3  # names of agents that share the first rank of a scenario, in the list of scenarios
@@ -97,6 +97,7 @@ def _index_row(scenario: ScenarioView, suite: str, scores: Sequence[ScoreView]) 
     best = [row for row in scores if row["rank"] == 1]
     named = [row["agent"] for row in best[:MOST_BEST]]
     more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
+    tie = "tie: " if len(best) > 1 else ""
     shown = next((row["normalized"] or row["mean_return"] for row in best), None)
     scaled = bool(best and best[0]["normalized"])
     value = common.estimate_figure(shown, ".2f") if shown else Figure()
@@ -107,8 +108,8 @@ def _index_row(scenario: ScenarioView, suite: str, scores: Sequence[ScoreView]) 
         Drawn(suite, suite),
         Drawn(str(scenario["num_players"]), float(scenario["num_players"])),
         Drawn(str(scenario["horizon"]), float(scenario["horizon"])),
-        Drawn(", ".join(named) + more or DASH, named[0].casefold() if named else None),
-        Drawn(value.text or DASH, value.sort if scaled else None, note=unit),
+        Drawn(tie + ", ".join(named) + more or DASH, named[0].casefold() if named else None),
+        Drawn(value.text.replace("-", MINUS) or DASH, value.sort if scaled else None, note=unit),
     )
 
 

@@ -57,6 +57,7 @@ class Table(NamedTuple):
     rows: tuple[tuple[Drawn, ...], ...]
     sorted_by: str = "rank"
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()  # notes that are there for who asks
 
     @property
     def head(self) -> str:
@@ -124,7 +125,9 @@ def suite_table(document: ViewDocument) -> Table | None:
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
     columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
-    return table._replace(sorted_by=columns[1].key, notes=tuple(common.suite_notes(suites)))
+    return table._replace(
+        sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
+    )
 
 
 def grouped_sections(document: ViewDocument) -> list[Group]:

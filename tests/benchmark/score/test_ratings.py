@@ -1,9 +1,10 @@
 """Bradley-Terry ratings: known strengths are found again, whoever sits first."""
 
+import choix
 import numpy as np
 import pytest
 
-from benchmark.score.ratings import Game, bradley_terry
+from benchmark.score.ratings import Game, bradley_terry, strengths_of_many
 
 
 def test_two_agents_have_the_ratings_that_their_record_says():
@@ -130,3 +131,12 @@ def test_games_of_one_seed_are_no_more_evidence_than_one_of_them():
     assert widths[1] > 1.5 * widths[2]
     assert widths[1] == pytest.approx(widths[0], rel=0.5)
     assert bradley_terry([Game("a", "b", 1.0, 4), Game("b", "a", 1.0, 4)])[0].rating.low is None  # a single seed
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_many_tables_at_once_get_what_choix_gives_each(count):
+    rng = np.random.default_rng(count)
+    points = rng.exponential(size=(40, count, count)) * (1 - np.eye(count))
+    choixs = [choix.ilsr_pairwise_dense(table, alpha=0.1, tol=1e-4) for table in points]
+    expected = [(strengths - strengths.mean()) * 400 / np.log(10) for strengths in choixs]
+    assert strengths_of_many(points) == pytest.approx(np.array(expected), abs=1e-6)
