@@ -1,6 +1,6 @@
-"""Takes the README's pictures of a page: ``python docs/screenshots.py page.html`` (needs Debian's chromium).
+"""Takes the pictures of README and docs: ``python docs/screenshots.py page.html`` (needs chromium).
 
-The page comes from ``textbench leaderboard RUN --html page.html``.
+The page comes from ``textbench leaderboard leaderboards --html page.html``.
 """
 
 import shutil
@@ -9,9 +9,15 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+DESKTOP, PHONE = (1200, 860), (390, 844)
+REPLAY = "#replay?scenario=snake&a=tiny&b=tiny-msgrpo-snake&seed=40012&step=5"
 PICTURES = {
-    "leaderboard": ("#leaderboard", "light"),
-    "replay": ("#replay?scenario=snake&a=tiny&b=tiny-msgrpo-snake&seed=40012&step=5", "dark"),
+    "leaderboard": ("#leaderboard", "light", DESKTOP),
+    "leaderboard-phone": ("#leaderboard", "light", PHONE),
+    "scenario": ("#leaderboard?scenario=frozen-lake-slippery", "light", DESKTOP),
+    "compare": ("#compare?a=greedy&b=tiny-msgrpo-snake", "light", DESKTOP),
+    "replay": (REPLAY, "dark", DESKTOP),
+    "replay-phone": ("#replay?scenario=frozen-lake&a=tiny&step=2", "light", PHONE),
 }
 
 
@@ -27,10 +33,11 @@ def main(page: str) -> int:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--headless=new", "--no-sandbox", "--disable-gpu"]
         )
-        for name, (address, scheme) in PICTURES.items():
-            tab = browser.new_page(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
+        for name, (address, scheme, (width, height)) in PICTURES.items():
+            tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             tab.goto(Path(page).resolve().as_uri() + address)
-            tab.locator("table >> visible=true").first.wait_for()
+            tab.locator("main table >> visible=true").first.wait_for()
+            tab.wait_for_timeout(500)  # the plot is drawn once the scores are unpacked
             tab.screenshot(path=folder / f"{name}.png")
             tab.close()
         browser.close()

@@ -31,13 +31,9 @@ def compare_best(results: ResultColumns, agents: Sequence[str]) -> list[Comparis
     Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
     with the next below it. Holm's correction is over the whole board (:func:`board_family`) all the same.
     """
-    return _compare(results, best_pairs(agents), board_family(results))
-
-
-def best_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
-    """The best :data:`BEST` of ``agents``, which are given best first, with everyone, and neighbours."""
     ends = [len(agents) if place < BEST else place + 2 for place in range(len(agents))]
-    return [(a, b) for place, a in enumerate(agents) for b in agents[place + 1 : ends[place]]]
+    pairs = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : ends[place]])
+    return _compare(results, pairs, board_family(results))
 
 
 def board_family(results: ResultColumns) -> int:

@@ -290,7 +290,7 @@ class ViewDocument(TypedDict):
     suites: list[SuiteView]  # those whose scenarios are all in the document, in order
     comparisons: list[ComparisonView]
     """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
-    overall_pairs: list[OverallPairView]  # every pair of up to 40 agents, else as in ``comparisons``
+    overall_pairs: list[OverallPairView]  # every pair of the best 30 agents
     comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
     ratings: list[RatingView]
     meetings: list[MeetingView]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 
-from benchmark.score.comparison import best_pairs, board_family
+from benchmark.score.comparison import board_family
 from benchmark.score.document import MeetingView, OverallPairView
 from benchmark.score.ratings import meetings
 from benchmark.score.references import References
@@ -11,13 +11,13 @@ from benchmark.score.results import ResultColumns
 from benchmark.score.scores import episode_table, scaled_differences, span_of
 from benchmark.score.statistics import paired_p_value
 
-MOST = 40  # agents of whom every pair is tested
+MOST = 30  # agents of whom every pair is tested: those that a matrix shows at once
 
 
 def overall_pairs(
     results: ResultColumns, references: References, agents: Sequence[str], scenarios: Sequence[str]
 ) -> list[OverallPairView]:
-    """The differences of ``agents``, which are ranked and given best first, over ``scenarios``."""
+    """The differences of the best of ``agents``, which are given best first, over ``scenarios``."""
     if len(agents) < 2 or len(scenarios) < 2:
         return []
     family = board_family(results)
@@ -26,7 +26,7 @@ def overall_pairs(
         for name in scenarios
     }
     rows = []
-    for a, b in list(combinations(agents, 2)) if len(agents) <= MOST else best_pairs(agents):
+    for a, b in combinations(agents[:MOST], 2):
         differences = scaled_differences(results, a, b, spans)
         p = min(1.0, family * paired_p_value(differences))
         rows.append(OverallPairView(a=a, b=b, difference=float(differences.sum()) / len(spans), p=p))

@@ -228,11 +228,12 @@ def is_shared(results: ResultColumns, scenario: str) -> bool:
 
 
 def overall_rows(
-    results: ResultColumns, references: References, names: Sequence[str] | None = None
+    results: ResultColumns, references: References, names: Sequence[str] | None = None, *, ranked: bool = True
 ) -> tuple[list[str], list[OverallView]]:
     """Every agent's mean normalised score, best first, unranked ones last, and the scenarios that it is over.
 
-    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows.
+    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
+    has a rank, which saves the tests.
     """
     names = overall_scenarios(results) if names is None else names
     episodes = {
@@ -258,9 +259,10 @@ def overall_rows(
         row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
         rows.append(row)
     values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
-    places = rank(values, board_test(results, {name: spans[name] for name in names if name in spans}))
-    for row in rows:
-        row["rank"], row["tied"] = places.get(row["agent"], (None, False))
+    if ranked:
+        places = rank(values, board_test(results, {name: spans[name] for name in names if name in spans}))
+        for row in rows:
+            row["rank"], row["tied"] = places.get(row["agent"], (None, False))
     return names, sorted(rows, key=lambda row: (*_best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
 
 

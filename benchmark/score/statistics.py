@@ -228,9 +228,12 @@ def paired_p_value(differences: Array) -> float:
     reached = abs(int((steps * np.sign(differences[differences != 0])).sum()))
     chances = np.zeros(total + 1)  # chances[s]: that the positive differences sum to s steps
     chances[0] = 1.0
-    for step in np.sort(steps):
-        chances *= 0.5
-        chances[step:] += chances[: total + 1 - step].copy()
+    end = 1  # sums from here on can't be reached yet; with small steps first, most can't for long
+    for step in np.sort(steps).tolist():
+        part = 0.5 * chances[:end]
+        chances[:end] = part
+        chances[step : end + step] += part
+        end += step
     extreme = np.abs(2 * np.arange(total + 1) - total) >= reached
     return min(1.0, float(chances[extreme].sum()))
 

@@ -20,7 +20,7 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
         if not names or not set(names) <= results.scenarios.keys():
             continue
         wanted = [name for name in names if name in alone and is_shared(results, name)]
-        counted, scores = overall_rows(results, references, wanted)
+        counted, scores = overall_rows(results, references, wanted, ranked=False)
         if counted:
             normalized = {row["agent"]: row["normalized"] for row in scores}
             rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=counted, normalized=normalized))

@@ -1,9 +1,9 @@
 // Score against tokens, cost, and size of the model, drawn as SVG; agents without a figure stand in a list below.
 
 const AXES = {
-  tokens: { label: "Tokens per episode", of: (row) => row.tokens || null },
+  tokens: { label: "tokens per episode", of: (row) => row.tokens || null },
   cost: { label: "US dollars per episode", of: (row) => (row.cost && row.episodes ? row.cost / row.episodes : null) },
-  size: { label: "Parameters of the model", of: (row) => AGENT.get(row.agent).size },
+  size: { label: "parameters of the model", of: (row) => AGENT.get(row.agent).size },
 };
 const PLOT = { width: 760, height: 300, left: 36, right: 84, top: 12, bottom: 40 };
 const MOST_LABELS = 25;
@@ -53,7 +53,7 @@ async function renderPlot() {
   refill(
     section,
     el("h3", { id: "heading-plot" }, "What a score costs"),
-    el("div", { class: "controls" }, select("plot-axis", "Score against", axes.map((name) => [name, AXES[name].label.toLowerCase()]), axis, choose)),
+    el("div", { class: "controls" }, select("plot-axis", "Score against", axes.map((name) => [name, AXES[name].label]), axis, choose)),
     el("div", { class: "plot-box" }, drawPlot(points.filter((point) => point.x !== null), AXES[axis].label)),
     without.length > 0 && el("p", { class: "note" }, `With ${why}: `, foreign(without.slice(0, 30).join(", ")), without.length > 30 && ` and ${without.length - 30} more`, "."),
   );
@@ -81,7 +81,7 @@ function drawPlot(points, label) {
     chart.append(text(String(value), { x: left - 8, y: y(value) + 4, "text-anchor": "end" }));
   }
   chart.append(text("best play", { x: width - right + 4, y: y(1) + 4 }), text("random play", { x: width - right + 4, y: y(0) + 4 }));
-  chart.append(text(`${label} (logarithmic)`, { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }));
+  chart.append(text(`${label}, logarithmic`, { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }));
   const taken = points.map((point) => around(x(point.x), y(point.y)));
   points.forEach((point, place) => {
     const at = { cx: x(point.x), cy: y(point.y), r: 5, class: "point" };
@@ -116,4 +116,4 @@ function shortNumber(value) {
 }
 
 const plotInWords = (points, label) =>
-  `Normalised score against ${label.toLowerCase()}. ${points.map((point) => `${visible(point.agent)}: ${number(point.y)} at ${shortNumber(point.x)}`).join("; ")}`;
+  `Normalised score against ${label}. ${points.map((point) => `${visible(point.agent)}: ${number(point.y)} at ${shortNumber(point.x)}`).join("; ")}`;
