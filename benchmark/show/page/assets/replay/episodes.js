@@ -38,8 +38,10 @@ function episodeInWords(seed, episode) {
 function withAgents(text, episode) {
   const agents = LINEUPS[INDEX.lineup[episode.number]];
   if (agents.length < 2 || !text) return text;
-  return text.replace(/\bplayer_\d+\b/g, (player) => {
+  const named = text.replace(/\bplayer_\d+\b/g, (player) => {
     const place = episode.players.indexOf(player);
     return place < 0 ? player : `${agents[place]} (${player})`;
   });
+  // snakes are numbered, players first
+  return named.replace(/^head of snake (\d+)$/, (head, number) => (agents[number - 1] ? `${head}: ${agents[number - 1]}` : head));
 }

@@ -146,6 +146,8 @@ def test_a_duel_names_the_agents(visit: Any) -> None:
     assert page.texts(".who") == ["random (player_0)", "second (player_1)"]
     assert page.text(".outcome").startswith("random (player_0): ")
     assert "second: " in page.text(".moves tbody")
+    legend = page.texts(".legend li")
+    assert [text for text in legend if "snake" in text] == ["1head of snake 1: random", "2head of snake 2: second"]
 
 
 def test_a_phone_has_no_hints_for_keys_and_short_tables(visit: Any) -> None:
