@@ -9,7 +9,7 @@ no network and no string-to-code conversion.
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,6 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "follow": follow,
         "progress": [document["episodes_total"], document["episodes_planned"]],
         "prompts": prompts,
-        "comparisons": [{key: _short(value) for key, value in row.items()} for row in document["comparisons"]],
         "comparisons_family": document["comparisons_family"],
         "index": pack.listing,
     }
@@ -101,7 +100,8 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         document_date=played_on(document),
         played=_day(played_on(document)),
         project=PROJECT,
-        scores=packed(_score_columns(document)),
+        scores=packed(_columns(document["scores"])),
+        comparisons=packed(_columns(document["comparisons"])),
         policy=_policy(style, script, follows=bool(follow)),
         style=style,
         script=script,
@@ -163,9 +163,9 @@ def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return [(game, game_name(game)) for game, count in counts.items() if count > 1]
 
 
-def _score_columns(document: ViewDocument) -> dict[str, list[Any]]:
-    """All scores as columns of equal length, named as in data frames, for plots and downloads."""
-    rows = [dict(flat_view(row)) for row in document["scores"]]
+def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns of equal length, named as in data frames; unpacked when somebody asks for them."""
+    rows = [dict(flat_view(row)) for row in views]
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [_short(row.get(name)) for row in rows] for name in names}
 

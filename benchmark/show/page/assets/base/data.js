@@ -3,7 +3,8 @@
 let DATA, INDEX, BLOCKS, SCENARIO, AGENT;
 let LINEUPS, LINEUP_NAMES; // who plays; as one name: an agent alone, or "a vs b" in a scenario for several players
 let FIRST_OF; // FIRST_OF[block] is the number of its first episode
-let packedScores, scoreRows; // the scores as they came, and as rows once somebody asked
+let packedRows; // scores and comparisons as they came, {name: text}
+const rowsOf = new Map(); // and as rows, once somebody asked
 const gathered = new Map();
 const unpacked = new Map();
 
@@ -18,23 +19,29 @@ function readData(page) {
   LINEUP_NAMES = LINEUPS.map((agents) => agents.join(" vs "));
   FIRST_OF = [];
   INDEX.block_sizes.reduce((sum, size) => (FIRST_OF.push(sum), sum + size), 0);
-  packedScores = page.getElementById("scores").textContent;
-  scoreRows = null;
+  packedRows = Object.fromEntries(["scores", "comparisons"].map((name) => [name, page.getElementById(name).textContent]));
+  rowsOf.clear();
   gathered.clear();
   unpacked.clear();
 }
 readData(document);
 
-// One row for every agent and scenario, {agent, scenario, normalized, normalized_low, tokens, ...}.
-async function scores() {
-  if (scoreRows === null) {
-    const columns = await unpack(packedScores);
+async function unpackRows(name) {
+  if (!rowsOf.has(name)) {
+    const columns = await unpack(packedRows[name]);
     const names = Object.keys(columns);
     const count = names.length ? columns[names[0]].length : 0;
-    scoreRows = Array.from({ length: count }, (_, row) => Object.fromEntries(names.map((name) => [name, columns[name][row]])));
+    const rows = Array.from({ length: count }, (_, row) => Object.fromEntries(names.map((key) => [key, columns[key][row]])));
+    rowsOf.set(name, rows);
   }
-  return scoreRows;
+  return rowsOf.get(name);
 }
+
+// One row for every agent and scenario, {agent, scenario, normalized, normalized_low, tokens, ...}.
+const scores = () => unpackRows("scores");
+
+// One row for every tested pair in a scenario, {scenario, a, b, difference, difference_low, p_holm, ...}.
+const comparisons = () => unpackRows("comparisons");
 
 // The episodes of one scenario as {lineup name: Map(seed -> episode number)}, in the order of the agents.
 function episodesOf(scenario) {

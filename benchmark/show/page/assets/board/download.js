@@ -28,8 +28,8 @@ async function downloadCsv() {
 async function downloadJson() {
   const agents = DATA.agents.map(({ name, kind, size, spec }) => ({ name, kind, spec, parameters: size }));
   const overall = DATA.overall.map(([agent, normalized]) => ({ agent, normalized }));
-  const { title, played, overall_scenarios, comparisons } = DATA;
-  const data = { title, played, agents, overall, overall_scenarios, scores: await scores(), comparisons };
+  const { title, played, overall_scenarios } = DATA;
+  const data = { title, played, agents, overall, overall_scenarios, scores: await scores(), comparisons: await comparisons() };
   offer("leaderboard.json", "application/json", JSON.stringify(data, null, 1));
 }
 

@@ -15,6 +15,7 @@ function renderLeaderboard(params) {
   const known = asked === "everything" || (asked !== "" && sections.some((section) => isShown(section, asked)));
   const chosen = known ? asked : overview ? "" : "everything";
   for (const section of sections) section.hidden = !isShown(section, chosen);
+  byId("board").classList.remove("waiting");
   for (const suite of document.querySelectorAll("#board .suite")) suite.hidden = !suite.querySelector("section.scenario:not([hidden])");
   if (byId("leaderboard-scenario")) byId("leaderboard-scenario").value = chosen;
   const tables = sections.flatMap((section) => [...section.querySelectorAll("table.sortable")]);
