@@ -5,7 +5,6 @@ Sphinx because the docstrings are reStructuredText, because ``-W`` turns every b
 because MyST-NB runs the tutorials while it builds. Every page also reads on its own where Markdown is shown.
 """
 
-import logging
 import os
 import sys
 from importlib.metadata import version as installed_version
@@ -81,11 +80,3 @@ html_css_files = ["site.css"]
 html_extra_path = ["../llms.txt"]
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
-
-
-def is_news(record: logging.LogRecord) -> bool:
-    """Whether a warning is one: a folder whose pages aren't written yet is no fault."""
-    return record.__dict__.get("subtype") != "empty_glob"
-
-
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(is_news)
