@@ -29,12 +29,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "leaderboard_page",
     "repository_links",
     "short_titles",
 ]
 exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
-
-highlight_language = "text"  # a block that names no language is what somebody reads or prints
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -65,7 +64,7 @@ napoleon_use_ivar = True  # the fields of a dataclass are documented once
 linkcheck_ignore = [r"http://(localhost|127\.0\.0\.1)", rf"{repository_url}/(blob|tree)/"]
 linkcheck_anchors = False
 
-highlight_language = "text"  # a block that doesn't say what it is: what a player reads
+highlight_language = "text"  # a block that names no language is what somebody reads or prints
 
 html_theme = "furo"
 html_title = "textbench"
