@@ -3,9 +3,9 @@
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
-from typing import Any
+from typing import Any, TextIO
 
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import RunFolder
@@ -92,21 +92,32 @@ def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str,
                 yield path.resolve().name, record, names
 
 
-def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
-    """Write rows as CSV (UTF-8, RFC 4180) to a file, or to stdout for ``"-"``; returns how many."""
-    count = 0
+@contextmanager
+def text_output(file: str) -> Iterator[TextIO]:
+    """A file to write text to, line ends as they are; stdout for ``"-"``.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
     try:
         with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
-            writer.writeheader()
-            for row in rows:
-                values = {name: _plain(row[name]) for name in fields}
-                writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
-                count += 1
+            yield stream
     except BrokenPipeError:  # textbench export ... | head
         raise
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None
+
+
+def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
+    """Write rows as CSV (UTF-8, RFC 4180) to a file, or to stdout for ``"-"``; returns how many."""
+    count = 0
+    with text_output(file) as stream:
+        writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            values = {name: _plain(row[name]) for name in fields}
+            writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
+            count += 1
     return count
 
 

@@ -9,22 +9,21 @@ own prompt map or, for players without a model, by the default one.
 """
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
 
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.inspection import TIE
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, TurnRequest
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
 from benchmark.score.results import ResultColumns
 from benchmark.show.episode_views import prompt_map_of
+from benchmark.show.export import text_output
 from textgames.action_text import CLOSE_TAG, OPEN_TAG
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
@@ -282,15 +281,10 @@ def write_lines(lines: Iterable[Line], file: str, *, text: bool = False) -> int:
     With ``text`` conversations are plain texts, their messages joined by blank lines.
     """
     count = 0
-    try:
-        with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8") as stream:
-            for line in lines:
-                print(_encoded(_as_texts(line) if text else line), file=stream)
-                count += 1
-    except BrokenPipeError:  # textbench export ... | head
-        raise
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    with text_output(file) as stream:
+        for line in lines:
+            print(_encoded(_as_texts(line) if text else line), file=stream)
+            count += 1
     return count
 
 
