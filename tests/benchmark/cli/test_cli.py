@@ -82,7 +82,7 @@ def test_the_version_is_the_packages(textbench):
         (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
         (("schema",), "say which schema to print, manifest, episode, run-config, training-config, credit, or --out"),
         (("schema", "manifset"), "invalid choice: 'manifset'"),
-        (("export",), "say what to write: --csv FILE, --parquet FILE or --plot FILE"),
+        (("export",), "say what to write: --csv, --parquet, --plot, --sft or --preferences FILE"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
 )
