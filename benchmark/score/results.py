@@ -76,7 +76,10 @@ class Cell:
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
-        return per_seed(self.columns["seed"], self.columns["score"])
+        if "returns" not in self.memo:  # asked for in every comparison
+            self.memo["returns"] = per_seed(self.columns["seed"], self.columns["score"])
+        found: tuple[NDArray[np.float64], NDArray[np.float64]] = self.memo["returns"]
+        return found
 
     @cached_property
     def luck(self) -> NDArray[np.float64] | None:
@@ -94,8 +97,10 @@ class Cell:
 
     def table(self) -> dict[str, NDArray[np.float64]]:
         """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
-        seeds = self.columns["seed"]
-        return {name: per_seed(seeds, values)[1] for name, values in self.columns.items()}
+        if "table" not in self.memo:  # the scores of a scenario, of a suite and over all need the same one
+            self.memo["table"] = dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
+        found: dict[str, NDArray[np.float64]] = self.memo["table"]
+        return found
 
     def add_metrics(self, metrics: Mapping[str, float]) -> None:
         """Note the metrics of the last row."""
@@ -103,6 +108,18 @@ class Cell:
             self.metrics.setdefault(name, array("d", [UNKNOWN] * (self.episodes - 1)))
         for name, values in self.metrics.items():
             values.append(metrics.get(name, UNKNOWN))
+
+
+def columns_per_seed(columns: Mapping[str, Sequence[float]]) -> list[NDArray[np.float64]]:
+    """The means of :func:`per_seed` for all columns; the seeds are sorted once, where all values are known."""
+    seeds = columns["seed"]
+    _, place, count = np.unique(np.array(seeds), return_inverse=True, return_counts=True)
+    means = []
+    for column in columns.values():
+        values = np.array(column)
+        whole = not np.isnan(values).any()
+        means.append(np.bincount(place, values, len(count)) / count if whole else per_seed(seeds, values)[1])
+    return means
 
 
 def per_seed(

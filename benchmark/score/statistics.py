@@ -51,7 +51,8 @@ class Estimate(NamedTuple):
 class Statistic(NamedTuple):
     """A figure of an episode table."""
 
-    of: Callable[[Array], Array]  # from column means, shape (..., k), to the figure, shape (...)
+    columns: tuple[int, ...]  # the columns of the table that it is made of
+    of: Callable[[Array], Array]  # from these columns' means, shape (..., len(columns)), to the figure, shape (...)
     # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
     # high as one episode can
     further: Callable[[Array], tuple[Array, Array]]
@@ -61,10 +62,10 @@ def column(index: int, possible: Sequence[float] = ()) -> Statistic:
     """The mean of one column, whose values may reach ``possible`` besides the ones seen."""
 
     def mean(means: Array) -> Array:
-        values: Array = means[..., index]
+        values: Array = means[..., 0]
         return values
 
-    return Statistic(mean, lambda table: _further(table, index, [*table[:, index], *possible]))
+    return Statistic((index,), mean, lambda table: _further(table, index, [*table[:, index], *possible]))
 
 
 def ratio(numerator: int, denominator: int) -> Statistic:
@@ -72,10 +73,14 @@ def ratio(numerator: int, denominator: int) -> Statistic:
 
     def quotient(means: Array) -> Array:
         shares = np.zeros(means.shape[:-1])
-        np.divide(means[..., numerator], means[..., denominator], out=shares, where=means[..., denominator] != 0)
+        np.divide(means[..., 0], means[..., 1], out=shares, where=means[..., 1] != 0)
         return shares
 
-    return Statistic(quotient, lambda table: _further(table, numerator, [0.0, table[:, denominator].mean()]))
+    return Statistic(
+        (numerator, denominator),
+        quotient,
+        lambda table: _further(table, numerator, [0.0, table[:, denominator].mean()]),
+    )
 
 
 def normalised(
@@ -98,9 +103,9 @@ def normalised(
     """
 
     def position(means: Array) -> Array:
-        span = means[..., optimal] - means[..., random]
+        span = means[..., 2] - means[..., 1]
         scores = np.full(means.shape[:-1], np.nan)
-        np.divide(means[..., score] - means[..., random], span, out=scores, where=span > 1e-12)
+        np.divide(means[..., 0] - means[..., 1], span, out=scores, where=span > 1e-12)
         return scores
 
     def further(table: Array) -> tuple[Array, Array]:
@@ -108,7 +113,7 @@ def normalised(
             return table.mean(axis=0), table.mean(axis=0)
         return _further(table, score, ends or [*table[:, score], *possible])
 
-    return Statistic(position, further)
+    return Statistic((score, random, optimal), position, further)
 
 
 def _further(table: Array, index: int, values: Sequence[float]) -> tuple[Array, Array]:
@@ -123,9 +128,20 @@ def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float =
     sums, rest = _resampled(table)
     estimates = []
     for one in statistics:
-        low, high = (one.of(sums + rest * row) for row in one.further(table))
-        estimates.append(_interval(float(one.of(table.mean(axis=0))), low, high, confidence))
+        low, high = _replicates(table, one, sums, rest)
+        estimates.append(_interval(_value(table, one), low, high, confidence))
     return estimates
+
+
+def _value(table: Array, one: Statistic) -> float:
+    return float(one.of(table.mean(axis=0)[list(one.columns)]))
+
+
+def _replicates(table: Array, one: Statistic, sums: Array, rest: Array) -> tuple[Array, Array]:
+    """The statistic in every resample, with the further episode that lowers it and with the one that raises it."""
+    used = list(one.columns)
+    least, most = one.further(table)
+    return one.of(sums[:, used] + rest * least[used]), one.of(sums[:, used] + rest * most[used])
 
 
 def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:
@@ -137,13 +153,13 @@ def mean_of_estimates(
     tables: Sequence[Array], statistics: Sequence[Statistic], confidence: float = CONFIDENCE
 ) -> Estimate:
     """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
-    value = float(np.mean([one.of(table.mean(axis=0)) for table, one in zip(tables, statistics, strict=True)]))
+    value = float(np.mean([_value(table, one) for table, one in zip(tables, statistics, strict=True)]))
     ends: list[list[Array]] = [[], []]
     for stream, (table, one) in enumerate(zip(tables, statistics, strict=True)):
         # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
         sums, rest = _resampled(table, stream)
-        for replicates, row in zip(ends, one.further(table), strict=True):
-            replicates.append(one.of(sums + rest * row))
+        for replicates, end in zip(ends, _replicates(table, one, sums, rest), strict=True):
+            replicates.append(end)
     shortest = min(len(replicates) for replicates in ends[0])
     low, high = (np.mean([replicates[:shortest] for replicates in end], axis=0) for end in ends)
     return _interval(value, low, high, confidence)
