@@ -86,8 +86,9 @@ def test_what_a_bucket_takes_is_sent_as_it_fills_up(limit):
     assert [completion.error for completion in completions if completion.error] == []
     assert server.served["ok"] == 80
     assert seconds > 0.9 * (80 - 6) / 40
-    # the first wave of 80 is refused before anything is known, and most of it once more on what was guessed from that
-    assert server.served["limited"] < 240
+    # The first wave of 80 is refused before anything is known, and most of it once or twice more on what was guessed
+    # from that, which depends on the machine: 176 to 285 were seen. A client that asks again and again has some 1,600.
+    assert server.served["limited"] < 480
 
 
 def test_windows_are_filled_one_after_the_other():
