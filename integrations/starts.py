@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agents.episode import EpisodeTask
-from agents.loop.session import process_pool
-from textgames.names import did_you_mean
+from agents.loop.session import check_seat, process_pool
 from textgames.scenarios import TRAINING_SEEDS
 
 
@@ -45,7 +44,5 @@ def list_starts(
         )
     players = process_pool().game_of(EpisodeTask.of(scenario, first_seed, **settings)).players
     for seat in seats or ():
-        if seat not in players:
-            near = did_you_mean(seat, players)
-            raise ValueError(f"unknown seat {seat!r}{near}; the players are {', '.join(players)}")
+        check_seat(seat, players)
     return [Start(scenario, seed, seat) for seed in range(first_seed, first_seed + starts) for seat in seats or players]

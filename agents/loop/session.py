@@ -2,7 +2,7 @@
 
 Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. What
 they need of an episode is the same everywhere: who is asked now and with which prompt, what became of the response, and
-opponents who play inside. The adapters in ``integrations`` are all made of this.
+opponents who play inside. The adapters in ``integrations`` to tools with a loop of their own are made of this.
 """
 
 from collections.abc import Mapping, Sequence
@@ -94,6 +94,8 @@ class EpisodeSession:
         players = game.players
         self._game = game
         self._inside = _policies_inside(players, seat, opponents)
+        self.seat = players[0] if seat is None else seat
+        """Who is played from outside; the first of them where several are."""
         for policy in self._inside.values():
             check_game(policy, game)
         self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
@@ -178,10 +180,8 @@ class EpisodeSession:
         Raises:
             RuntimeError: the episode is over.
         """
-        request, player = self.request, self.player
-        assert player is not None, "request would have refused"
-        turn = response if isinstance(response, Turn) else Turn(response, prompt=self.prompt_map(request))
-        self._turns[player] = turn
+        player = self.request.player
+        self._turns[player] = response if isinstance(response, Turn) else Turn(response, prompt=self.prompt)
         played = () if self.player is not None else self._play()
         paid = self._live.returns[player] - self._told[player]
         self._told[player] += paid
@@ -229,10 +229,16 @@ class _PlayedOutside:
         raise RuntimeError(f"{self.name} is played from outside: give its response to EpisodeSession.respond")
 
 
+def check_seat(seat: str, players: Sequence[str]) -> None:
+    """Raise a ``ValueError`` for a seat that is none of a game's players."""
+    if seat not in players:
+        raise ValueError(f"unknown seat {seat!r}{did_you_mean(seat, players)}; the players are {', '.join(players)}")
+
+
 def _policies_inside(players: Sequence[str], seat: str | None, opponents: Opponents | None) -> dict[str, Policy]:
     """``{player: policy}`` of everybody who isn't played from outside."""
-    if seat is not None and seat not in players:
-        raise ValueError(f"unknown seat {seat!r}{did_you_mean(seat, players)}; the players are {', '.join(players)}")
+    if seat is not None:
+        check_seat(seat, players)
     if opponents is None:
         if seat is not None:
             raise ValueError(f"seat={seat!r} leaves the other players without anybody: give opponents, or no seat")

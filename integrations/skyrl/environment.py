@@ -51,7 +51,6 @@ class GameEnv(BaseTextEnv):
             prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
             **options.get("settings", {}),
         )
-        self._seat = row.get("seat") or next(iter(self.session.returns))
         self._invalid = 0
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
@@ -73,9 +72,9 @@ class GameEnv(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        success = self.session.over and self.session.episode.successes[self._seat]
+        success = self.session.over and self.session.episode.successes[self.session.seat]
         return {
-            "return": self.session.returns[self._seat],
+            "return": self.session.returns[self.session.seat],
             "success": float(success),
             "steps": self.turns,
             "invalid_rate": self._invalid / max(1, self.turns),

@@ -88,7 +88,6 @@ class GameEnvironment:
         self._entropy = [*entropy, int(os.environ.get("RANK", 0))]
         self._episodes = 0
         self.session: EpisodeSession | None = None
-        self._seat = ""
 
     def reset(self, scenario: str | None = None, layout_seed: int = 0, seat: str | None = None, **columns: Any) -> str:
         """Begin an episode, and return what the model reads first.
@@ -107,7 +106,6 @@ class GameEnvironment:
             prompt_map=self._prompt_map,
             **self._settings,
         )
-        self._seat = seat or next(iter(self.session.returns))
         return "" if self.session.over else as_text(self.session.prompt)
 
     def act(self, action: str) -> str:
@@ -133,7 +131,7 @@ class GameEnvironment:
         """
         session = self._playing()
         left = 0.0 if session.over else float(session.task.kwargs.get("format_penalty", 0.0))
-        return session.returns[self._seat] - left
+        return session.returns[session.seat] - left
 
     def _playing(self) -> EpisodeSession:
         if self.session is None:
