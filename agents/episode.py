@@ -1,6 +1,6 @@
 """One episode as data: what is to be played (`EpisodeTask`), and what the loop yields of it (`Step`, `Episode`)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -177,3 +177,8 @@ class Episode:
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)
+
+
+def invalid_rate(steps: Sequence[Step]) -> float:
+    """The share of steps whose response named no legal action, 0 to 1; 0 where there are no steps."""
+    return sum(not step.valid for step in steps) / max(1, len(steps))

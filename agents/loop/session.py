@@ -103,6 +103,7 @@ class EpisodeSession:
         self._asked: dict[str, TurnRequest] = {}  # everybody who is to move in this round
         self._requests: dict[str, TurnRequest] = {}  # those of them who are played from outside
         self._turns: dict[str, Turn] = {}  # what they have answered so far
+        self._asked_last = self.seat
         self._episode: Episode | None = None
         self._go_on()
 
@@ -114,6 +115,14 @@ class EpisodeSession:
     def player(self) -> str | None:
         """Who is asked now; ``None`` when the episode is over."""
         return next((player for player in self._requests if player not in self._turns), None)
+
+    @property
+    def reader(self) -> str:
+        """Who is asked now; when the episode is over, who was asked last, or :attr:`seat` if nobody ever was.
+
+        A player can be out before it is asked, as one that dies in Werewolf's first night.
+        """
+        return self.player or self._asked_last
 
     @property
     def request(self) -> TurnRequest:
@@ -138,8 +147,8 @@ class EpisodeSession:
 
     @property
     def instructions(self) -> str:
-        """The game's rules and actions, for the player who is asked; they don't change during an episode."""
-        return self.request.instructions
+        """The game's rules and actions, for :attr:`reader`; they don't change during an episode."""
+        return self._game.instructions(self.reader)
 
     @property
     def returns(self) -> dict[str, float]:
@@ -181,6 +190,7 @@ class EpisodeSession:
             RuntimeError: the episode is over.
         """
         player = self.request.player
+        self._asked_last = player
         self._turns[player] = response if isinstance(response, Turn) else Turn(response, prompt=self.prompt)
         played = () if self.player is not None else self._play()
         paid = self._live.returns[player] - self._told[player]

@@ -109,7 +109,6 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         self._session: EpisodeSession | None = None
         self._episode_id: str | None = None
         self._responses = 0
-        self._instructions = self._player = ""
 
     def reset(
         self,
@@ -156,7 +155,6 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         given = {name: value for name, value in chosen.items() if value is not None}
         self._session = self.game.session(seed, layout_seed, **given)
         self._episode_id, self._responses = episode_id or str(uuid4()), 0
-        self._instructions = self._session.instructions
         return self._observation(self._session, None)
 
     def step(self, action: TextbenchAction, timeout_s: float | None = None, **_: Any) -> TextbenchObservation:
@@ -181,20 +179,23 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
     def _observation(self, session: EpisodeSession, outcome: Outcome | None) -> TextbenchObservation:
         """What the client is told after a reset (without an outcome) or a step."""
         told: dict[str, Any] = {}
+        reader = session.reader
         if outcome is not None:
             told = {"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable}
             told["reward"] = outcome.reward
+        elif session.over:  # out before anybody outside was asked
+            told["reward"] = session.returns[reader]
         if session.over:
             episode = session.episode
-            told |= {"done": True, "truncated": episode.truncated, "success": episode.successes[self._player]}
+            told |= {"done": True, "truncated": episode.truncated, "success": episode.successes[reader]}
             told["metadata"] = {"returns": episode.returns, "metrics": episode.metrics}
-            text = session.last_observation(self._player)
+            text = session.last_observation(reader)
         else:
             request = session.request
-            self._player, text = request.player, request.observation
+            text = request.observation
             told |= {"messages": session.messages, "legal_actions": list(request.legal_actions)}
             told["steps_left"] = request.steps_left
-        return TextbenchObservation(text=text, instructions=self._instructions, player=self._player, **told)
+        return TextbenchObservation(text=text, instructions=session.instructions, player=reader, **told)
 
     @property
     def state(self) -> TextbenchState:

@@ -13,7 +13,8 @@ class TextbenchAction(Action):
 class TextbenchObservation(Observation):
     """What the player reads next, and what became of its last response.
 
-    ``reward`` is what the player was paid since its last response (``None`` after a reset); ``done`` says that the
+    ``reward`` is what the player was paid since its last response (``None`` after a reset, unless the episode is over
+    before the client was asked); ``done`` says that the
     episode is over, by the rules or by the step limit.
     """
 
@@ -22,7 +23,9 @@ class TextbenchObservation(Observation):
     messages: list[dict[str, str]] = Field(
         default_factory=list, description="the prompt for a chat model, complete in itself; empty when done"
     )
-    player: str = Field(description="who is asked now; when done, who was asked last")
+    player: str = Field(
+        description="who is asked now; when done, who was asked last, or the client's seat if nobody was"
+    )
     legal_actions: list[str] = Field(
         default_factory=list, description="the names that count as an action now; empty where they can't be listed"
     )

@@ -8,6 +8,8 @@ import numpy as np
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
 from agents import EpisodeSession, PromptMap
+from agents.episode import invalid_rate
+from agents.loop.session import Outcome
 from integrations.starts import list_starts
 
 ENV_CLASS = "textbench"
@@ -51,17 +53,24 @@ class GameEnv(BaseTextEnv):
             prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
             **options.get("settings", {}),
         )
-        self._invalid = 0
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """The first prompt, which the game writes: ``prompt`` comes from the data set and is empty."""
+        """The first prompt, which the game writes: ``prompt`` comes from the data set and is empty.
+
+        A player can be out before it is asked, as one that dies in Werewolf's first night. It reads how that ended, and
+        whatever it answers, :meth:`step` pays what the episode has paid.
+        """
+        if self.session.over:
+            return [{"role": "user", "content": self.session.last_observation(self.session.seat)}], {}
         return self.session.messages, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
+        if self.session.over and not self.turns:
+            outcome = Outcome(self.session.returns[self.session.seat], None, "", None)
+        else:
+            outcome = self.session.respond(action)
         self.turns += 1
-        outcome = self.session.respond(action)
-        self._invalid += outcome.valid is False
         over = self.session.over
         return BaseTextEnvStepOutput(
             observations=[] if over else self.session.messages[-1:],
@@ -72,12 +81,12 @@ class GameEnv(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        success = self.session.over and self.session.episode.successes[self.session.seat]
+        session, seat = self.session, self.session.seat
         return {
-            "return": self.session.returns[self.session.seat],
-            "success": float(success),
+            "return": session.returns[seat],
+            "success": float(session.over and session.episode.successes[seat]),
             "steps": self.turns,
-            "invalid_rate": self._invalid / max(1, self.turns),
+            "invalid_rate": invalid_rate([step for step in session.steps if step.player == seat]),
         }
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.episode import Episode, EpisodeTask, Step
+from agents.episode import Episode, EpisodeTask, Step, invalid_rate
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.loop.session import Opponents, process_pool
@@ -155,7 +155,7 @@ class StepRollouts:
             _REWARD: episode.returns[seat],
             "success": float(episode.successes[seat]),
             "episode_length": float(len(steps)),
-            "invalid_rate": float(np.mean([not step.valid for step in steps])) if steps else 0.0,
+            "invalid_rate": invalid_rate(steps),
         }
         for index in range(self.steps_per_episode):
             if index % max(1, len(steps)) == 0:

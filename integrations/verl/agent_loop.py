@@ -21,6 +21,7 @@ import numpy as np
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 
 from agents import EpisodeSession, PromptMap
+from agents.episode import invalid_rate
 from integrations.verl import AGENT_NAME
 
 
@@ -104,7 +105,7 @@ class GameAgentLoop(AgentLoopBase):
         told = {
             "success": float(episode.successes[seat]),
             "steps": float(len(played)),
-            "invalid_rate": float(np.mean([not step.valid for step in played])) if played else 0.0,
+            "invalid_rate": invalid_rate(played),
         }
         for output in kept:
             output.reward_score = episode.returns[seat]

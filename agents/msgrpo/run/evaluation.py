@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.episode import Episode, EpisodeTask
+from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.exploitability import measure
 from agents.load import load_agent
 from agents.msgrpo.config import MSGRPOConfig
@@ -107,7 +107,7 @@ def evaluate(
         low=float(returns.mean() - half),
         high=float(returns.mean() + half),
         success=float(np.mean([episode.successes[player] for episode, player in parts])),
-        invalid_rate=float(np.mean([not step.valid for step in steps])),
+        invalid_rate=invalid_rate(steps),
         length=len(steps) / len(returns),
         layouts_seen_in_training=sum(layout_of(episode) in seen for episode in episodes),
         seats={player: float(np.mean(values)) for player, values in by_seat.items()} if len(by_seat) > 1 else None,

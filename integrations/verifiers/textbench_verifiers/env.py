@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from statistics import fmean
 from typing import Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from pydantic import model_validator
 from textbench_turns import TurnHarnessConfig
 
 from agents import EpisodeSession, load_agent
+from agents.episode import invalid_rate
 from agents.load import options_taken
 from agents.models.base import CLOSE_TAG
 from agents.models.served.answers import with_stop_string
@@ -123,7 +123,7 @@ def record(trace: vf.Trace, session: EpisodeSession, seat: str | None) -> None:
     steps = [step for step in session.steps if step.player == seat]
     trace.record_reward("return", session.returns[seat])
     trace.record_metric("success", float(session.over and session.episode.successes[seat]))
-    trace.record_metric("invalid_share", fmean(not step.valid for step in steps) if steps else 0.0)
+    trace.record_metric("invalid_rate", invalid_rate(steps))
     trace.record_metrics(session.episode.metrics.get(seat, {}) if session.over else {})
     trace.info["textbench"] = facts(session, seat)
 

@@ -127,3 +127,24 @@ def test_many_threads_share_the_environments() -> None:
     seeds = range(1_000_000, 1_000_032)
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(play, seeds)) == [play(seed) for seed in seeds]
+
+
+def test_a_player_may_be_out_before_it_is_asked() -> None:
+    session = EpisodeSession("werewolf-5", 23, seat="player_0")
+    assert session.over
+    assert (session.player, session.reader) == (None, "player_0")
+    assert session.instructions == SCENARIOS["werewolf-5"].game().instructions("player_0")
+    with pytest.raises(RuntimeError, match="is over"):
+        session.respond("anything")
+
+
+def test_the_reader_is_who_was_asked_last() -> None:
+    session = EpisodeSession("tic-tac-toe", 1_000_000, opponents=None)
+    readers = []
+    while not session.over:
+        assert session.reader == session.player
+        assert session.instructions == session.request.instructions
+        readers.append(session.reader)
+        session.respond(RANDOM.act([session.request])[0].response)
+    assert set(readers) == {"player_0", "player_1"}
+    assert session.reader == readers[-1]

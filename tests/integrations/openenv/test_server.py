@@ -61,6 +61,22 @@ def test_client_may_play_all_seats() -> None:
     assert last.metadata["returns"] == expected.returns
 
 
+def test_a_player_may_be_out_before_it_is_asked() -> None:
+    """Here the villager of player_0 dies in the first night."""
+    game = SCENARIOS["werewolf-5"]
+    expected = EpisodeSession(game, 23, seat="player_0")
+    assert expected.over
+    with served(ServedGame(game, seat="player_0")) as address, TextbenchEnv(address).sync() as env:
+        asked = env.reset(seed=23)
+        assert asked.done
+        assert asked.reward == expected.returns["player_0"]
+        assert asked.observation.player == "player_0"
+        assert asked.observation.instructions == game.game().instructions("player_0")
+        assert asked.observation.text == expected.last_observation("player_0")
+        assert asked.observation.messages == []
+        assert not env.reset(seed=22).done  # the session goes on
+
+
 def test_seeds_are_honoured_and_a_group_shares_its_start(url: str) -> None:
     with TextbenchEnv(url).sync() as env:
         first = env.reset(seed=7).observation.text

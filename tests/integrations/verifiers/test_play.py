@@ -53,7 +53,7 @@ def as_textbench_plays(server, task: EpisodeTask, opponent: str | None = None, s
 
 def outcome(trace) -> tuple[object, ...]:
     told = trace.info["textbench"]
-    return trace.reward, trace.metrics["success"], round(trace.metrics["invalid_share"], 9), told["actions"]
+    return trace.reward, trace.metrics["success"], round(trace.metrics["invalid_rate"], 9), told["actions"]
 
 
 def outcome_of(episode, seat: str) -> tuple[object, ...]:
@@ -148,10 +148,10 @@ def test_stop_string_is_put_back_and_what_follows_is_cut(evaluate, server) -> No
         (played,) = evaluate(
             taskset={"scenario": "frozen-lake", "episodes": 1}, sampling=sampling, run={"name": str(sampling)}
         )
-        assert played.traces[0].metrics["invalid_share"] == 0
+        assert played.traces[0].metrics["invalid_rate"] == 0
     server.respond = lambda request: "<action>down"  # fell silent inside the tag
     (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1})
-    assert played.traces[0].metrics["invalid_share"] == 1
+    assert played.traces[0].metrics["invalid_rate"] == 1
 
 
 def test_limit_of_turns_leaves_the_return_so_far(evaluate, server) -> None:
@@ -161,7 +161,7 @@ def test_limit_of_turns_leaves_the_return_so_far(evaluate, server) -> None:
     )
     (trace,) = played.traces
     assert (played.ok, trace.reward, trace.stop_condition) == (True, -1.5, "max_turns")
-    assert trace.metrics == {"success": 0.0, "invalid_share": 1.0}
+    assert trace.metrics == {"success": 0.0, "invalid_rate": 1.0}
     assert trace.info["textbench"]["complete"] is False
 
 
