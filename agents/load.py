@@ -10,11 +10,12 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, get_type_hints
 
+from agents.entry_points import installed
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import call_with, find_model, options_of, providers
@@ -163,7 +164,7 @@ def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None
 
 def registered_agents() -> dict[str, EntryPoint]:
     """The agents that installed packages add, by name."""
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    return installed(ENTRY_POINT_GROUP)
 
 
 def _player(spec: str) -> Any:

@@ -8,10 +8,11 @@ what it is about (torch, an API client) only when it makes a model, because list
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Any, cast
 
+from agents.entry_points import installed
 from agents.models.base import AsyncLanguageModel, LanguageModel
 
 ENTRY_POINT_GROUP = "textbench.providers"
@@ -78,8 +79,8 @@ def providers() -> dict[str, Provider]:
     found: dict[str, Provider] = {
         name: resolve_name(provider) if isinstance(provider, str) else provider for name, provider in _PROVIDERS.items()
     }
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        found.setdefault(entry.name, _of_package(entry))
+    for name, entry in installed(ENTRY_POINT_GROUP).items():
+        found.setdefault(name, _of_package(entry))
     return found
 
 

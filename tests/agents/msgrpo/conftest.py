@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import textgames
+from agents.msgrpo.credit import METHODS
 from agents.prompt import PromptMap
 from textgames import TSMG
 from textgames.solving.value_iteration import ValueIteration
@@ -133,6 +134,12 @@ direct = "Answer:"
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _registered_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(METHODS, "_methods", dict(METHODS._methods))
 
 
 @pytest.fixture

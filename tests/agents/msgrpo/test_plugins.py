@@ -1,6 +1,5 @@
 """Plug-in points: methods by name, their settings and errors, in a config, in a file, on the command line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,7 +8,7 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.config import training_config_schema
-from agents.msgrpo.credit import METHODS, Batch, Credit, register
+from agents.msgrpo.credit import Batch, Credit, register
 from agents.msgrpo.credit.episode.msgrpo import MSGRPO
 from agents.msgrpo.fields import POINTS
 from agents.msgrpo.methods import Methods
@@ -48,13 +47,6 @@ class Greedy:
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         return Credit.of([each.rewards for each in batch.trajectories])
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    before = dict(METHODS._methods)
-    yield
-    METHODS._methods = before
 
 
 def test_every_built_in_method_can_be_made_with_its_defaults_and_documents_its_settings() -> None:
