@@ -43,10 +43,10 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
 
     Without ``references`` there are no normalised scores.
     """
-    rows = []
+    rows, prices = [], results.prices
     for name, scenario in results.scenarios.items():
         group = [
-            score_row(agent, scenario, cell, references, results.prices.get(agent))
+            score_row(agent, scenario, cell, references, prices.get(agent))
             for (agent, in_scenario), cell in results.cells.items()
             if in_scenario == name
         ]
@@ -103,28 +103,28 @@ def score_row(
         return row
     table, scale = episode_table(cell, scenario, references)
     free, guessed = luck_free(cell, scenario), controlled(cell, scenario)
-    mean, plain, free_mean, normal, invalid, length, tokens, success = stats.bootstrap(
-        table,
-        [
-            stats.column(SCORE, possible_returns(scenario, table)),
-            normalised(scenario, table, scale),
-            stats.column(LUCK_FREE, () if free is None else (free.lowest, free.highest)),
-            normalised(scenario, table, scale, free),
-            stats.ratio(INVALID, RESPONSES),
-            stats.column(LENGTH, (1, scenario.horizon)),
-            stats.column(TOKENS),
-            stats.column(SUCCESS, (0, 1)),
-        ],
-        cell.confidence,
-    )
-    row["mean_return"], row["normalized"], row["invalid_rate"] = to_view(mean), to_view(normal), to_view(invalid)
-    row["normalized_plain"] = to_view(plain)
+    wanted = [
+        stats.column(SCORE, possible_returns(scenario, table)),
+        normalised(scenario, table, scale),
+        stats.ratio(INVALID, RESPONSES),
+        stats.column(LENGTH, (1, scenario.horizon)),
+        stats.column(TOKENS),
+        stats.column(SUCCESS, (0, 1)),
+    ]
     if free is not None:
-        row["luck_free_return"], row["normalized_by"] = to_view(free_mean), "luck_free"
-        row["luck"] = luck_view(cell, scenario, free)
+        wanted += [stats.column(LUCK_FREE, (free.lowest, free.highest)), normalised(scenario, table, scale, free)]
     elif guessed is not None:
-        row["controlled_return"], row["luck"] = to_view(free_mean), luck_view(cell, scenario, guessed)
-    row["length"], row["tokens"], row["success_rate"] = to_view(length), to_view(tokens), to_view(success)
+        wanted += [stats.column(LUCK_FREE)]
+    mean, plain, invalid, length, tokens, success, *without_luck = stats.bootstrap(table, wanted, cell.confidence)
+    row["mean_return"], row["normalized_plain"] = to_view(mean), to_view(plain)
+    row["normalized"] = row["normalized_plain"]
+    if free is not None:
+        row["luck_free_return"], row["normalized"] = map(to_view, without_luck)
+        row["normalized_by"], row["luck"] = "luck_free", luck_view(cell, scenario, free)
+    elif guessed is not None:
+        row["controlled_return"], row["luck"] = to_view(without_luck[0]), luck_view(cell, scenario, guessed)
+    row["invalid_rate"], row["length"] = to_view(invalid), to_view(length)
+    row["tokens"], row["success_rate"] = to_view(tokens), to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
     row["metrics"] = views(metric_means(cell))

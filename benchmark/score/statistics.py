@@ -65,7 +65,7 @@ def column(index: int, possible: Sequence[float] = ()) -> Statistic:
         values: Array = means[..., 0]
         return values
 
-    return Statistic((index,), mean, lambda table: _further(table, index, [*table[:, index], *possible]))
+    return Statistic((index,), mean, lambda table: _further(table, index, *_ends(table[:, index], possible)))
 
 
 def ratio(numerator: int, denominator: int) -> Statistic:
@@ -79,7 +79,7 @@ def ratio(numerator: int, denominator: int) -> Statistic:
     return Statistic(
         (numerator, denominator),
         quotient,
-        lambda table: _further(table, numerator, [0.0, table[:, denominator].mean()]),
+        lambda table: _further(table, numerator, 0.0, float(table[:, denominator].mean())),
     )
 
 
@@ -90,7 +90,7 @@ def normalised(
     possible: Sequence[float] = (),
     *,
     played: bool = False,
-    ends: Sequence[float] | None = None,
+    ends: tuple[float, float] | None = None,
 ) -> Statistic:
     """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
 
@@ -111,37 +111,54 @@ def normalised(
     def further(table: Array) -> tuple[Array, Array]:
         if played and any(np.array_equal(table[:, score], table[:, end]) for end in (random, optimal)):
             return table.mean(axis=0), table.mean(axis=0)
-        return _further(table, score, ends or [*table[:, score], *possible])
+        return _further(table, score, *(ends or _ends(table[:, score], possible)))
 
     return Statistic((score, random, optimal), position, further)
 
 
-def _further(table: Array, index: int, values: Sequence[float]) -> tuple[Array, Array]:
-    """Two average episodes that have the least and the largest of ``values`` in one column."""
-    least, most = table.mean(axis=0), table.mean(axis=0)
-    least[index], most[index] = min(values), max(values)
+def _ends(values: Array, possible: Sequence[float]) -> tuple[float, float]:
+    """The least and the largest of values that were seen and of values that are possible."""
+    return min([float(values.min()), *possible]), max([float(values.max()), *possible])
+
+
+def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[Array, Array]:
+    """Two average episodes that have the lowest and the highest value in one column."""
+    least = table.mean(axis=0)
+    most = least.copy()
+    least[index], most[index] = lowest, highest
     return least, most
 
 
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
     """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes."""
     sums, rest = _resampled(table)
+    means = table.mean(axis=0)
     estimates = []
     for one in statistics:
-        low, high = _replicates(table, one, sums, rest)
-        estimates.append(_interval(_value(table, one), low, high, confidence))
+        value, further = _value(means, one), one.further(table)
+        if not isfinite(value) or _is_constant(table, one, further):
+            estimates.append(Estimate(value, None, None))
+        else:
+            estimates.append(_interval(value, *_replicates(one, further, sums, rest), confidence))
     return estimates
 
 
-def _value(table: Array, one: Statistic) -> float:
-    return float(one.of(table.mean(axis=0)[list(one.columns)]))
+def _value(means: Array, one: Statistic) -> float:
+    return float(one.of(means[list(one.columns)]))
 
 
-def _replicates(table: Array, one: Statistic, sums: Array, rest: Array) -> tuple[Array, Array]:
+def _is_constant(table: Array, one: Statistic, further: tuple[Array, Array]) -> bool:
+    """Whether all episodes, the further ones too, are equal in what the statistic is made of: so are all resamples."""
+    used = list(one.columns)
+    first = table[0, used]
+    return bool((table[:, used] == first).all() and all((end[used] == first).all() for end in further))
+
+
+def _replicates(one: Statistic, further: tuple[Array, Array], sums: Array, rest: Array) -> tuple[Array, Array]:
     """The statistic in every resample, with the further episode that lowers it and with the one that raises it."""
     used = list(one.columns)
-    least, most = one.further(table)
-    return one.of(sums[:, used] + rest * least[used]), one.of(sums[:, used] + rest * most[used])
+    least, most = (one.of((sums[used] + rest * end[used, None]).T) for end in further)
+    return least, most
 
 
 def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:
@@ -153,12 +170,14 @@ def mean_of_estimates(
     tables: Sequence[Array], statistics: Sequence[Statistic], confidence: float = CONFIDENCE
 ) -> Estimate:
     """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
-    value = float(np.mean([_value(table, one) for table, one in zip(tables, statistics, strict=True)]))
+    value = float(np.mean([_value(table.mean(axis=0), one) for table, one in zip(tables, statistics, strict=True)]))
+    if not isfinite(value):
+        return Estimate(value, None, None)
     ends: list[list[Array]] = [[], []]
     for stream, (table, one) in enumerate(zip(tables, statistics, strict=True)):
         # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
         sums, rest = _resampled(table, stream)
-        for replicates, end in zip(ends, _replicates(table, one, sums, rest), strict=True):
+        for replicates, end in zip(ends, _replicates(one, one.further(table), sums, rest), strict=True):
             replicates.append(end)
     shortest = min(len(replicates) for replicates in ends[0])
     low, high = (np.mean([replicates[:shortest] for replicates in end], axis=0) for end in ends)
@@ -167,8 +186,6 @@ def mean_of_estimates(
 
 def _interval(value: float, lowered: Array, raised: Array, confidence: float) -> Estimate:
     """The value with the ends of its interval, from the replicates with either further episode."""
-    if not isfinite(value):
-        return Estimate(value, None, None)
     low, high = _quantile(lowered, (1 - confidence) / 2), _quantile(raised, (1 + confidence) / 2)
     if low is None or high is None or high - low <= 1e-9 * max(1.0, abs(value)):
         return Estimate(value, None, None)
@@ -178,7 +195,8 @@ def _interval(value: float, lowered: Array, raised: Array, confidence: float) ->
 
 def _quantile(replicates: Array, level: float) -> float | None:
     """A quantile of the replicates that are numbers; ``None`` when hardly any are."""
-    numbers = replicates[np.isfinite(replicates)]
+    finite = np.isfinite(replicates)
+    numbers = replicates if finite.all() else replicates[finite]
     if len(numbers) < 0.9 * len(replicates) or not len(numbers):
         return None
     place = round(level * (len(numbers) - 1))
@@ -186,25 +204,25 @@ def _quantile(replicates: Array, level: float) -> float | None:
 
 
 def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
-    """Weighted sums of the episodes in every resample, (resamples, k), and the further one's weight, (resamples, 1).
+    """Weighted sums of the episodes in every resample, (k, resamples), and the further one's weight, (resamples,).
 
     With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone.
     """
     count = len(table)
     if count < 2:
-        return np.empty((0, table.shape[1])), np.empty((0, 1))
+        return np.empty((table.shape[1], 0)), np.empty(0)
     resamples = max(LEAST_RESAMPLES, min(RESAMPLES, 5 * _BLOCK // count))
     if resamples * count <= _BLOCK:
-        blocks = [_weights(count, resamples, stream)]
-        return blocks[0][:, :-1] @ table, blocks[0][:, -1:]
+        weights = _weights(count, resamples, stream)
+        return np.ascontiguousarray((weights[:, :-1] @ table).T), weights[:, -1]
     rng = np.random.default_rng([SEED, stream, count])
     rows = max(1, _BLOCK // count)
     sums, rest = [], []
     for done in range(0, resamples, rows):
         weights = _draw_weights(rng, count, min(rows, resamples - done))
-        sums.append(weights[:, :-1] @ table)
-        rest.append(weights[:, -1:])
-    return np.concatenate(sums), np.concatenate(rest)
+        sums.append((weights[:, :-1] @ table).T)
+        rest.append(weights[:, -1])
+    return np.concatenate(sums, axis=1), np.concatenate(rest)
 
 
 @lru_cache(maxsize=8)
