@@ -132,6 +132,12 @@ def response_text(record: Record, index: int) -> Text:
     return Text(printable(response)) if response.strip() else Text("(empty)", style="dim")
 
 
+def reasoning_text(record: Record, index: int) -> Text | None:
+    """What the model thought before its response, where the record has it: dimmed, as the game never reads it."""
+    reasoning = record["steps"][index].get("reasoning", "")
+    return Text(printable(reasoning), style="dim") if reasoning.strip() else None
+
+
 def print_episode(picker: EpisodePicker, number: int) -> None:
     """The whole episode, one step below the other."""
     console = stdout_console()
@@ -147,6 +153,8 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
             observation = Text(printable(replayed.steps[index].observation), style="dim")
             grid.add_row(spaced(replayed.steps[index].board), observation)
             console.print(grid)
+        if reasoning := reasoning_text(record, index):
+            console.print(Panel(reasoning, title="reasoning", title_align="left", style="dim"))
         console.print(Panel(response_text(record, index), title="response", title_align="left"))
         console.print(move(record, replayed, index))
     console.print(Text("end", style="bold"))
@@ -160,7 +168,7 @@ class View(NamedTuple):
 
     head: list[Text]  # which step it is, and what its action did
     board: Text  # an empty text for games without one
-    scrolling: list[Text]  # what may be long: the response and the observation
+    scrolling: list[Text]  # what may be long: reasoning, response, observation
 
 
 def view(showing: Showing, index: int) -> View:
@@ -172,7 +180,9 @@ def view(showing: Showing, index: int) -> View:
         head.append(Text(showing.warning, style="yellow"))
     if index < last:
         head += [Text.assemble(f"step {index + 1} of {last}: ", place(record, index)), move(record, replayed, index)]
-        scrolling = [Text("response", style="bold"), response_text(record, index)]
+        reasoning = reasoning_text(record, index)
+        scrolling = [Text("reasoning", style="bold"), reasoning, Text()] if reasoning else []
+        scrolling += [Text("response", style="bold"), response_text(record, index)]
         title, read = "what the player read", replayed.steps[index].observation if replayed else ""
         board = replayed.steps[index].board if replayed else ""
     else:

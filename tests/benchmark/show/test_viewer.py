@@ -175,6 +175,27 @@ def test_a_step_says_what_happened_and_the_end_says_why():
     assert fallen.record["terminated"] is False
 
 
+def test_reasoning_stands_dimmed_above_the_response(textbench, small_run):
+    """As a server gave it apart from the response; a step without any has no such heading."""
+    showing = an_episode()
+    showing.record["steps"][0]["reasoning"] = "Right is \x1b[2Jice,\nand the goal is there."
+    heading, thought, _, response, *_ = view(showing, 0).scrolling
+    assert (heading.plain, response.plain) == ("reasoning", "response")
+    assert thought.plain.endswith("ice,\nand the goal is there.")
+    assert "\x1b" not in thought.plain
+    assert thought.style == "dim"
+    assert [line.plain for line in view(showing, 1).scrolling][0] == "response"
+
+    lines = (small_run / "episodes.jsonl").read_text().splitlines()
+    record = json.loads(lines[0])
+    record["steps"][0]["reasoning"] = "The goal is near."
+    (small_run / "episodes.jsonl").write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n")
+    (agent,), scenario, seed = record["agents"].values(), record["scenario"], record["seed"]
+    shown = textbench("replay", small_run, "--plain", "--agent", agent, "--scenario", scenario, "--seed", seed).out
+    assert shown.count("─ reasoning ─") == 1
+    assert shown.index("The goal is near.") < shown.index("─ response ─")
+
+
 def test_an_episode_that_cannot_be_played_again_is_still_shown():
     showing = an_episode()
     record = {**showing.record, "steps": [*showing.record["steps"], {**showing.record["steps"][0], "round": 7}]}
