@@ -184,7 +184,7 @@ def test_reasoning_stands_dimmed_above_the_response(textbench, small_run):
     assert thought.plain.endswith("ice,\nand the goal is there.")
     assert "\x1b" not in thought.plain
     assert thought.style == "dim"
-    assert [line.plain for line in view(showing, 1).scrolling][0] == "response"
+    assert view(showing, 1).scrolling[0].plain == "response"
 
     lines = (small_run / "episodes.jsonl").read_text().splitlines()
     record = json.loads(lines[0])
