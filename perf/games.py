@@ -1,6 +1,7 @@
 """How fast every game that ships is, beside TextArena's version of it where there is one, in the same run.
 
     python perf/games.py [SCENARIO ...] [--seconds 0.3] [--rounds 5] [--json FILE]
+    python perf/games.py --json docs/games/speeds.json && python docs/tools/make_pages.py  # the table of games
 
 A step is one decision: one player reads its observation and writes one response. Random play, resets included, steps
 per CPU-second of one process, the median over rounds in which ours and theirs play in turn.
@@ -258,19 +259,21 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name in options.scenarios:
         rates = measure(contestants(name), options.seconds, options.rounds)
+        rates = {whose: round(rate) for whose, rate in rates.items()}
         peer = PEERS[name].env_id if "theirs" in rates else None
         players = len(SCENARIOS[name].game().players)
         figures[name] = {"players": players, "steps_per_second": rates["ours"], "peer": peer}
         cells = [name, str(players), f"{rates['ours']:,.0f}"]
         if peer is not None:
-            figures[name] |= {"peer_steps_per_second": rates["theirs"], "ratio": rates["ours"] / rates["theirs"]}
-            cells += [peer, f"{rates['theirs']:,.0f}", f"{rates['ours'] / rates['theirs']:.2f} x"]
+            ratio = round(rates["ours"] / rates["theirs"], 2)
+            figures[name] |= {"peer_steps_per_second": rates["theirs"], "ratio": ratio}
+            cells += [peer, f"{rates['theirs']:,.0f}", f"{ratio:.2f} x"]
         table.add_row(*cells)
         print(*cells, sep="  ", file=sys.stderr, flush=True)
     Console().print(table)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(figures, file, indent=1)
+            file.write(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

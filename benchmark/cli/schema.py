@@ -19,7 +19,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print one schema, or write one or all."""
-    import json
     from pathlib import Path
 
     from benchmark.errors import StorageError, UsageError
@@ -27,7 +26,7 @@ def run(args: Namespace) -> int:
     if args.name is None and args.out is None:
         raise UsageError(f"say which schema to print, {', '.join(NAMES)}, or --out DIR for all of them")
     for name in NAMES if args.name is None else (args.name,):
-        text = json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
+        text = schema_text(name)
         if args.out is None:
             print(text, end="")
             continue
@@ -37,6 +36,13 @@ def run(args: Namespace) -> int:
         except OSError as error:
             raise StorageError(f"can't write into {args.out}: {error.strerror}") from None
     return 0
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of one of :data:`NAMES` as it is printed."""
+    import json
+
+    return json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_of(name: str) -> dict[str, Any]:

@@ -1,38 +1,31 @@
-"""Makes what of the documentation comes from the code, and writes it into docs/.
+"""Makes what of the documentation comes from the code and from measured files, and writes it into docs/.
 
     python docs/tools/make_pages.py            # everything
     python docs/tools/make_pages.py --check    # only say what is stale
 
-The made parts of the games' pages with their pictures, the pages of methods, and the picture of the README. All play is
-seeded, so that nothing changes where nothing has changed.
+The made parts of the games' pages with their pictures, the table of all games, the pages of methods, the tables of the
+reference pages, the JSON Schemas, and the picture of the README. All play is seeded, so that nothing changes where
+nothing has changed. What is measured is kept beside the pages: docs/games/scores.json by docs/tools/measure_scores.py,
+docs/games/speeds.json by perf/games.py, docs/credit/report.json by ``textbench credit``.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import games, methods
-from pages.training import training_picture
+from pages import games, games_table, methods, reference
+from pages.pictures import training
 
 DOCS = Path(__file__).parents[1]
-
-
-def made() -> Iterator[tuple[Path, str]]:
-    """Every made file with the text that it should have."""
-    for page in games.pages():
-        yield page.file, page.made()
-        for name, drawing in games.drawings(page).items():
-            yield games.PICTURES / name, drawing
-    for name, text in methods.method_pages().items():
-        yield methods.FOLDER / name, text
-    yield DOCS / "images/play.svg", training_picture()
+MAKERS = (reference, methods, games_table, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:
-    """The made files that aren't as they should be."""
-    for file, text in made():
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            yield file, text
+    """The made files that aren't as they should be, each with its right text."""
+    for maker in MAKERS:
+        for file, text in maker.files():
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                yield file, text
 
 
 def main(arguments: list[str]) -> int:

@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 from make_pages import stale
-from pages import games
-from pages.animation import WIDTH
+from pages import games, games_table
 from pages.games import GamePage, told_together
-from pages.marks import marked, names_in, put
-from pages.playing import good_and_bad, play
+from pages.marks import marked, names_in, put, remade
+from pages.pictures.animation import WIDTH
+from pages.pictures.playing import good_and_bad, play
+from pages.pictures.training import training_picture
 from pages.prose import arguments, markdown
 from pages.scores import measured
-from pages.training import training_picture
 
 from textgames import SCENARIOS
 
@@ -49,6 +49,18 @@ def test_settings_and_scores_are_not_stale(page: GamePage) -> None:
 @pytest.mark.slow
 def test_nothing_is_stale() -> None:
     assert [file for file, _ in stale()] == []
+
+
+def test_the_table_of_all_games_is_what_was_measured() -> None:
+    ((file, text),) = games_table.files()
+    assert file.read_text() == text
+    for name in SCENARIOS:
+        assert text.count(f"| [{name}](games/") == 1
+    speeds = json.loads(games_table.SPEEDS.read_text())
+    assert sorted(speeds) == sorted(SCENARIOS)
+    for one in speeds.values():
+        if one["peer"] is not None:
+            assert one["ratio"] == pytest.approx(one["steps_per_second"] / one["peer_steps_per_second"], rel=0.01)
 
 
 def test_scores_of_the_entries_are_those_of_the_leaderboard() -> None:
@@ -93,7 +105,7 @@ def test_a_picture_shows_what_was_played() -> None:
 
 
 def test_bad_players_that_never_do_worse_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.playing.PATIENCE", 2)
+    monkeypatch.setattr("pages.pictures.playing.PATIENCE", 2)
     with pytest.raises(RuntimeError, match="got no more"):
         good_and_bad("cliff-walking", "random", "planner")
 
@@ -138,6 +150,9 @@ def test_a_made_part_is_put_between_its_marks() -> None:
     assert put(page, "scores", r"new \1") == page.replace("old", r"new \1")
     with pytest.raises(ValueError, match="0 parts 'prompt'"):
         put(page, "prompt", "x")
+    assert remade(page, {"scores": lambda: "new", "prompt": lambda: "x"}) == page.replace("old", "new")
+    with pytest.raises(ValueError, match="nobody makes the part 'scores'; known here are prompt"):
+        remade(page, {"prompt": lambda: "x"})
 
 
 def test_links_to_pictures_lead_to_files() -> None:

@@ -1,35 +1,30 @@
 """What the reference pages say is what the code says."""
 
 import ast
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from pages import reference
+from pages.marks import names_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
 PACKAGES = ("textgames", "agents", "benchmark", "integrations")
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    """docs/tools isn't a package: its files are programs."""
-    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "docs/tools/reference_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+MADE = dict(reference.files())
 
 
-@pytest.mark.parametrize("page", ["files.md", "configuration.md", "commands.md"])
-def test_generated_tables_are_those_of_the_code(page: str, tool: ModuleType) -> None:
-    text = (PAGES / page).read_text()
-    assert tool.MARKED.search(text)
-    assert text == tool.written(text), "run: python docs/tools/reference_pages.py"
+@pytest.mark.parametrize("file", MADE, ids=lambda file: file.name)
+def test_tables_and_schemas_are_those_of_the_code(file: Path) -> None:
+    assert file.read_text() == MADE[file], "run: python docs/tools/make_pages.py"
+
+
+def test_every_maker_has_its_page() -> None:
+    marked = [name for file in MADE if file.suffix == ".md" for name in names_in(file.read_text())]
+    assert sorted(marked) == sorted(reference.PARTS)
 
 
 def variables_of(path: Path) -> Iterator[str]:

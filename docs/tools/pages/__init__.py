@@ -1,4 +1,5 @@
-"""What of the documentation is made from the code: parts of the games' pages, pages of methods, animated pictures.
+"""What of the documentation is made from the code and from measured files that the repository keeps.
 
-``python docs/tools/make_pages.py`` makes all of it; the tests hold what is committed against what would be made.
+Each module whose files are made has ``files()``, which gives every one with the text that it should have.
+``python docs/tools/make_pages.py`` writes them; the tests hold what is committed against what would be made.
 """

@@ -4,19 +4,19 @@ A page's first line names the ids of its games; rules, yardsticks and sources ar
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from agents.baselines.search import find_search_player
 from agents.loop.session import EpisodeSession
 from pages import prose, scores
-from pages.animation import pictures
-from pages.marks import names_in, put
-from pages.playing import Play, good_and_bad
+from pages.marks import remade
+from pages.pictures.animation import pictures
+from pages.pictures.playing import Play, good_and_bad
 from textgames import SCENARIOS, find_yardstick
 from textgames.episode_rules import load_game
 from textgames.registry import settings_of
@@ -77,10 +77,8 @@ class GamePage:
 
     def made(self) -> str:
         """The page's text with its made parts as they should be."""
-        page = self.file.read_text(encoding="utf-8")
-        for part in names_in(page):
-            page = put(page, part, PARTS[part](self))
-        return page
+        makers = {name: partial(part, self) for name, part in PARTS.items()}
+        return remade(self.file.read_text(encoding="utf-8"), makers)
 
 
 def pages() -> list[GamePage]:
@@ -91,6 +89,14 @@ def pages() -> list[GamePage]:
         if any(scenario.env_id == env_id for scenario in SCENARIOS.values()):
             found.append(GamePage(file.stem, env_id, SHOWN.get(file.stem, Showing())))
     return found
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """The pages and their pictures."""
+    for page in pages():
+        yield page.file, page.made()
+        for name, drawing in drawings(page).items():
+            yield PICTURES / name, drawing
 
 
 # ---------------------------------------------------------------- pictures

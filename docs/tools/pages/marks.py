@@ -1,6 +1,7 @@
 """The parts of a hand-written page that are made: between two comments, which readers don't see."""
 
 import re
+from collections.abc import Callable, Mapping
 
 BY = "made by docs/tools/make_pages.py"
 
@@ -12,7 +13,7 @@ def marked(name: str, content: str) -> str:
 
 def names_in(page: str) -> list[str]:
     """The names of a page's made parts, in their order."""
-    return re.findall(rf"<!-- (\w+): {re.escape(BY)} -->", page)
+    return re.findall(rf"<!-- ([\w-]+): {re.escape(BY)} -->", page)
 
 
 def put(page: str, name: str, content: str) -> str:
@@ -25,3 +26,20 @@ def put(page: str, name: str, content: str) -> str:
     if len(parts.findall(page)) != 1:
         raise ValueError(f"the page has {len(parts.findall(page))} parts {name!r}, not one: {page.splitlines()[0]}")
     return parts.sub(lambda found: marked(name, content), page)
+
+
+def remade(page: str, makers: Mapping[str, Callable[[], str]]) -> str:
+    """The page with all of its made parts as they should be.
+
+    Args:
+        page: its text.
+        makers: ``{name of a part: what makes its content}``; it may have parts that the page hasn't.
+
+    Raises:
+        ValueError: nobody makes one of the page's parts, or it is there more than once.
+    """
+    for name in names_in(page):
+        if name not in makers:
+            raise ValueError(f"nobody makes the part {name!r}; known here are {', '.join(makers)}")
+        page = put(page, name, makers[name]())
+    return page

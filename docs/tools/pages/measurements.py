@@ -45,7 +45,7 @@ def _fidelity(method: str) -> str:
     return (
         "Under the instrument, which knows the exact advantage: means over games and stages of training, with the "
         "difference to the plain method, paired, and its 95% interval ([the report](../report.md)).\n\n"
-        + table(heads, rows, numbers=3)
+        + table(heads, rows, numbers=heads[-3:])
     )
 
 
@@ -61,7 +61,7 @@ def _learning(method: str) -> str:
     heads = ["game", "arm", "mean over the evaluations", "minus `msgrpo`", "runs"]
     return (
         "Trained from the same model at equal tokens, each arm at its own best learning rate, with 95% intervals over "
-        "seeds ([how](../report.md#training-at-equal-tokens)).\n\n" + table(heads, rows, numbers=3)
+        "seeds ([how](../report.md#training-at-equal-tokens)).\n\n" + table(heads, rows, numbers=heads[-3:])
     )
 
 

@@ -7,6 +7,7 @@ docstring of its code, and its settings are the fields of its class: nothing is 
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ def formulas() -> dict[str, dict[str, dict[str, str]]]:
     file = FOLDER.parent / "formulas.toml"
     found: dict[str, dict[str, dict[str, str]]] = tomllib.loads(file.read_text(encoding="utf-8"))
     return found
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """The pages of all methods."""
+    for name, text in method_pages().items():
+        yield FOLDER / name, text
 
 
 def method_pages() -> dict[str, str]:

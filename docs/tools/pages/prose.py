@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Collection
 from textwrap import dedent, indent
 from typing import Any
 
@@ -30,6 +31,11 @@ def _inline(text: str) -> str:
     return text.replace("``", "`")
 
 
+def one_line(text: str) -> str:
+    """A docstring's sentence as Markdown without line ends."""
+    return _inline(" ".join(text.split()))
+
+
 def summary(cls: type[Any]) -> str:
     """A class's docstring up to its sections, as Markdown."""
     text = inspect.getdoc(cls) or ""
@@ -42,13 +48,13 @@ def arguments(cls: type[Any]) -> dict[str, str]:
     found = re.search(r"^Args:\n((?:    .*\n?|\n)*)", text, re.MULTILINE)
     told: dict[str, str] = {}
     for name, about in re.findall(r"^(\w+): (.*(?:\n +.*)*)", dedent(found[1]) if found else "", re.MULTILINE):
-        told[name] = _inline(re.sub(r"\s+", " ", about))
+        told[name] = one_line(about)
     return told
 
 
-def table(heads: list[str], rows: list[list[str]], numbers: int = 0) -> str:
-    """A Markdown table; its last ``numbers`` columns are set to the right."""
-    marks = [" :-- "] * (len(heads) - numbers) + [" --: "] * numbers
+def table(heads: list[str], rows: list[list[str]], numbers: Collection[str] = ()) -> str:
+    """A Markdown table; the columns whose heads are in ``numbers`` are set to the right."""
+    marks = [" --: " if head in numbers else " :-- " for head in heads]
     lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(marks) + "|"]
     return "\n".join(lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows])
 

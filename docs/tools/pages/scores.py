@@ -58,7 +58,7 @@ def score_table(names: list[str]) -> str:
     if len(names) > MOST_COLUMNS:
         heads, *rows = [list(column) for column in zip(heads, *rows, strict=True)]
         heads[0] = "scenario"
-    return table(heads, rows, numbers=len(heads) - 1)
+    return table(heads, rows, numbers=heads[1:])
 
 
 def _cell(name: str, score: Mapping[str, Any] | None) -> str:

@@ -4,19 +4,26 @@ Nothing is played anew by a model: the recorded responses are given to the game 
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
 from agents.loop.session import EpisodeSession
-from pages.animation import side_by_side
-from pages.playing import Play, shown
+from pages.pictures.animation import side_by_side
+from pages.pictures.playing import Play, shown
 from pages.scores import measured
 from textgames import SCENARIOS
 
-ENTRIES = Path(__file__).parents[3] / "leaderboards"
+ENTRIES = Path(__file__).parents[4] / "leaderboards"
+FILE = Path(__file__).parents[3] / "images/play.svg"
 SCENARIO, BEFORE, AFTER = "frozen-lake", "tiny", "tiny-msgrpo-frozen-lake"
 EPISODES = 4  # the scenario's first ones
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """The picture."""
+    yield FILE, training_picture()
 
 
 def training_picture() -> str:

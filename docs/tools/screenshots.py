@@ -1,4 +1,4 @@
-"""Takes the pictures of README and docs: ``python docs/screenshots.py page.html`` (needs chromium).
+"""Takes the pictures of README and docs: ``python docs/tools/screenshots.py page.html`` (needs chromium).
 
 The page comes from ``textbench leaderboard leaderboards --html page.html``.
 """
@@ -27,7 +27,7 @@ def main(page: str) -> int:
     if chromium is None:
         print("chromium is missing: apt-get install chromium", file=sys.stderr)
         return 2
-    folder = Path(__file__).parent / "images"
+    folder = Path(__file__).parents[1] / "images"
     folder.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

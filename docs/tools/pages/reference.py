@@ -1,31 +1,25 @@
-"""Writes the generated tables of the reference pages: ``python docs/tools/reference_pages.py``.
+"""The made tables of the reference pages, of commands, settings and files; and the JSON Schemas of docs/schemas.
 
-A page has marks, ``<!-- generated: episode -->`` and ``<!-- end -->``; what stands between them follows from the code,
-and a test (``tests/docs/test_reference_pages.py``) fails where it doesn't. All else on these pages is written by hand.
+All else on these pages is written by hand.
 """
 
 import re
-import sys
 from argparse import Action, ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmark.cli import COMMANDS, PASSED_ON
-from benchmark.cli.schema import schema_of
+from benchmark.cli.schema import NAMES, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
+from pages.marks import names_in, remade
+from pages.prose import one_line, table
 
-PAGES = Path(__file__).parents[1] / "reference"
-MARKED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FOLDER = Path(__file__).parents[2] / "reference"
+SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 Schema = dict[str, Any]
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    lines = [heads, [":--"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
 def kind(schema: Schema) -> str:
@@ -59,7 +53,7 @@ def bounded(schema: Schema) -> str:
 
 def plain(text: str) -> str:
     """A description on one line, in Markdown's backticks, with the flags that it names in some as well."""
-    line = " ".join(text.replace("``", "`").split())
+    line = one_line(text)
     return line if "`" in line else re.sub(r"(?<!\S)(--[a-z][a-z-]*)", r"`\1`", line)
 
 
@@ -72,14 +66,14 @@ def object_tables(name: str) -> str:
             continue
         told = plain(shape.get("description", ""))
         if title:
-            parts.append(f"**{title.removesuffix('Shape')}**" + (f". {told}" if told else "") + "\n")
+            parts.append(f"**{title.removesuffix('Shape')}**" + (f". {told}" if told else ""))
         required = set(shape.get("required", ()))
         rows = [
             [f"`{key}`" + ("" if key in required else " (optional)"), kind(one), plain(one.get("description", ""))]
             for key, one in shape["properties"].items()
         ]
         parts.append(table(["key", "value", "meaning"], rows))
-    return "\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def run_options() -> str:
@@ -108,7 +102,7 @@ def training_settings() -> str:
         rows = sections.setdefault(one["section"], [])
         rows.append([f"`{name}`", kind(one), shown, plain(one.get("description", ""))])
     heads = ["setting", "value", "default", "meaning"]
-    return "\n".join(f"**`[{title}]`**\n\n{table(heads, rows)}" for title, rows in sections.items())
+    return "\n\n".join(f"**`[{title}]`**\n\n{table(heads, rows)}" for title, rows in sections.items())
 
 
 def toml(value: Any) -> str:
@@ -126,20 +120,20 @@ def commands() -> str:
     """Every command: what it does, its examples, its options."""
     parts = []
     for name, text in COMMANDS.items():
-        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.\n")
+        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
         command = import_module(f"benchmark.cli.{name}")
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
             lines = [re.sub(r" {2,}(?=\S)", "  # ", line, count=1) for line in examples]
-            parts.append("```sh\n" + "\n".join(lines) + "\n```\n")
+            parts.append("```sh\n" + "\n".join(lines) + "\n```")
         if name in PASSED_ON:
-            parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.\n")
+            parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.")
             continue
         parser = ArgumentParser(prog=f"textbench {name}", add_help=False)
         command.add_arguments(parser)
         rows = [[f"`{called(action)}`", plain(action.help or "")] for action in parser._actions]
         parts.append(table(["argument", "meaning"], rows))
-    return "\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def called(action: Action) -> str:
@@ -151,7 +145,7 @@ def called(action: Action) -> str:
     return f"{action.option_strings[-1]} {value}".strip() if action.option_strings else value
 
 
-WRITERS: dict[str, Callable[[], str]] = {
+PARTS: dict[str, Callable[[], str]] = {
     "manifest": lambda: object_tables("manifest"),
     "episode": lambda: object_tables("episode"),
     "credit": lambda: object_tables("credit"),
@@ -159,22 +153,14 @@ WRITERS: dict[str, Callable[[], str]] = {
     "training-settings": training_settings,
     "commands": commands,
 }
+"""``{part of a page: what makes it}``."""
 
 
-def written(page: str) -> str:
-    """A page with its generated parts as they should be."""
-    return MARKED.sub(lambda found: f"{found[1]}\n{WRITERS[found[2]]()}\n{found[3]}", page)
-
-
-def main() -> int:
-    """Write all pages anew."""
-    for path in sorted(PAGES.glob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        if MARKED.search(text):
-            path.write_text(written(text), encoding="utf-8")
-            print(path.name)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def files() -> Iterator[tuple[Path, str]]:
+    """The pages that have made parts, and the schemas."""
+    for file in sorted(FOLDER.glob("*.md")):
+        text = file.read_text(encoding="utf-8")
+        if names_in(text):
+            yield file, remade(text, PARTS)
+    for name in NAMES:
+        yield SCHEMAS / f"{name}.json", schema_text(name)

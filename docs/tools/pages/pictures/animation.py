@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 
-from pages.playing import Play
+from pages.pictures.playing import Play
 from textgames import SCENARIOS
 
 WIDTH = 350  # of a panel, in pixels

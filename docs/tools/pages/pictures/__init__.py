@@ -1,0 +1,1 @@
+"""Animated pictures: episodes that are played or read again, as SVG."""
