@@ -1,6 +1,8 @@
 """Registering games, with Gymnasium and with PettingZoo, and making their environments by name."""
 
 import importlib
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -104,3 +106,16 @@ def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
         if name not in game_settings(game):
             settings.pop(name, None)
     return make_game(game, settings)
+
+
+def shared_game(id: str, kwargs: Mapping[str, Any]) -> TSMG[Any]:
+    """The game that :func:`game_of` builds, one object for equal settings: a game has rules and keeps no episode."""
+    try:
+        return _shared_game(id, **kwargs)
+    except TypeError:  # a setting that is a list is no key; what was wrong otherwise is said again
+        return game_of(id, **kwargs)
+
+
+@lru_cache(maxsize=256, typed=True)  # typed, since 1 and True are equal and mean different settings
+def _shared_game(id: str, **kwargs: Any) -> TSMG[Any]:
+    return game_of(id, **kwargs)

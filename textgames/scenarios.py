@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium
 
 from textgames.episode_rules import game_settings, load_game
-from textgames.registry import game_of, parallel_env, register, settings_of
+from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
 from textgames.yardsticks import register_yardstick
 
@@ -59,7 +59,8 @@ class Scenario(NamedTuple):
         return parallel_env(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
 
     def game(self) -> TSMG[Any]:
-        return game_of(self.env_id, **self.kwargs)
+        """Its rules. Equal scenarios share one object."""
+        return shared_game(self.env_id, self.kwargs)
 
     def seed(self, episode: int) -> int:
         return self.first_seed + episode

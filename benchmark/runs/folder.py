@@ -13,7 +13,7 @@ writing cuts it off.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 
@@ -135,7 +135,11 @@ class RunFolder:
         return index
 
     def records(self) -> Iterator[Record]:
-        """One record of every episode: the scored one, as they were written, then the last one of those without.
+        """One record of every episode, as :meth:`located_records` has them."""
+        return (record for _, record in self.located_records())
+
+    def located_records(self) -> Iterator[tuple[int, Record]]:
+        """``(byte offset, record)`` of every episode: the scored one, as written, then the last one of those without.
 
         An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
         the scored records one is in memory at a time.
@@ -144,15 +148,15 @@ class RunFolder:
             UsageError: a line isn't an episode record; names the line.
         """
         scored: set[Key] = set()
-        unscored: dict[Key, Record] = {}
-        for _, _, record in self._lines():
+        unscored: dict[Key, tuple[int, Record]] = {}
+        for offset, _, record in self._lines():
             key = key_of(record)
             if record["error"] is not None:
-                unscored[key] = record
+                unscored[key] = offset, record
             elif key not in scored:
                 scored.add(key)
-                yield record
-        yield from (record for key, record in unscored.items() if key not in scored)
+                yield offset, record
+        yield from (located for key, located in unscored.items() if key not in scored)
 
     def numbered_records(self) -> Iterator[tuple[int, Record]]:
         """Every record with its line number from 1, superseded ones included."""
@@ -182,9 +186,15 @@ class RunFolder:
 
     def record_at(self, offset: int) -> Record:
         """The record whose line begins at this byte, as :meth:`index` gives it."""
+        (record,) = self.records_at([offset])
+        return record
+
+    def records_at(self, offsets: Iterable[int]) -> Iterator[Record]:
+        """The records whose lines begin at these bytes."""
         with self.episodes_path.open("rb") as lines:
-            lines.seek(offset)
-            return self.parse(lines.readline())
+            for offset in offsets:
+                lines.seek(offset)
+                yield self.parse(lines.readline())
 
     def parse(self, line: bytes) -> Record:
         """The record of a line of this folder, without secrets.

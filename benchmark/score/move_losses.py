@@ -5,6 +5,8 @@ every move against the best replies. What a move is worth less than the best one
 whatever the opponent then made of it. So this figure tells strong players apart whose games all end in draws.
 """
 
+from functools import lru_cache
+
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
 from textgames.scenarios import Scenario
@@ -17,12 +19,15 @@ VALUE_LOST = "value lost per move"
 LIMIT = 5000
 """The most episodes of one scenario that are played again for it."""
 
+KEPT = 50_000  # positions whose values are kept
+
 
 class MoveLosses:
     """Adds the metric to the records of one scenario."""
 
     def __init__(self, scenario: Scenario, yardstick: Yardstick) -> None:
-        self._scenario, self._yardstick = scenario, yardstick
+        self._scenario = scenario
+        self._values = lru_cache(maxsize=KEPT)(yardstick.values)  # openings are alike in many games
         self._left = LIMIT
 
     @classmethod
@@ -50,7 +55,7 @@ class MoveLosses:
         lost: dict[str, list[float]] = {}
         for step in played.steps:
             if step.action:
-                values = self._yardstick.values(played.states[step.round], step.steps_left, step.player)
+                values = self._values(played.states[step.round], step.steps_left, step.player)
                 lost.setdefault(step.player, []).append(max(values.values()) - values[step.action])
         metrics = record.setdefault("metrics", {})
         for player, losses in lost.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,8 @@ class ResultColumns:
     games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of those for several players
     # ``{scenario: (least, most)}`` of the sum of all players' returns: equal where one's gain is the others' loss
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # ``(scenario, seed, byte offset)`` of every episode of each source, in the order in which they were read
+    places: list[list[tuple[str, int, int]]] = field(default_factory=list)
     played: int = 0  # episodes read, unscored ones included
     planned: int = 0  # episodes that the sources were to hold
     losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # ``{scenario: what tells the value lost}``
@@ -243,8 +246,10 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
     for name, scenario in plan.scenarios.items():
         if name not in results.losses:  # one for all sources, since it solves the game
             results.losses[name] = MoveLosses.of(scenario)
-    for record in folder.records():
+    results.places.append([])
+    for offset, record in folder.located_records():
         results.played += 1
+        results.places[-1].append((intern(record["scenario"]), record["seed"], offset))
         scored += record["error"] is None
         _add_game(results, record, renamed)
         if (loss := results.losses[record["scenario"]]) is not None:

@@ -171,6 +171,14 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
     The last one is freed from luck by exact values, else by a heuristic, else it is the plain return.
     Where there is no reference, its column is NaN, and so is every normalised score.
     """
+    known = cell.memo.get("episodes")  # the scores of a scenario, of its suites and over all need the same one
+    if known is None or known[0] is not references:
+        known = cell.memo["episodes"] = (references, _episode_table(cell, scenario, references))
+    found: tuple[stats.Array, Scale] = known[1]
+    return found
+
+
+def _episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
     columns = cell.table()
     seeds = columns["seed"].astype(int).tolist()
     scale = references.scale(scenario, seeds) if references is not None else NO_SCALE

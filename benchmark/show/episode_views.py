@@ -44,13 +44,14 @@ def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -
     lineups: dict[str, set[tuple[str, ...]]] = {name: set() for name in results.scenarios}
     seen = set()
     number = 0
-    for (path, manifest), names in zip(results.sources, results.names, strict=True):
+    for (path, manifest), names, places in zip(results.sources, results.names, results.places, strict=True):
         prompt_maps = {names[card["name"]]: prompt_map_of(card) for card in manifest["agents"] if card["name"] in names}
-        for record in RunFolder(path, manifest).records():
+        wanted = (offset for scenario, seed, offset in places if seed in shown[scenario])
+        for record in RunFolder(path, manifest).records_at(wanted):
             agents = {player: names.get(name, name) for player, name in record["agents"].items()}
             key = (record["scenario"], tuple(agents.values()), record["seed"])
             everyone_listed = all(name in results.agents for name in agents.values())
-            if record["seed"] in shown[record["scenario"]] and everyone_listed and key not in seen:
+            if everyone_listed and key not in seen:
                 if len(lineups[key[0]]) >= tables and key[1] not in lineups[key[0]]:
                     continue
                 lineups[key[0]].add(key[1])
