@@ -8,13 +8,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from agents.baselines.search import find_search_player
 from agents.files import replacing
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import ENTRY_KIND, Manifest
 from benchmark.runs.plan import scenario_to_json
 from textgames.scenarios import Scenario
 from textgames.yardsticks import find_yardstick
@@ -45,8 +47,20 @@ def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
         return None
     data = scenario_to_json(scenario)
     settings = json.dumps([data[name] for name in ("env_id", "kwargs", "horizon")], sort_keys=True)
-    digest = hashlib.sha256(f"{sources_digest(_playing())} {sources_digest(own)} {name}{about} {settings}".encode())
+    digest = hashlib.sha256(f"{_playing_digest()} {sources_digest(own)} {name}{about} {settings}".encode())
     return cache_folder() / f"{name}-{digest.hexdigest()[:24]}.json"
+
+
+def episodes_digest(folder: RunFolder, code: Iterable[Path]) -> str:
+    """A fingerprint of a folder's episodes and of the code that computes something from them."""
+    with folder.episodes_path.open("rb") as lines:
+        return f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {sources_digest(code)}"
+
+
+def is_final(manifest: Manifest) -> bool:
+    """Whether no more episodes are coming: of a run that is being played nothing is worth keeping."""
+    sessions = manifest.get("sessions", [])
+    return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
 
 
 def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
@@ -61,8 +75,12 @@ def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
         pass  # a home that can't be written costs time, nothing else
 
 
-def _playing() -> tuple[Path, ...]:
-    return tuple(file for package, pattern in PLAYING for file in sorted(Path(str(files(package))).glob(pattern)))
+@cache
+def _playing_digest() -> str:
+    """The fingerprint of :data:`PLAYING`, as it was when this process first asked."""
+    return sources_digest(
+        file for package, pattern in PLAYING for file in sorted(Path(str(files(package))).glob(pattern))
+    )
 
 
 def _own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:

@@ -5,10 +5,15 @@ every move against the best replies. What a move is worth less than the best one
 whatever the opponent then made of it. So this figure tells strong players apart whose games all end in draws.
 """
 
+import json
 from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
 
+from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
+from benchmark.score.cache import cache_file, episodes_digest, is_final, write_cache
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick
@@ -19,15 +24,15 @@ VALUE_LOST = "value lost per move"
 LIMIT = 5000
 """The most episodes of one scenario that are played again for it."""
 
-KEPT = 50_000  # positions whose values are kept
+KEPT_POSITIONS = 50_000  # whose values are at hand: openings are alike in many games
 
 
 class MoveLosses:
-    """Adds the metric to the records of one scenario."""
+    """Tells the metric of the records of one scenario."""
 
     def __init__(self, scenario: Scenario, yardstick: Yardstick) -> None:
-        self._scenario = scenario
-        self._values = lru_cache(maxsize=KEPT)(yardstick.values)  # openings are alike in many games
+        self.scenario = scenario
+        self._values = lru_cache(maxsize=KEPT_POSITIONS)(yardstick.values)
         self._left = LIMIT
 
     @classmethod
@@ -41,22 +46,66 @@ class MoveLosses:
         yardstick = find_yardstick(game)
         return cls(scenario, yardstick) if yardstick is not None and yardstick.exact else None
 
-    def add_to(self, record: Record) -> None:
-        """Put the metric into a record that was scored and still is what the game makes of its responses."""
-        if record["error"] is not None or not self._left:
-            return
+    def of_record(self, record: Record) -> dict[str, float] | None:
+        """``{player: value lost per move}``; empty for a record that isn't any more what the game makes of it.
+
+        ``None`` after :data:`LIMIT` records.
+        """
+        if not self._left:
+            return None
         self._left -= 1
         try:
-            played = replay(record, self._scenario, boards=False)
+            played = replay(record, self.scenario, boards=False)
         except ReplayError:
-            return
+            return {}
         if not shows_what_was_seen(played, record):
-            return
+            return {}
         lost: dict[str, list[float]] = {}
         for step in played.steps:
             if step.action:
                 values = self._values(played.states[step.round], step.steps_left, step.player)
                 lost.setdefault(step.player, []).append(max(values.values()) - values[step.action])
+        return {player: sum(losses) / len(losses) for player, losses in lost.items()}
+
+
+class FolderLosses:
+    """Puts the metric into the records of one folder in one scenario.
+
+    Episodes are played again for it once: what came of them is kept in the cache, as their luck is.
+    """
+
+    def __init__(self, losses: MoveLosses, folder: RunFolder) -> None:
+        self._losses, self._final = losses, is_final(folder.manifest)
+        own = Path(str(files("benchmark")))
+        code = [own / "runs" / "replay.py", own / "score" / "move_losses.py"]
+        self._file = cache_file("losses", losses.scenario, f" {episodes_digest(folder, code)}")
+        self._known = _read(self._file)
+        self._changed = False
+
+    def add_to(self, record: Record) -> None:
+        """Put the metric into a record that was scored."""
+        if record["error"] is not None:
+            return
+        episode = json.dumps([record["seed"], record["agents"]])
+        if episode not in self._known:
+            told = self._losses.of_record(record)
+            if told is None:
+                return
+            self._known[episode], self._changed = told, True
         metrics = record.setdefault("metrics", {})
-        for player, losses in lost.items():
-            metrics[player] = {**metrics.get(player, {}), VALUE_LOST: sum(losses) / len(losses)}
+        for player, lost in self._known[episode].items():
+            metrics[player] = {**metrics.get(player, {}), VALUE_LOST: lost}
+
+    def keep(self) -> None:
+        """Write what was worked out, when all records have been there."""
+        if self._changed and self._final:
+            write_cache(self._file, self._known)
+
+
+def _read(file: Path | None) -> dict[str, dict[str, float]]:
+    """What the cache has; nothing where it can't be read."""
+    try:
+        kept = {} if file is None else json.loads(file.read_bytes())
+        return {episode: {player: float(value) for player, value in lost.items()} for episode, lost in kept.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

@@ -23,7 +23,7 @@ from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
-from benchmark.score.move_losses import MoveLosses
+from benchmark.score.move_losses import FolderLosses, MoveLosses
 from benchmark.score.ratings import Game
 from benchmark.score.statistics import CONFIDENCE
 from benchmark.score.stopping import confidence_of
@@ -243,23 +243,32 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
                     cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     scored = 0
-    for name, scenario in plan.scenarios.items():
-        if name not in results.losses:  # one for all sources, since it solves the game
-            results.losses[name] = MoveLosses.of(scenario)
+    losses = _losses_of(results, plan, folder)
     results.places.append([])
     for offset, record in folder.located_records():
         results.played += 1
         results.places[-1].append((intern(record["scenario"]), record["seed"], offset))
         scored += record["error"] is None
         _add_game(results, record, renamed)
-        if (loss := results.losses[record["scenario"]]) is not None:
-            loss.add_to(record)
+        if record["scenario"] in losses:
+            losses[record["scenario"]].add_to(record)
         for player, agent in record["agents"].items():
             if agent in wanted:
                 cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
                 add_to_cell(cell, record, player)
+    for one in losses.values():
+        one.keep()
     results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
+
+
+def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[str, FolderLosses]:
+    """What tells the value lost per move in the scenarios of a folder that have exact values."""
+    for name, scenario in plan.scenarios.items():
+        if name not in results.losses:  # one for all sources, since it solves the game
+            results.losses[name] = MoveLosses.of(scenario)
+    told = ((name, results.losses[name]) for name in plan.scenarios)
+    return {name: FolderLosses(losses, folder) for name, losses in told if losses is not None}
 
 
 def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:

@@ -4,9 +4,9 @@ Records hold no states, so every episode is played again (the rules only, some 0
 figures are kept by the digest of the episodes' file and of the source code, as reference values are.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import Manifest
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.score.cache import cache_file, sources_digest, write_cache
+from benchmark.score.cache import cache_file, episodes_digest, is_final, write_cache
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from textgames.scenarios import Scenario
 
@@ -31,7 +31,6 @@ class FolderLuck:
         self._scenarios: dict[str, Scenario] = {}
         # what exact values tell, and what heuristics tell, which takes longer and is asked for less
         self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
-        self._digest: str | None = None
 
     def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
         """The luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
@@ -58,7 +57,7 @@ class FolderLuck:
         for name, values in offered.items():
             if values is None or values.exact != exact:
                 continue
-            cached[name] = cache_file("luck", self._scenarios[name], f" {self._episodes_digest()} {values.name}")
+            cached[name] = cache_file("luck", self._scenarios[name], f" {self._digest} {values.name}")
             kept = _read(cached[name])
             if kept is None:
                 missing[name] = values
@@ -67,7 +66,8 @@ class FolderLuck:
         if missing:
             for name, luck in self._compute(missing).items():
                 known[name] = luck
-                write_cache(cached[name], luck)
+                if is_final(self._manifest):
+                    write_cache(cached[name], luck)
         return known
 
     def _compute(self, offered: Mapping[str, LuckValues]) -> dict[str, dict[str, SeedLuck | None]]:
@@ -85,14 +85,11 @@ class FolderLuck:
                 seeds[record["seed"]] = luck
         return found
 
-    def _episodes_digest(self) -> str:
-        """A fingerprint of the episodes and of the code here that computes luck from them."""
-        if self._digest is None:
-            own = Path(str(files("benchmark")))
-            code = sources_digest([own / "runs" / "replay.py", *sorted((own / "score" / "luck").glob("*.py"))])
-            with (self._path / "episodes.jsonl").open("rb") as lines:
-                self._digest = f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {code}"
-        return self._digest
+    @cached_property
+    def _digest(self) -> str:
+        own = Path(str(files("benchmark")))
+        code = [own / "runs" / "replay.py", *sorted((own / "score" / "luck").glob("*.py"))]
+        return episodes_digest(RunFolder(self._path, self._manifest), code)
 
 
 def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
