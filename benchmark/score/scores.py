@@ -251,21 +251,27 @@ def overall_rows(
     }
     spans = {name: span_of(table) for (_, name), (table, _) in episodes.items()}
     names = [name for name in names if name not in spans or spans[name] > 0]
-    rows = []
-    for agent in results.agents:
-        played = [name for name in names if (agent, name) in episodes]
-        normalized = None
-        if played and played == names:
-            tables = [episodes[agent, name][0] for name in names]
-            scores = [
+    whole = [agent for agent in results.agents if names and all((agent, name) in episodes for name in names)]
+    estimates = stats.means_of_estimates(
+        [[episodes[agent, name][0] for name in names] for agent in whole],
+        [
+            [
                 normalised(scenario, *episodes[agent, name], luck_free(results.cells[agent, name], scenario))
                 for name, scenario in ((name, results.scenarios[name]) for name in names)
             ]
-            confidence = max(results.cells[agent, name].confidence for name in names)
-            normalized = to_view(stats.mean_of_estimates(tables, scores, confidence))
-        lacks = [name for name in names if name not in played]
-        row = OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=len(played), lacks=lacks)
-        rows.append(row)
+            for agent in whole
+        ],
+        [max(results.cells[agent, name].confidence for name in names) for agent in whole],
+    )
+    overall = dict(zip(whole, map(to_view, estimates), strict=True))
+    rows = []
+    for agent in results.agents:
+        lacks = [name for name in names if (agent, name) not in episodes]
+        played = len(names) - len(lacks)
+        normalized = overall.get(agent)
+        rows.append(
+            OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=played, lacks=lacks)
+        )
     values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
     if ranked:
         places = rank(values, board_test(results, {name: spans[name] for name in names if name in spans}))

@@ -170,18 +170,39 @@ def mean_of_estimates(
     tables: Sequence[Array], statistics: Sequence[Statistic], confidence: float = CONFIDENCE
 ) -> Estimate:
     """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
-    value = float(np.mean([_value(table.mean(axis=0), one) for table, one in zip(tables, statistics, strict=True)]))
-    if not isfinite(value):
-        return Estimate(value, None, None)
-    ends: list[list[Array]] = [[], []]
-    for stream, (table, one) in enumerate(zip(tables, statistics, strict=True)):
-        # A scenario's own stream: with a common one, equal rows would be drawn in all scenarios at once.
-        sums, rest = _resampled(table, stream)
-        for replicates, end in zip(ends, _replicates(one, one.further(table), sums, rest), strict=True):
-            replicates.append(end)
-    shortest = min(len(replicates) for replicates in ends[0])
-    low, high = (np.mean([replicates[:shortest] for replicates in end], axis=0) for end in ends)
-    return _interval(value, low, high, confidence)
+    return means_of_estimates([tables], [statistics], [confidence])[0]
+
+
+def means_of_estimates(
+    tables: Sequence[Sequence[Array]], statistics: Sequence[Sequence[Statistic]], confidences: Sequence[float]
+) -> list[Estimate]:
+    """:func:`mean_of_estimates` of many agents, whose tables are of the same scenarios in the same order."""
+    values = [
+        float(np.mean([_value(table.mean(axis=0), one) for table, one in zip(*row, strict=True)]))
+        for row in zip(tables, statistics, strict=True)
+    ]
+    ends: list[tuple[Array, Array] | None] = [None] * len(values)
+    # Scenario by scenario, since resamples of equal size have equal weights. Each has a stream of its own: with a
+    # common one, equal rows would be drawn in all scenarios at once.
+    for stream, (column, ones) in enumerate(zip(zip(*tables, strict=True), zip(*statistics, strict=True), strict=True)):
+        for agent, (table, one) in enumerate(zip(column, ones, strict=True)):
+            if isfinite(values[agent]):
+                low, high = _replicates(one, one.further(table), *_resampled(table, stream))
+                ends[agent] = _sum_of(ends[agent], (low, high))
+    return [
+        Estimate(value, None, None)
+        if sums is None
+        else _interval(value, sums[0] / len(row), sums[1] / len(row), confidence)
+        for value, sums, row, confidence in zip(values, ends, tables, confidences, strict=True)
+    ]
+
+
+def _sum_of(first: tuple[Array, Array] | None, second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The sums of replicates, as many as the shorter ones are."""
+    if first is None:
+        return second
+    shortest = min(len(first[0]), len(second[0]))
+    return first[0][:shortest] + second[0][:shortest], first[1][:shortest] + second[1][:shortest]
 
 
 def _interval(value: float, lowered: Array, raised: Array, confidence: float) -> Estimate:
