@@ -1,9 +1,10 @@
 """An agent loop of verl that plays episodes without growing histories: every step is a sequence of its own.
 
-verl's trainers with a transfer queue (``verl.trainer.ppo.v1``) take as many sequences of one rollout as it has: with
-``samples="all"`` every step is one, and each is credited with the episode's return, as in MS-GRPO. The other trainers
-take exactly one: with ``samples="one"`` it is a step drawn from the episode, so that a group of n rollouts has the
-returns of n episodes. The file of ``actor_rollout_ref.rollout.agent.agent_loop_config_path`` configures it::
+verl's trainers with a transfer queue (``verl.trainer.ppo.v1``, those of ``trainer.use_v1``) take as many sequences of
+one rollout as it has: with ``samples="all"`` every step is one, and each has the advantage of the episode's return over
+those of its group, as in MS-GRPO. The other trainers take exactly one: with ``samples="one"`` it is a step drawn from
+the episode, so that a group of n rollouts has the returns of n episodes. The file of
+``actor_rollout_ref.rollout.agent.agent_loop_config_path`` configures it::
 
     - name: textbench
       _target_: integrations.verl.agent_loop.GameAgentLoop
@@ -18,14 +19,14 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
-from integrations.verl import AGENT_NAME
 
 
-@register(AGENT_NAME)
+# It isn't registered by verl's decorator: a worker imports this module when it makes its first loop, and the decorator
+# would then replace what the file says, so that every later episode of that worker was played with the defaults.
 class GameAgentLoop(AgentLoopBase):
     """Plays an episode from the start that its row names (:func:`integrations.verl.start_rows`).
 

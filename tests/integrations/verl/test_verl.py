@@ -12,7 +12,7 @@ from integrations.verl import start_rows
 
 needs_verl = pytest.mark.skipif(
     find_spec("verl") is None or find_spec("ray") is None,
-    reason="verl isn't installed: it wants packages of its own, see docs/integrations/verl.md",
+    reason="needs verl: .ci/adapters verl",
 )
 quiet = pytest.mark.filterwarnings("ignore")  # verl's own imports
 
