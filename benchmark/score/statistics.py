@@ -33,6 +33,7 @@ SEED = 20250810
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
 GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
+_SAMPLED, _SPARE = 16, 8  # every how manieth value is in the sample, and how far above its place it is cut
 _BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
 
 
@@ -220,8 +221,21 @@ def _quantile(replicates: Array, level: float) -> float | None:
     numbers = replicates if finite.all() else replicates[finite]
     if len(numbers) < 0.9 * len(replicates) or not len(numbers):
         return None
-    place = round(level * (len(numbers) - 1))
-    return float(np.partition(numbers, place)[place])  # np.quantile takes five times as long, to interpolate
+    return order_statistic(numbers, round(level * (len(numbers) - 1)))
+
+
+def order_statistic(values: Array, place: int) -> float:
+    """``np.sort(values)[place]``, found among the few values that a sample says can be it.
+
+    For a place near either end that takes a fifth of ``np.partition``'s time, which boards spend most of theirs in.
+    """
+    if place > len(values) // 2:
+        return -order_statistic(-values, len(values) - 1 - place)
+    sample = np.sort(values[::_SAMPLED])
+    few = values[values <= sample[min(len(sample) - 1, place // _SAMPLED + _SPARE)]]
+    if len(few) <= place:  # the sample lay too low
+        few = values
+    return float(np.partition(few, place)[place])
 
 
 def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
