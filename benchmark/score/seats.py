@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmark.score.results import Cell, per_seed
+from benchmark.score.results import Cell, columns_per_seed
 from benchmark.score.statistics import Array, Estimate, mean_estimate
 from textgames.scenarios import Scenario
 
@@ -25,5 +25,5 @@ def metric_means(cell: Cell) -> dict[str, Estimate]:
 
 
 def _over_seeds(cell: Cell, rows: dict[str, Array], possible: Sequence[float] = ()) -> dict[str, Estimate]:
-    means = {name: per_seed(cell.columns["seed"], values)[1] for name, values in rows.items()}
-    return {name: mean_estimate(values, possible) for name, values in means.items() if len(values)}
+    _, *means = columns_per_seed({"seed": cell.columns["seed"], **rows})
+    return {name: mean_estimate(values, possible) for name, values in zip(rows, means, strict=True) if len(values)}
