@@ -30,6 +30,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "leaderboard_page",
+    "mathml",
     "repository_links",
     "short_titles",
 ]
@@ -39,6 +40,9 @@ exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 repository_url = "https://github.com/textbench/textbench"
+
+html_math_renderer = "mathml"  # of tools/mathml.py: formulas need neither a script nor a network
+myst_update_mathjax = False
 
 # tutorials are run, and an error in one is an error of the build
 nb_execution_mode = "force"
