@@ -123,6 +123,7 @@ def test_docstrings_as_markdown() -> None:
     assert markdown("A ``x`` of :class:`~a.b.C`::\n\n    y = 1\n\n    z = 2\n\nMore.") == (
         "A `x` of `C`:\n\n```text\ny = 1\n\nz = 2\n```\n\nMore."
     )
+    assert markdown("It is ::\n\n    1") == "It is\n\n```text\n1\n```", "two colons of their own are none in the text"
 
 
 def test_arguments_over_several_lines_and_several_in_one() -> None:

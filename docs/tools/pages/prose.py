@@ -22,7 +22,7 @@ def markdown(text: str) -> str:
                 made.append(f"```text\n{dedent(block)}\n```")
             continue
         code = block.rstrip().endswith("::")
-        made.append(_inline(re.sub(r"::\s*$", ":", block)))
+        made.append(_inline(re.sub(r"\s+::$|(?<=:):$", "", block.rstrip())))
     return "\n\n".join(made)
 
 
