@@ -16,7 +16,7 @@ from agents.loop.session import EpisodeSession
 from pages import prose, scores
 from pages.marks import remade
 from pages.pictures.animation import pictures
-from pages.pictures.playing import Play, good_and_bad
+from pages.pictures.playing import Play, good_and_bad, scenario_of
 from textgames import SCENARIOS, find_yardstick
 from textgames.episode_rules import load_game
 from textgames.registry import settings_of
@@ -30,7 +30,7 @@ class Showing:
     """What is shown on a page.
 
     Attributes:
-        scenario: which of its scenarios; the first one by default.
+        scenario: which of its scenarios, or ``"textgames:Id-v0"`` of a game without one; the first one by default.
         text: whether to show what is read although there is a board.
         together: whether all players are the same agent; else the others play at random, in games of several.
     """
@@ -42,6 +42,7 @@ class Showing:
 
 SHOWN = {
     "mastermind": Showing(text=True),
+    "openspiel": Showing("textgames:OpenSpielDotsAndBoxes-v0"),
     "matrix-games": Showing("prisoners-dilemma-tft"),
     "cleanup": Showing(together=True),
     "werewolf": Showing("werewolf-5", together=True),
@@ -51,7 +52,7 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class GamePage:
-    """A page of one game that has scenarios.
+    """A page of a game, or of several.
 
     Attributes:
         name: of its file, without the suffix.
@@ -72,8 +73,8 @@ class GamePage:
 
     @property
     def shown(self) -> str:
-        """The scenario of the pictures and of the prompt."""
-        return self.showing.scenario or self.scenarios[0]
+        """The scenario of the pictures and of the prompt; empty where the page has neither a scenario nor a choice."""
+        return self.showing.scenario or next(iter(self.scenarios), "")
 
     def made(self) -> str:
         """The page's text with its made parts as they should be."""
@@ -82,12 +83,13 @@ class GamePage:
 
 
 def pages() -> list[GamePage]:
-    """The pages of the games that have scenarios."""
+    """The pages of the games that something is shown of."""
     found = []
     for file in sorted(FOLDER.glob("*.md")):
         (env_id,) = file.read_text(encoding="utf-8").splitlines()[0].split("`")[1::2]
-        if any(scenario.env_id == env_id for scenario in SCENARIOS.values()):
-            found.append(GamePage(file.stem, env_id, SHOWN.get(file.stem, Showing())))
+        page = GamePage(file.stem, env_id, SHOWN.get(file.stem, Showing()))
+        if page.shown:
+            found.append(page)
     return found
 
 
@@ -105,7 +107,7 @@ def files() -> Iterator[tuple[Path, str]]:
 @cache
 def plays(page: GamePage) -> tuple[Play, Play]:
     """A good and a bad player from one start."""
-    players = SCENARIOS[page.shown].game().players
+    players = scenario_of(page.shown).game().players
 
     def seats(agent: str) -> Mapping[str, str]:
         others = dict.fromkeys(players[1:], agent if page.showing.together else "random")
@@ -123,7 +125,7 @@ def drawings(page: GamePage) -> dict[str, str]:
 
 def method(scenario: str) -> str:
     """How ``planner`` plays a scenario."""
-    game = SCENARIOS[scenario].game()
+    game = scenario_of(scenario).game()
     player, known = find_search_player(game), find_yardstick(game)
     if player is not None and player.exact:
         return f"optimal play: {player.method}"
@@ -135,7 +137,7 @@ def method(scenario: str) -> str:
 def picture_part(page: GamePage) -> str:
     """The two pictures and who plays there."""
     good, bad = plays(page)
-    players = SCENARIOS[page.shown].game().players
+    players = scenario_of(page.shown).game().players
     names = {}
     for which, agent in (("good", "planner"), ("bad", "random")):
         names[which] = f"![{agent} plays {page.shown}](pictures/{page.name}-{which}.svg)"
@@ -147,7 +149,7 @@ def picture_part(page: GamePage) -> str:
         told += f"; all {len(players)} players are the same agent, and the return is that of `{players[0]}`"
     elif len(players) > 1:
         told += f"; they are `{players[0]}`, and `{players[1]}` plays at random in both"
-    skipped = good.seed - SCENARIOS[page.shown].first_seed
+    skipped = good.seed - scenario_of(page.shown).first_seed
     first = "the scenario's first episode" if not skipped else "the first one in which `planner` gets more"
     return f"{names['good']} {names['bad']}\n\n*{told}. It is {first}.*"
 
@@ -198,17 +200,17 @@ def default(value: Any) -> str:
 def prompt_part(page: GamePage) -> str:
     """What a language model is sent in the third decision of the good player's episode, or in its last one."""
     episode = plays(page)[0].episode
-    viewer = SCENARIOS[page.shown].game().players[0]
+    viewer = scenario_of(page.shown).game().players[0]
     decisions = [index for index, step in enumerate(episode.steps) if step.player == viewer]
     wanted = decisions[min(2, len(decisions) - 1)]
-    session = EpisodeSession(SCENARIOS[page.shown], episode.seed, opponents=None)
+    session = EpisodeSession(scenario_of(page.shown), episode.seed, opponents=None)
     for step in episode.steps[:wanted]:
         session.respond(step.turn.response)
     messages = "\n\n".join(
         f"{message['role'].capitalize()}:\n\n{prose.fenced(message['content'])}" for message in session.messages
     )
     which = ("first", "second", "third")[decisions.index(wanted)]
-    who = f" as `{viewer}`" if len(SCENARIOS[page.shown].game().players) > 1 else ""
+    who = f" as `{viewer}`" if len(scenario_of(page.shown).game().players) > 1 else ""
     return (
         f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the first "
         f"picture, letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"

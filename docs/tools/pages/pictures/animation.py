@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 
-from pages.pictures.playing import Play
-from textgames import SCENARIOS
+from pages.pictures.playing import Play, scenario_of
 
 WIDTH = 350  # of a panel, in pixels
 PADDING = 14
@@ -91,7 +90,7 @@ class _Panel:
     def __init__(self, play: Play, title: tuple[str, str], pace: float, seconds: float, letter: str) -> None:
         self._play, self._title, self._letter = play, title, letter
         self._pace, self._seconds = pace, seconds
-        game = SCENARIOS[play.scenario].game()
+        game = scenario_of(play.scenario).game()
         self._palette = game.palette
         self._doing = [[line for text in frame.doing for line in wrap(text, COLUMNS)] for frame in play.frames]
         self._texts = [] if play.has_board else [_shortened(frame.rows) for frame in play.frames]

@@ -8,7 +8,8 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.load import load_agent
 from agents.loop.live import EnvironmentPool
 from agents.loop.rollout import rollout
-from textgames import SCENARIOS, TSMG
+from benchmark.runs.plan import find_scenarios
+from textgames import TSMG, Scenario
 
 POOL = EnvironmentPool()
 """So that a game is built, and solved, once."""
@@ -58,6 +59,11 @@ class Play:
         return self.frames[-1].paid
 
 
+def scenario_of(name: str) -> Scenario:
+    """A scenario that ships, or a game without one, as commands take it: ``"module:Id-v0"``."""
+    return find_scenarios([name])[name]
+
+
 def play(scenario: str, agents: Mapping[str, str] | str, seed: int, text: bool = False) -> Play:
     """Play an episode; ``agents`` is one agent for all players, or ``{player: agent}``.
 
@@ -67,7 +73,7 @@ def play(scenario: str, agents: Mapping[str, str] | str, seed: int, text: bool =
         seed: of the episode.
         text: whether to show what the first player reads although there is a board.
     """
-    task = EpisodeTask.of(SCENARIOS[scenario], seed)
+    task = EpisodeTask.of(scenario_of(scenario), seed)
     game = POOL.game_of(task)
     names = dict.fromkeys(game.players, agents) if isinstance(agents, str) else dict(agents)
     players = {name: load_agent(name) for name in names.values()}
@@ -128,7 +134,7 @@ def good_and_bad(
         RuntimeError: it never does, in :data:`PATIENCE` episodes.
     """
     for number in range(PATIENCE):
-        seed = SCENARIOS[scenario].seed(number)
+        seed = scenario_of(scenario).seed(number)
         better, worse = play(scenario, good, seed, text), play(scenario, bad, seed, text)
         if better.paid > worse.paid:
             return better, worse
