@@ -77,8 +77,11 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
     words = [url if word.startswith("http://localhost") else word for word in shlex.split(command)]
     if words[0].startswith("OPENAI_API_KEY="):
         words.pop(0)
-    if words[:3] == ["python", "-m", "agents.msgrpo"]:  # the same command, shorter: minutes become seconds
-        words += ["--set", "iterations=2", "--set", "eval_episodes=20"]
+    # the same commands, shorter: minutes become seconds; making a base model has tests of its own
+    if words[:3] == ["python", "-m", "agents.msgrpo"]:
+        words += ["--set", "iterations=2", "--set", "eval_episodes=20", "--set", "model=tiny"]
+    if words[:2] == ["textbench", "credit"]:
+        words += ["--groups", "4", "--batches", "2"]
     if words[:2] == ["textbench", "reproduce"] and "--quick" in words:  # the same jobs, with nothing learnt
         words[words.index("--quick") : words.index("--quick") + 1] = ["--config", "miniature"]
     if words[0] == "textbench" and "--base-url" not in words and any(word.startswith("openai:") for word in words):

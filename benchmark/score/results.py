@@ -33,6 +33,8 @@ COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "co
 
 UNKNOWN = float("nan")
 
+Values = Sequence[float] | NDArray[np.float64]
+
 LUCK_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
 
@@ -111,7 +113,7 @@ class Cell:
             values.append(metrics.get(name, UNKNOWN))
 
 
-def columns_per_seed(columns: Mapping[str, Sequence[float]]) -> list[NDArray[np.float64]]:
+def columns_per_seed(columns: Mapping[str, Values]) -> list[NDArray[np.float64]]:
     """The means of :func:`per_seed` for all columns; the seeds are sorted once, where all values are known."""
     seeds = columns["seed"]
     _, place, count = np.unique(np.array(seeds), return_inverse=True, return_counts=True)
@@ -123,9 +125,7 @@ def columns_per_seed(columns: Mapping[str, Sequence[float]]) -> list[NDArray[np.
     return means
 
 
-def per_seed(
-    seeds: Sequence[float], values: "Sequence[float] | NDArray[np.float64]"
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def per_seed(seeds: Values, values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Every seed that has a known value, in order, and the mean of its values.
 
     Games and seats of one seed have the same start and depend on each other: together they are one observation.
