@@ -6,6 +6,7 @@ whatever the opponent then made of it. So this figure tells strong players apart
 """
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -74,12 +75,9 @@ class FolderLosses:
     Episodes are played again for it once: what came of them is kept in the cache, as their luck is.
     """
 
-    def __init__(self, losses: MoveLosses, folder: RunFolder) -> None:
-        self._losses, self._final = losses, is_final(folder.manifest)
-        own = Path(str(files("benchmark")))
-        code = [own / "runs" / "replay.py", own / "score" / "move_losses.py"]
-        self._file = cache_file("losses", losses.scenario, f" {episodes_digest(folder, code)}")
-        self._known = _read(self._file)
+    def __init__(self, losses: MoveLosses, file: Path | None) -> None:
+        self._losses, self._file = losses, file
+        self._known = _read(file)
         self._changed = False
 
     def add_to(self, record: Record) -> None:
@@ -98,8 +96,20 @@ class FolderLosses:
 
     def keep(self) -> None:
         """Write what was worked out, when all records have been there."""
-        if self._changed and self._final:
+        if self._changed:
             write_cache(self._file, self._known)
+
+
+def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, FolderLosses]:
+    """What puts the metric into the records of a folder, by scenario; of a run that is being played nothing is kept."""
+    if not told:
+        return {}
+    own, final = Path(str(files("benchmark"))), is_final(folder.manifest)
+    digest = episodes_digest(folder, [own / "runs" / "replay.py", own / "score" / "move_losses.py"]) if final else ""
+    return {
+        name: FolderLosses(losses, cache_file("losses", losses.scenario, f" {digest}") if final else None)
+        for name, losses in told.items()
+    }
 
 
 def _read(file: Path | None) -> dict[str, dict[str, float]]:

@@ -23,7 +23,7 @@ from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
-from benchmark.score.move_losses import FolderLosses, MoveLosses
+from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
 from benchmark.score.ratings import Game
 from benchmark.score.statistics import CONFIDENCE
 from benchmark.score.stopping import confidence_of
@@ -163,6 +163,13 @@ class ResultColumns:
         """Whether every agent played and scored everything that was planned for it."""
         return all(cell.complete for cell in self.cells.values())
 
+    def cell(self, agent: str, scenario: str) -> Cell:
+        """The cell of an agent in a scenario, a new one where there is none yet."""
+        key = agent, scenario
+        if key not in self.cells:
+            self.cells[key] = Cell()
+        return self.cells[key]
+
     @property
     def prices(self) -> dict[str, Price]:
         """``{agent: {"input": USD per million tokens, "output": ...}}`` where a source states them."""
@@ -236,7 +243,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
     for matchup, seeds in plan.seeds.items():
         for agent in matchup.agents:
             if agent in wanted:
-                cell = results.cells.setdefault((renamed[agent], matchup.scenario), Cell())
+                cell = results.cell(renamed[agent], matchup.scenario)
                 cell.planned += len(seeds)
                 cell.confidence = confidence_of(folder.manifest["settings"])
                 if len(matchup.agents) == 1:
@@ -254,8 +261,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
             losses[record["scenario"]].add_to(record)
         for player, agent in record["agents"].items():
             if agent in wanted:
-                cell = results.cells.setdefault((renamed[agent], record["scenario"]), Cell())
-                add_to_cell(cell, record, player)
+                add_to_cell(results.cell(renamed[agent], record["scenario"]), record, player)
     for one in losses.values():
         one.keep()
     results.planned += plan.total
@@ -267,8 +273,8 @@ def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[st
     for name, scenario in plan.scenarios.items():
         if name not in results.losses:  # one for all sources, since it solves the game
             results.losses[name] = MoveLosses.of(scenario)
-    told = ((name, results.losses[name]) for name in plan.scenarios)
-    return {name: FolderLosses(losses, folder) for name, losses in told if losses is not None}
+    told = {name: losses for name in plan.scenarios if (losses := results.losses[name]) is not None}
+    return folder_losses(told, folder)
 
 
 def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:

@@ -164,8 +164,10 @@ def _prompts(
     texts: TextTable,
 ) -> list[int]:
     """Per step the whole prompt where the pieces don't give it, else -1."""
-    game = scenario.game()
     known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
+    if not any(known.values()):
+        return [NONE] * len(replayed.steps)
+    game = scenario.game()
     pieces = {player: prompt_pieces(one, scenario) for player, one in known.items() if one is not None}
     places = []
     for step, request in requests_of(replayed, game):
