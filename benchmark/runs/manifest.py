@@ -161,6 +161,12 @@ def read_manifest(path: Path) -> Manifest:
         raise UsageError(f"{file} isn't a manifest: {error}") from None
 
 
+def is_final(manifest: Manifest) -> bool:
+    """Whether no more episodes are coming, as far as the manifest tells: a run that was killed seems to go on."""
+    sessions = manifest.get("sessions", [])
+    return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
+
+
 def strict_json(data: bytes) -> Any:
     """What JSON text means, where every reader agrees on it: UTF-8, no key twice in an object, no NaN.
 

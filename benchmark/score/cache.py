@@ -16,7 +16,6 @@ from typing import Any
 from agents.baselines.search import find_search_player
 from agents.files import replacing
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import ENTRY_KIND, Manifest
 from benchmark.runs.plan import scenario_to_json
 from textgames.scenarios import Scenario
 from textgames.yardsticks import find_yardstick
@@ -55,12 +54,6 @@ def episodes_digest(folder: RunFolder, code: Iterable[Path]) -> str:
     """A fingerprint of a folder's episodes and of the code that computes something from them."""
     with folder.episodes_path.open("rb") as lines:
         return f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {sources_digest(code)}"
-
-
-def is_final(manifest: Manifest) -> bool:
-    """Whether no more episodes are coming: of a run that is being played nothing is worth keeping."""
-    sessions = manifest.get("sessions", [])
-    return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
 
 
 def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:

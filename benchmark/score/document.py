@@ -243,6 +243,8 @@ class StepColumns(TypedDict):
     observation: list[int]  # what the player read before it acted
     prompt: list[int]
     """The whole prompt where the agent's ``prompts`` pieces don't reproduce it (history is on); else -1."""
+    reasoning: list[int]
+    """What a model thought, where its server gives that apart from the response; else -1."""
     response: list[int]
     action: list[str]  # the executed action's name
     valid: list[bool]

@@ -12,9 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import is_final
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
-from benchmark.score.cache import cache_file, episodes_digest, is_final, write_cache
+from benchmark.score.cache import cache_file, episodes_digest, write_cache
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick

@@ -115,6 +115,7 @@ def _episode_view(
             board=places("board"),
             observation=places("observation"),
             prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else [NONE] * len(steps),
+            reasoning=[texts.place(step.get("reasoning", "").strip() or None) for step in steps],
             response=[texts.place(step["response"]) for step in steps],
             action=[step["action"] for step in steps],
             valid=[step["valid"] for step in steps],

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import Manifest
+from benchmark.runs.manifest import Manifest, is_final
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.score.cache import cache_file, episodes_digest, is_final, write_cache
+from benchmark.score.cache import cache_file, episodes_digest, write_cache
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from textgames.scenarios import Scenario
 
@@ -35,14 +35,15 @@ class FolderLuck:
     def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
         """The luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
 
-        The answer is ``None`` where the game offers none, or an episode doesn't replay to the return on record.
+        The answer is ``None`` where the game offers none, an episode doesn't replay to the return on record, or a
+        heuristic would have to tell it while the run is being played.
         """
         self._scenarios[scenario.name] = scenario
 
         def ask() -> SeedLuck | None:
             values = LuckValues.of(scenario.game())
-            if values is None:
-                return None
+            if values is None or not (values.exact or is_final(self._manifest)):
+                return None  # a run that is being played is looked at again and again, and heuristics take long
             if values.exact not in self._known:
                 self._known[values.exact] = self._look_up(values.exact)
             return self._known[values.exact].get(scenario.name, {}).get(agent)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import EPISODES_NAME
-from benchmark.runs.manifest import MANIFEST_NAME
+from benchmark.runs.manifest import MANIFEST_NAME, is_final, read_manifest
 from benchmark.score.results import expand_sources
 
 LOOK_EVERY = 1.0  # seconds between two looks at the files
@@ -52,8 +52,20 @@ def pages_of(
                 version = now
                 yield page, version
             took = clock() - started
-        if not complete:
-            sleep(max(LOOK_EVERY, took * (1 - SHARE) / SHARE))
+        waited = 0.0
+        while not complete and waited < max(LOOK_EVERY, took * (1 - SHARE) / SHARE):
+            if waited and state_of(sources) != version and _all_final(sources):
+                break  # the last page comes at once
+            sleep(LOOK_EVERY)
+            waited += LOOK_EVERY
+
+
+def _all_final(sources: Sequence[str | Path]) -> bool:
+    """Whether no source is being played any more."""
+    try:
+        return all(is_final(read_manifest(folder)) for folder in expand_sources(sources))
+    except UsageError:  # a manifest that is being written
+        return False
 
 
 def state_of(sources: Sequence[str | Path]) -> str:

@@ -118,6 +118,7 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
         "board": [local(place) for place in steps["board"]],
         "observation": [local(place) for place in steps["observation"]],
         "prompt": [local(place) for place in steps["prompt"]],
+        "reasoning": [local(place) for place in steps["reasoning"]],
         "response": [local(place) for place in steps["response"]],
         "action": steps["action"],
         "unreadable": steps["unreadable"],

@@ -29,3 +29,14 @@ def test_an_episode_of_other_rules_has_no_more_than_its_record(small_run):
     for view in results_document(read_columns([small_run]))["episodes"]:
         assert set(view["steps"]["happened"]) == set(view["steps"]["board"]) == {-1}
         assert view["final_board"] == -1
+
+
+def test_reasoning_that_came_apart_from_the_response_is_shown(small_run):
+    file = small_run / "episodes.jsonl"
+    first, *others = file.read_text().splitlines(keepends=True)
+    file.write_text(
+        first.replace('"response":', '"reasoning":" The goal is near.\\n","response":', 1) + "".join(others)
+    )
+    document = results_document(read_columns([small_run]))
+    shown = [place for view in document["episodes"] for place in view["steps"]["reasoning"] if place >= 0]
+    assert [document["texts"][place] for place in shown] == ["The goal is near."]

@@ -1,5 +1,6 @@
 """Following a run: when a page is made again, and when it isn't."""
 
+import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -41,15 +42,31 @@ def test_a_page_comes_with_every_change_until_all_is_played(run: Path) -> None:
     assert set(slept) == {LOOK_EVERY}
 
 
-def test_making_pages_takes_a_fifth_of_the_time(run: Path) -> None:
+def set_finished(run: Path, finished: str | None) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["sessions"][-1]["finished"] = finished
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(("finishes_after", "expected"), [(None, 40.0), (7, 7.0)])
+def test_making_pages_takes_a_fifth_of_the_time_but_the_last_comes_at_once(
+    run: Path, finishes_after: int | None, expected: float
+) -> None:
+    set_finished(run, None)
     ticks = iter([0.0, 10.0])
     slept: list[float] = []
-    pages = pages_of([run], lambda version: ("page", False), sleep=slept.append, clock=lambda: next(ticks))
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == finishes_after:
+            set_finished(run, "2026-11-22T12:00:00Z")
+
+    pages = pages_of([run], lambda version: ("page", False), sleep=sleep, clock=lambda: next(ticks))
     next(pages)
     (run / "episodes.jsonl").touch()
     with pytest.raises(RuntimeError, match="StopIteration"):  # the clock has no third tick: the page is made again
         next(pages)
-    assert slept[0] == pytest.approx(40.0)
+    assert sum(slept) == pytest.approx(expected)
 
 
 def test_the_first_page_must_be_possible_and_later_ones_are_tried_again(run: Path) -> None:

@@ -103,6 +103,7 @@ async function loadEpisode(episode) {
       agent: LINEUPS[INDEX.lineup[episode]][player],
       observation: text(raw.observation[step]),
       prompt: text(raw.prompt[step]),
+      reasoning: text(raw.reasoning[step]),
       response: text(raw.response[step]),
       action: raw.action[step],
       valid: Boolean(raw.valid[step]),

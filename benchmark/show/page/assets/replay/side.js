@@ -121,6 +121,7 @@ function moveText(move, scenario, episode) {
       fact("Reward", el("dd", {}, points(move.reward))),
       fact("Return so far", el("dd", {}, points(move.total))),
     ),
+    move.reasoning !== null && foldable("Reasoning", false, el("pre", { class: "reasoning", dir: "auto" }, visible(move.reasoning))),
     el("h4", {}, "Response", move.finish === "length" && el("span", { class: "note" }, " cut off at the token limit")),
     responseText(move),
     promptText(move, scenario),

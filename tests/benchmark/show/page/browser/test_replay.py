@@ -153,13 +153,15 @@ def test_a_browser_that_cannot_unpack_says_so(visit: Any) -> None:
 
 def test_history_prompts_and_cut_off_responses(visit: Any, documents: Documents) -> None:
     document = deepcopy(documents["one agent"])
-    document["texts"].append("the whole prompt, history and all")
+    document["texts"] += ["the whole prompt, history and all", "<b>The goal is near.</b>"]
     steps = document["episodes"][0]["steps"]
-    steps["prompt"][0] = len(document["texts"]) - 1
+    steps["prompt"][0], steps["reasoning"][0] = len(document["texts"]) - 2, len(document["texts"]) - 1
     steps["finish_reason"][0] = "length"
     page = visit(document)
     page.go(f"#replay?seed={document['episodes'][0]['seed']}", ".panel")
-    assert page.text(".round details pre") == "the whole prompt, history and all"
+    assert page.texts(".round summary") == ["Reasoning", "Prompt"]
+    page.tab.locator(".round summary").first.click()
+    assert page.texts(".round details pre") == ["<b>The goal is near.</b>", "the whole prompt, history and all"]
     assert "cut off at the token limit" in page.text(".move")
     page.tab.keyboard.press("ArrowRight")
     assert page.texts(".round summary") == ["Observation", "Instructions"]
