@@ -35,8 +35,7 @@ def test_reasoning_that_came_apart_from_the_response_is_shown(small_run):
     file = small_run / "episodes.jsonl"
     first, *others = file.read_text().splitlines(keepends=True)
     file.write_text(
-    first = response":', '"reasoning":" The goal is near.\\n","response":', 1)
-    file.write_text(first + "".join(others))
+        first.replace('"response":', '"reasoning":" The goal is near.\\n","response":', 1) + "".join(others)
     )
     document = results_document(read_columns([small_run]))
     shown = [place for view in document["episodes"] for place in view["steps"]["reasoning"] if place >= 0]
