@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
+from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
 from agents.entry_points import installed
@@ -141,10 +142,20 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
         takers = [(player, 0)] if callable(player) else []
     options: dict[str, Any] = {}
     for taker, arguments in takers:
-        hints = get_type_hints(taker.__init__ if inspect.isclass(taker) else taker)
-        options |= {name: hints.get(name, Any) for name in options_of(taker, arguments=arguments)}
+        options |= {name: _type_of(taker, name) for name in options_of(taker, arguments=arguments)}
     kinds = [one.kind for taker, _ in takers for one in inspect.signature(taker).parameters.values()]
     return options, inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def _type_of(taker: Callable[..., Any], name: str) -> Any:
+    """The type of one parameter; ``Any`` where it has none, or one that is imported for type checkers alone."""
+    function: Any = taker.__init__ if inspect.isclass(taker) else taker
+    written = getattr(function, "__annotations__", {}).get(name, Any)
+    parameter = SimpleNamespace(__annotations__={name: written})
+    try:
+        return get_type_hints(parameter, globalns=getattr(function, "__globals__", {}))[name]
+    except NameError:
+        return Any
 
 
 def known_options() -> tuple[str, ...]:

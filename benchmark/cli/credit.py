@@ -19,6 +19,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
+
 if TYPE_CHECKING:
     from agents.turn import Policy
     from benchmark.credit.instrument import Instrument
@@ -50,8 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--m", action="append", default=[], metavar="M", help="episodes that a rule draws (default: half of a batch)"
     )
     parser.add_argument("--max-states", default="20000", metavar="N", help="the most states of the game (20000)")
-    parser.add_argument("--mode", metavar="MODE", help="response mode (default: the one it was trained in, or think)")
-    parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
+    add_options(parser, [name for name in OF_ONE_AGENT if name != "temperature"])
     parser.add_argument("--seed", default="0", metavar="N", help="of starts, episodes and sampling (default 0)")
     parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
     parser.add_argument("--picture", metavar="FILE", help="draw where on the board methods are wrong, as an SVG")
@@ -157,11 +158,9 @@ def _draw(instrument: "Instrument", file: str) -> None:
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
-    from benchmark.play.options import read_options
-    from benchmark.play.players import check_plays, load_policy
+    from benchmark.play.players import check_plays, load_one
 
-    given = Namespace(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
-    policy = load_policy(args.agent, read_options(given))
+    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT))
     check_plays(args.agent, policy, [scenario])
     _take_one_thread(policy)
     return policy

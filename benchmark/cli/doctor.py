@@ -9,15 +9,13 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from benchmark.play.options import add_options, read_options
-
-_NAMES = ("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "max_retries", "timeout", "sets")
+from benchmark.play.options import OF_ONE_AGENT, RunOptions, add_options, read_options
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Whom to ask."""
     parser.add_argument("--agent", metavar="SPEC", help="ask this agent for one action: tests the key and the endpoint")
-    add_options(parser, _NAMES)
+    add_options(parser, OF_ONE_AGENT)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -30,7 +28,7 @@ def run(args: Namespace) -> int:
     from benchmark.runs.provenance import code_version, package_versions
     from benchmark.score.cache import cache_folder
 
-    question = {"question": ask(args.agent, read_options(args, names=_NAMES))} if args.agent else {}
+    question = {"question": ask(args.agent, read_options(args, names=OF_ONE_AGENT))} if args.agent else {}
     document: dict[str, Any] = {
         "textbench": code_version(),
         "python": platform.python_version(),
@@ -48,20 +46,18 @@ def run(args: Namespace) -> int:
     return 0 if document.get("question", {}).get("error") is None else 1
 
 
-def ask(spec: str, options: Any) -> dict[str, Any]:
+def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
     from time import perf_counter
 
     from agents.episode import EpisodeTask
     from agents.loop.live import EnvironmentPool, LiveEpisode
     from agents.redaction import Redactor
-    from benchmark.play.agent_options import secrets_of, with_agent_options
-    from benchmark.play.players import AgentSpec, load_policy
+    from benchmark.play.agent_options import secrets_of
+    from benchmark.play.players import load_one
     from textgames.scenarios import SCENARIOS
 
-    asked = AgentSpec.parse(spec)
-    options = with_agent_options(options, {asked.name: asked.spec})
-    policy = load_policy(asked.spec, options, asked.name)
+    policy, options = load_one(spec, options)
     scenario = SCENARIOS["frozen-lake"]
     episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy, EnvironmentPool())
     ((player, request),) = episode.requests().items()

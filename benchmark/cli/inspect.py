@@ -13,6 +13,8 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
+
 if TYPE_CHECKING:
     from agents.inspection import InspectedStep, Inspection
 
@@ -24,9 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--episode", default="0", metavar="K", help="number of the episode (default 0)")
     parser.add_argument("--seed", metavar="N", help="the episode's seed, in place of its number")
     parser.add_argument("--samples", default="32", metavar="N", help="fresh responses per step (default 32)")
-    parser.add_argument("--mode", metavar="MODE", help="response mode (default: the one it was trained in, or think)")
-    parser.add_argument("--temperature", metavar="T", help="softmax temperature (default 0.5)")
-    parser.add_argument("--base-url", metavar="URL", help="server of openai: agents")
+    add_options(parser, OF_ONE_AGENT)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -37,8 +37,7 @@ def run(args: Namespace) -> int:
     from agents.inspection import inspect_episode
     from benchmark.cli.sources import whole_number
     from benchmark.errors import BenchmarkError, UsageError
-    from benchmark.play.options import read_options
-    from benchmark.play.players import check_plays, load_policy
+    from benchmark.play.players import check_plays, load_one
     from benchmark.runs.plan import find_scenarios
 
     if args.scenario in ("all", "paper"):
@@ -48,8 +47,8 @@ def run(args: Namespace) -> int:
         seed = scenario.seed(whole_number("--episode", args.episode, 0))
     else:
         seed = whole_number("--seed", args.seed, 0)
-    given = Namespace(mode=args.mode, temperature=args.temperature, base_url=args.base_url)
-    policy, samples = load_policy(args.agent, read_options(given)), whole_number("--samples", args.samples, 0)
+    samples = whole_number("--samples", args.samples, 0)
+    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT))
     check_plays(args.agent, policy, [scenario])
     try:
         inspection = inspect_episode(policy, scenario, seed, samples=samples)

@@ -124,6 +124,12 @@ OPTIONS: dict[str, "Field[Any]"] = {one.name: one for one in fields(RunOptions) 
 COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"])
 OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
 
+OF_ONE_AGENT = (
+    *("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts"),
+    *("max_retries", "timeout", "sets"),
+)
+"""What commands take that ask a single agent, such as ``inspect``: everything about its model and its server."""
+
 CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ray_"))
 """Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 

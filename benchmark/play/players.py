@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agents.models.base import LanguageModel
 from agents.turn import Policy, check_game, is_served
 from benchmark.errors import UsageError
+from benchmark.play.agent_options import with_agent_options
 from benchmark.play.objects import NAME, code_of, is_object
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
@@ -110,6 +111,17 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
+
+
+def load_one(text: str, options: RunOptions) -> tuple[Policy, RunOptions]:
+    """The policy of a command that has a single agent, ``SPEC`` or ``NAME=SPEC``, and the options with its own read.
+
+    Raises:
+        UsageError: as :func:`load_policy`, or an option that the agent doesn't have.
+    """
+    agent = AgentSpec.parse(text)
+    options = with_agent_options(options, {agent.name: agent.spec})
+    return load_policy(agent.spec, options, agent.name), options
 
 
 def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents import Completion, LanguageAgentPolicy, load_agent
-from agents.load import known_options
+from agents.load import known_options, options_taken
 from agents.models import provider
 from agents.models.base import Decoding
 from agents.models.local.card import write_card
@@ -156,3 +156,10 @@ def test_an_adapters_mode_goes_before_its_base_models(tmp_path: Path) -> None:
     assert mode_of(str(tmp_path / "base")) == "think"
     assert mode_of(str(tmp_path / "base"), adapter=str(tmp_path / "adapter")) == "direct"
     assert mode_of("org/some-model") is None
+
+
+@pytest.mark.parametrize("spec", ["tiny", *(f"{name}:{one.example}" for name, one in providers().items())])
+def test_the_options_of_every_provider_have_types_that_can_be_read(spec: str) -> None:
+    """Also where a module imports what it is about for type checkers alone."""
+    taken, _ = options_taken(spec)
+    assert {"temperature", "mode", "history"} <= taken.keys()

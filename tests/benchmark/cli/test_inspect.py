@@ -20,6 +20,14 @@ def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None
     assert f"\n│ {len(data['steps']) - 1:4} │" in table
 
 
+def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for way in (["tiny", "--mode", "direct"], ["t=tiny", "--set", "t.mode=direct"], ["tiny"]):
+        assert main(["inspect", *way, "--samples", "2", "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out)["steps"])
+    assert said[0] == said[1] != said[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -28,6 +36,8 @@ def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None
         (["planner", "--episode", "first"], "--episode must be a whole number of at least 0, got 'first'"),
         (["planner", "--samples", "0"], "samples is a whole number of at least 1"),
         (["planner", "--temperature", "hot"], "--temperature must be a number"),
+        (["t=tiny", "--set", "t.temprature=1"], "named 'temprature'; did you mean 'temperature'?"),
+        (["t=tiny", "--set", "tiny.temperature=1"], "where NAME is an agent of the run: t"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
