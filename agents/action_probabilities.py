@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from agents.turn import Policy, Prompt, Turn, TurnRequest
-from textgames.action_text import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
 
 Source = Literal["known", "scored", "sampled"]
 """Where probabilities come from: a policy that knows its own, a local model's exact ones, or responses drawn anew."""

@@ -22,7 +22,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
-from textgames.action_text import OPEN_TAG
+from textgames.texts.actions import OPEN_TAG
 from textgames.tsmg import TSMG
 
 TIE = 1e-9

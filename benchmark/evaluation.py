@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.errors import unknown_name
-from benchmark.play.choice import PlannedRun, plan_run
-from benchmark.play.objects import Agents, given_agents
+from benchmark.play.agents.choice import PlannedRun, plan_run
+from benchmark.play.agents.objects import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions, checked_options
 from benchmark.play.progress import teller
 from benchmark.play.session import open_session

@@ -26,7 +26,7 @@ from benchmark.credit.exact.truth import Truth
 from benchmark.reproduce.claims import student
 from benchmark.reproduce.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS
-from textgames.episode_rules import layout_generator
+from textgames.environments.rules import layout_generator
 
 STARTS, TEMPERATURE, LAST, WINDOW = 100, 0.5, 10, 5
 LABELS = {

@@ -12,9 +12,9 @@ Start reading at :mod:`textgames.tsmg`.
 
 from typing import TYPE_CHECKING, Any
 
-from textgames.action_text import Unreadable, UnreadableReason, parse_action
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
@@ -46,9 +46,9 @@ __all__ = [
 def openspiel(name: str, /, *, observation: str = "auto", **parameters: Any) -> "OpenSpiel":
     """A game of OpenSpiel: ``openspiel("kuhn_poker", players=3)``. Needs the extra ``openspiel``.
 
-    Environments take it as it is: ``textgames.parallel.TextParallelEnv(openspiel("nim"))``. By name they are made of
-    the id ``OpenSpiel-v0``: ``textgames.parallel_env("OpenSpiel-v0", name="nim")``. Parameters are the library's own;
-    ``observation`` is that of :class:`textgames.open_spiel.game.OpenSpiel`.
+    Environments take it as it is: ``textgames.environments.parallel.TextParallelEnv(openspiel("nim"))``. By name they
+    are made of the id ``OpenSpiel-v0``: ``textgames.parallel_env("OpenSpiel-v0", name="nim")``. Parameters are the
+    library's own; ``observation`` is that of :class:`textgames.open_spiel.game.OpenSpiel`.
 
     Raises:
         ValueError: no such game or parameter, or one that can't be played here; the message says why.

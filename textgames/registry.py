@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import pettingzoo
 
-from textgames.episode_rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
+from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
-    from textgames.aec import TextAECEnv
-    from textgames.parallel import TextParallelEnv
+    from textgames.environments.aec import TextAECEnv
+    from textgames.environments.parallel import TextParallelEnv
 
 _IDS: list[str] = []
 
@@ -39,16 +39,16 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
     gym.register(
         id=id,
-        entry_point="textgames.solo_env:TextGameEnv",
-        vector_entry_point="textgames.vector_env:TextVectorEnv",
+        entry_point="textgames.environments.solo:TextGameEnv",
+        vector_entry_point="textgames.environments.vector:TextVectorEnv",
         kwargs=kwargs,
         # the environment refuses wrong calls itself; wrappers that check them again would double its time
         order_enforce=False,
         disable_env_checker=True,
     )
     everybody = _without_seat(kwargs)
-    pettingzoo.register("parallel", id, entry_point="textgames.parallel:TextParallelEnv", kwargs=everybody)
-    pettingzoo.register("aec", id, entry_point="textgames.aec:TextAECEnv", kwargs=everybody)
+    pettingzoo.register("parallel", id, entry_point="textgames.environments.parallel:TextParallelEnv", kwargs=everybody)
+    pettingzoo.register("aec", id, entry_point="textgames.environments.aec:TextAECEnv", kwargs=everybody)
     _IDS.append(id)
 
 
@@ -81,14 +81,14 @@ def settings_of(id: str) -> dict[str, Any]:
 
 def parallel_env(id: str, **kwargs: Any) -> "TextParallelEnv":
     """Make the PettingZoo ParallelEnv of an id: ``parallel_env("TextSnake-v0", num_players=2)``."""
-    from textgames.parallel import TextParallelEnv
+    from textgames.environments.parallel import TextParallelEnv
 
     return TextParallelEnv(**{**_without_seat(settings_of(id)), **kwargs})
 
 
 def aec_env(id: str, **kwargs: Any) -> "TextAECEnv":
     """Make the PettingZoo AECEnv of an id, in which the players are asked one after the other."""
-    from textgames.aec import TextAECEnv
+    from textgames.environments.aec import TextAECEnv
 
     return TextAECEnv(**{**_without_seat(settings_of(id)), **kwargs})
 

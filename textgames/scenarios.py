@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
-from textgames.episode_rules import game_settings, load_game
+from textgames.environments.rules import game_settings, load_game
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
 from textgames.yardsticks import register_yardstick
 
 if TYPE_CHECKING:
-    from textgames.parallel import TextParallelEnv
+    from textgames.environments.parallel import TextParallelEnv
 
 TRAINING_SEEDS = range(10_000)
 """The seeds that training may use."""

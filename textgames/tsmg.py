@@ -12,7 +12,7 @@ hashable value and :meth:`TSMG.transition` returns a new one, so a state is clon
 can be searched by a planner. All randomness comes from the generator that is passed in.
 
 The horizon ``H``, the format penalty and what happens to an unreadable response are not the game's business: the
-environments (``solo_env``, ``parallel``, ``vector_env``) own them, the same way for every game.
+environments (:mod:`textgames.environments`) own them, the same way for every game.
 
 To add a game: subclass :class:`TSMG`, name its actions, implement the four abstract methods, and call
 :func:`textgames.register`. :func:`textgames.conformance.check` tells whether it keeps to the contract.
@@ -21,7 +21,7 @@ What a game may add, each with a default under which it is a game of simultaneou
 
 * players who take turns: :meth:`TSMG.to_move`;
 * actions that can't be listed, such as words and messages: :meth:`TSMG.read_action`, :meth:`TSMG.default_action`,
-  :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.commands` helps to write them);
+  :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.texts.commands` helps to write them);
 * exact chances, for solvers and for scores without luck: :meth:`TSMG.outcomes`, :meth:`TSMG.initial_outcomes`;
 * the way back from an observation to its state, for players that search: :meth:`TSMG.read_observation`;
 * what counts besides the return: :meth:`TSMG.metrics`.
@@ -32,7 +32,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from textgames.action_text import ActionNames, Unreadable, UnreadableReason, action_content, parse_action
+from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, action_content, parse_action
 
 if TYPE_CHECKING:
     import numpy as np
@@ -205,8 +205,8 @@ class TSMG(ABC, Generic[StateT]):
     def read(self, text: str, state: StateT, player: Player) -> "Action | Unreadable":
         """The action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
 
-        Finding the one action tag is the same for every game (:mod:`textgames.action_text`); what is inside it is read
-        by :meth:`read_action`, which sees nothing else of the response.
+        Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it is
+        read by :meth:`read_action`, which sees nothing else of the response.
         """
         if self._reads_names_alone:
             action = parse_action(text, self.action_names)
@@ -233,7 +233,7 @@ class TSMG(ABC, Generic[StateT]):
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
         """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.
 
-        Nothing is guessed: see :mod:`textgames.action_text`. Never raises for a string.
+        Nothing is guessed: see :mod:`textgames.texts.actions`. Never raises for a string.
         """
         if self._reads_names_alone:  # as `read` does it, without making a reason that nobody asks for
             action = parse_action(text, self.action_names)

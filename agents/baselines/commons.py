@@ -16,11 +16,11 @@ from typing import NamedTuple
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
-from textgames.grid_text import name_rows
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.board import HEADINGS, board_of
 from textgames.social.commons.game import BEAM, CLEAN, STAY, STEPS, TURNS, CommonsGame
 from textgames.social.gathering import Gathering
+from textgames.texts.grids import name_rows
 
 _SELF = re.compile(r"^You are \w+: at (\(\d+, \d+\)), facing (\w+)", re.MULTILINE)
 _CELL = re.compile(r"\(\d+, \d+\)")

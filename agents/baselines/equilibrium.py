@@ -14,7 +14,7 @@ import numpy as np
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
-from textgames.episode_rules import game_settings
+from textgames.environments.rules import game_settings
 from textgames.solving.equilibrium import (
     GameTree,
     Policy,

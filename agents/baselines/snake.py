@@ -8,11 +8,11 @@ import numpy as np
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
-from textgames.grid_text import board_size
 from textgames.snake.game import Snake
 from textgames.snake.greedy import greedy_action
 from textgames.snake.reading import read_observation
 from textgames.snake.solver import SnakeSearch
+from textgames.texts.grids import board_size
 
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)
 _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")

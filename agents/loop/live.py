@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Turn, TurnRequest
-from textgames.table import metrics_info
+from textgames.environments.table import metrics_info
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
-    from textgames.parallel import TextParallelEnv
+    from textgames.environments.parallel import TextParallelEnv
 
 
 Policies = Policy | Mapping[str, Policy]

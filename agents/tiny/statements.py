@@ -19,7 +19,7 @@ from the grid that observations show, so no knowledge of a game's state is neede
 import re
 from typing import NamedTuple
 
-from textgames.grid_text import board_size
+from textgames.texts.grids import board_size
 
 DIRECTIONS = {"left": (-1, 0), "down": (0, -1), "right": (1, 0), "up": (0, 1)}
 _LAKE_KINDS = {"_": "ice", "O": "hole", "G": "goal"}

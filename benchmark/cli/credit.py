@@ -158,7 +158,7 @@ def _draw(instrument: "Instrument", file: str) -> None:
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
-    from benchmark.play.players import check_plays, load_one
+    from benchmark.play.agents.players import check_plays, load_one
 
     policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT))
     check_plays(args.agent, policy, [scenario])

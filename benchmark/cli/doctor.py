@@ -24,7 +24,7 @@ def run(args: Namespace) -> int:
     import json
     import platform
 
-    from benchmark.play.catalogue import agent_kinds
+    from benchmark.play.agents.catalogue import agent_kinds
     from benchmark.runs.provenance import code_version, package_versions
     from benchmark.score.cache import cache_folder
 
@@ -53,8 +53,8 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     from agents.episode import EpisodeTask
     from agents.loop.live import EnvironmentPool, LiveEpisode
     from agents.redaction import Redactor
-    from benchmark.play.agent_options import secrets_of
-    from benchmark.play.players import load_one
+    from benchmark.play.agents.options import secrets_of
+    from benchmark.play.agents.players import load_one
     from textgames.scenarios import SCENARIOS
 
     policy, options = load_one(spec, options)

@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     from agents.inspection import inspect_episode
     from benchmark.cli.sources import whole_number
     from benchmark.errors import BenchmarkError, UsageError
-    from benchmark.play.players import check_plays, load_one
+    from benchmark.play.agents.players import check_plays, load_one
     from benchmark.runs.plan import find_scenarios
 
     if args.scenario in ("all", "paper"):

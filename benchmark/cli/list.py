@@ -19,7 +19,7 @@ def run(args: Namespace) -> int:
     """List."""
     import json
 
-    from benchmark.play.catalogue import agent_kinds, scenario_facts, suite_facts
+    from benchmark.play.agents.catalogue import agent_kinds, scenario_facts, suite_facts
     from benchmark.show.terminal_tables import print_sheets, stdout_console
 
     parts = {
@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
 
 
 def _suite_sheets() -> "list[Sheet]":
-    from benchmark.play.catalogue import suite_facts
+    from benchmark.play.agents.catalogue import suite_facts
     from benchmark.show.terminal_tables import Sheet
 
     rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in suite_facts().items()]
@@ -46,7 +46,7 @@ def _suite_sheets() -> "list[Sheet]":
 
 def _scenario_sheets() -> "list[Sheet]":
     """One sheet for every suite, with the scenarios that no suite before it has."""
-    from benchmark.play.catalogue import scenario_facts
+    from benchmark.play.agents.catalogue import scenario_facts
     from benchmark.show.suites import by_suite
     from benchmark.show.terminal_tables import Sheet
 
@@ -66,7 +66,7 @@ def _scenario_sheets() -> "list[Sheet]":
 
 
 def _agent_sheets() -> "list[Sheet]":
-    from benchmark.play.catalogue import agent_kinds
+    from benchmark.play.agents.catalogue import agent_kinds
     from benchmark.show.terminal_tables import Sheet
 
     lines = tuple((agent.spec, agent.text, agent.missing or "") for agent in agent_kinds())

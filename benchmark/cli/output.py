@@ -36,7 +36,7 @@ def report(ending: "Ending", output: Output) -> int:
     """Print the leaderboard of a run and how to go on with it; returns the exit code."""
     from agents.redaction import Redactor
     from benchmark.errors import StorageError
-    from benchmark.play.agent_options import secrets_of
+    from benchmark.play.agents.options import secrets_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
-    from benchmark.play.estimate import Estimate
+    from benchmark.play.agents.players import Players
+    from benchmark.play.cost.estimate import Estimate
     from benchmark.play.options import RunOptions
-    from benchmark.play.players import Players
     from benchmark.runs.plan import Plan
     from benchmark.show.terminal_tables import Sheet
 
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Play, or only say what would be played."""
     from benchmark.cli.output import Output, report
-    from benchmark.play.choice import plan_run
+    from benchmark.play.agents.choice import plan_run
     from benchmark.play.session import open_session
 
     output = Output(args.json, args.quiet)
@@ -54,7 +54,7 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     """Say what ``--until`` is expected to take, and how that is estimated."""
     import json
 
-    from benchmark.play.forecast import LETTERS_PER_TOKEN, forecast
+    from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, forecast
     from benchmark.score.stopping import looks
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
@@ -92,7 +92,7 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
 def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
     import json
 
-    from benchmark.play.estimate import estimate
+    from benchmark.play.cost.estimate import estimate
 
     rows: list[dict[str, Any]] = []
     for matchup, seeds in plan.seeds.items():
@@ -126,7 +126,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
 def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
     """What the agents would take whose tokens cost money."""
-    from benchmark.play.forecast import LETTERS_PER_TOKEN
+    from benchmark.play.cost.forecast import LETTERS_PER_TOKEN
     from benchmark.show.terminal_tables import Sheet
 
     def dollars(amount: float | None) -> str:

@@ -109,7 +109,7 @@ def _served(args: Namespace) -> dict[str, Any]:
 def _settings(pairs: list[str]) -> dict[str, Any]:
     """The settings of ``--set``."""
     from benchmark.errors import UsageError
-    from benchmark.play.agent_options import value_of
+    from benchmark.play.agents.options import value_of
 
     settings = {}
     for pair in pairs:

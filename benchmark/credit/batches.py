@@ -21,7 +21,7 @@ from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
 from benchmark.credit.exact.truth import Truth
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
-from textgames.episode_rules import InvalidAction, layout_generator
+from textgames.environments.rules import InvalidAction, layout_generator
 from textgames.scenarios import TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG
 

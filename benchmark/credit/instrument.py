@@ -28,7 +28,7 @@ from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, Row
 from benchmark.credit.gradients.quality import BatchGradient, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
-from textgames.episode_rules import InvalidAction
+from textgames.environments.rules import InvalidAction
 from textgames.scenarios import Scenario
 
 ORACLE, NOISE = "oracle", "noise"

@@ -17,8 +17,8 @@ from agents.models.served.dialect import OMITTABLE
 from agents.turn import FinishReason
 from benchmark.entries.entry import MIN_EPISODES
 from benchmark.errors import UsageError, shown
+from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
-from benchmark.play.players import OWN_PLAYERS, AgentSpec
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json

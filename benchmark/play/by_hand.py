@@ -10,8 +10,8 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
+from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
-from benchmark.play.players import check_plays, load_policy
 from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.show.terminal_tables import printable

@@ -25,11 +25,11 @@ from agents.models.served.model import NOTICES
 from agents.redaction import Redactor
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.play.agent_options import own_prompts, secrets_of
+from benchmark.play.agents.options import own_prompts, secrets_of
+from benchmark.play.agents.players import AgentSpec, Players, card_of
 from benchmark.play.manifest import innermost
 from benchmark.play.notices import noticed
 from benchmark.play.options import RunOptions
-from benchmark.play.players import AgentSpec, Players, card_of
 from benchmark.play.runner import Elsewhere, Stopped, TableWork
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.provenance import code_version

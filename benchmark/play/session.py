@@ -15,14 +15,14 @@ from pathlib import Path
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
-from benchmark.play.agent_options import prompt_files, resumed, secrets_of, with_agent_options
-from benchmark.play.choice import PlannedRun
+from benchmark.play.agents.choice import PlannedRun
+from benchmark.play.agents.options import prompt_files, resumed, secrets_of, with_agent_options
+from benchmark.play.agents.players import AgentSpec, Players
 from benchmark.play.cluster import playing_elsewhere
-from benchmark.play.costs import agent_prices
+from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.notices import noticed
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
-from benchmark.play.players import AgentSpec, Players
 from benchmark.play.progress import Meter, choose_display, teller
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth

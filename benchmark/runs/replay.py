@@ -12,12 +12,12 @@ from agents.loop.live import EnvironmentPool, final_metrics
 from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
-from textgames.episode_rules import EpisodeRules
+from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
-    from textgames.parallel import TextParallelEnv
+    from textgames.environments.parallel import TextParallelEnv
 
 _ENVIRONMENTS = EnvironmentPool()
 

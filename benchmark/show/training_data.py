@@ -24,8 +24,8 @@ from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
 from benchmark.score.results import ResultColumns
 from benchmark.show.episode_views import prompt_map_of
 from benchmark.show.export import text_output
-from textgames.action_text import CLOSE_TAG, OPEN_TAG
 from textgames.scenarios import Scenario
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
 Kept = Literal["all", "best", "value"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import textgames
-from textgames.commands import Command, Message
+from textgames.texts.commands import Command, Message
 
 SAY, NAME = Command("{message}", message=Message(80)), Command("{total}", total=range(19))
 

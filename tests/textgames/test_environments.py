@@ -19,9 +19,9 @@ from pettingzoo.test import parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
 import textgames
-from textgames.render import show
-from textgames.solo_env import TextGameEnv
-from textgames.spaces import ObservationText, ResponseText
+from textgames.environments.render import show
+from textgames.environments.solo import TextGameEnv
+from textgames.environments.spaces import ObservationText, ResponseText
 
 IDS = ["TextFrozenLake-v0", "TextSnake-v0"]
 SAFE_LAKE = ("SFFFFFFG",)

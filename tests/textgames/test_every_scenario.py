@@ -11,7 +11,7 @@ import pytest
 
 from textgames import SCENARIOS, TSMG, aec_env, conformance, parallel_env, register
 from textgames.conformance.play import written
-from textgames.episode_rules import load_game
+from textgames.environments.rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
 from textgames.registry import settings_of
 from textgames.yardsticks import find_yardstick

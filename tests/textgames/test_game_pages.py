@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from textgames import SCENARIOS, SUITES, TSMG
-from textgames.episode_rules import game_settings, load_game
+from textgames.environments.rules import game_settings, load_game
 from textgames.registry import game_of, settings_of
 
 PAGES = {page.stem: page.read_text() for page in sorted((Path(__file__).parents[2] / "docs/games").glob("*.md"))}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textgames.action_text import Unreadable
 from textgames.exploration.guessing import GuessState
 from textgames.exploration.mastermind import Mastermind, score
+from textgames.texts.actions import Unreadable
 
 RNG = np.random.default_rng(0)
 

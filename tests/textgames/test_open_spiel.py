@@ -15,8 +15,8 @@ import pytest
 
 import textgames
 from textgames.conformance import CHECKS, run_check, transcript
+from textgames.environments.parallel import TextParallelEnv
 from textgames.extras import install_command
-from textgames.parallel import TextParallelEnv
 from textgames.solving.equilibrium import expand, nash_conv, solve, uniform_policy
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "open_spiel"

@@ -8,9 +8,9 @@ import pytest
 
 import textgames
 from textgames import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames.environments.parallel import TextParallelEnv
 from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
-from textgames.parallel import TextParallelEnv
 from textgames.scenarios import ABOUT_SUITES
 from textgames.snake import Snake
 

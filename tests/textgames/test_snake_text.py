@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textgames.grid_text import board_size
 from textgames.snake import Snake, SnakeState, read_observation
 from textgames.snake.reading import SEARCH_LIMIT, share_bodies
+from textgames.texts.grids import board_size
 
 
 def cells(width: int, *items: tuple[int, int]) -> tuple[int, ...]:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import textgames
-from textgames.action_text import UnreadableReason
 from textgames.conformance import check
 from textgames.social.werewolf import Werewolf
 from textgames.social.werewolf.game import SILENCE
 from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF, Phase, WerewolfState
+from textgames.texts.actions import UnreadableReason
 
 RNG = np.random.default_rng(0)
 P = [f"player_{number}" for number in range(7)]

@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from textgames.action_text import Unreadable
 from textgames.exploration.deduction import GuessSolver
 from textgames.exploration.guessing import GuessState
 from textgames.exploration.word_guess import WordGuess, marks
 from textgames.exploration.word_list import WORDS
+from textgames.texts.actions import Unreadable
 
 SHORT = {"green": "G", "yellow": "Y", "grey": "-"}
 

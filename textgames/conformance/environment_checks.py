@@ -12,9 +12,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from textgames.aec import TextAECEnv
 from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, written
-from textgames.episode_rules import ONE_SEAT_SETTINGS
+from textgames.environments.aec import TextAECEnv
+from textgames.environments.rules import ONE_SEAT_SETTINGS
 from textgames.registry import aec_env, game_of, parallel_env, settings_of
 from textgames.tsmg import TSMG
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from textgames.action_text import ActionNames, Unreadable
 from textgames.conformance.play import (
     ConformanceError,
     Result,
@@ -25,8 +24,9 @@ from textgames.conformance.play import (
     to_move,
     transition,
 )
+from textgames.environments.spaces import ObservationText
 from textgames.registry import game_of
-from textgames.spaces import ObservationText
+from textgames.texts.actions import ActionNames, Unreadable
 from textgames.tsmg import TSMG
 
 _MOST_NAMED = 24

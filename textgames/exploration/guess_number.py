@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.settings import check_whole
+from textgames.texts.commands import Command
 
 HIGHER, LOWER, RIGHT = "the number is higher", "the number is lower", "that is the number"
 

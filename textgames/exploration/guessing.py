@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textgames.action_text import Unreadable
-from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable, Indices
 from textgames.settings import check_whole
+from textgames.texts.actions import Unreadable
+from textgames.texts.commands import Command
 from textgames.tsmg import TSMG
 
 GUESS_REWARD = -1.0

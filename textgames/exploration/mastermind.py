@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from textgames.commands import Command
 from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.settings import check_whole
+from textgames.texts.commands import Command
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
 EXACT_CODES = 64

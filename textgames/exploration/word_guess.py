@@ -13,10 +13,10 @@ from itertools import product
 
 import numpy as np
 
-from textgames.commands import Command, Word
 from textgames.exploration.deduction import AnswerTable
 from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.exploration.word_list import WORDS
+from textgames.texts.commands import Command, Word
 
 GREEN, YELLOW, GREY = "green", "yellow", "grey"
 

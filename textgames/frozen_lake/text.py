@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake
-from textgames.grid_text import board_line, board_size, coordinates_of, grid_rows, name_rows
+from textgames.texts.grids import board_line, board_size, coordinates_of, grid_rows, name_rows
 
 PLAYER_MARK, HOLE_MARK, GOAL_MARK, ICE_MARK = "P", "O", "G", "_"
 GRID_KEY = "Grid (P player, O hole, G goal, _ ice):"

@@ -10,12 +10,12 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from textgames.action_text import Unreadable, UnreadableReason
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
 from textgames.open_spiel.names import GENERIC_RULES, reading_of
 from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
+from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from textgames.grid_text import board_line, coordinates_of, grid_rows, name_rows
+from textgames.texts.grids import board_line, coordinates_of, grid_rows, name_rows
 from textgames.tsmg import TSMG, action_index
 
 ACTIONS = ("up", "right", "down", "left")

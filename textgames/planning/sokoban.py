@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from textgames.grid_text import board_line, board_size, coordinates_of
 from textgames.planning.sokoban_levels import (
     ACTIONS,
     BOX_REWARD,
@@ -27,6 +26,7 @@ from textgames.planning.sokoban_levels import (
     on_targets,
 )
 from textgames.settings import check_whole
+from textgames.texts.grids import board_line, board_size, coordinates_of
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick
 

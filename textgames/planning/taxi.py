@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from textgames.grid_text import board_line, coordinates_of
+from textgames.texts.grids import board_line, coordinates_of
 from textgames.tsmg import TSMG, action_index
 
 ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")

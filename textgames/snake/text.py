@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from textgames.grid_text import board_line, coordinates_of, grid_rows
 from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
+from textgames.texts.grids import board_line, coordinates_of, grid_rows
 
 ValueT = TypeVar("ValueT")
 

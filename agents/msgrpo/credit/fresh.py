@@ -11,7 +11,7 @@ import textgames
 from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Batch, FreshRollouts, Start, Trajectory
 from agents.msgrpo.errors import ConfigError
-from textgames.parallel import TextParallelEnv
+from textgames.environments.parallel import TextParallelEnv
 
 
 class Place(NamedTuple):

@@ -17,7 +17,7 @@ from agents.episode import EpisodeStart, EpisodeTask
 from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Iteration
-from textgames.episode_rules import layout_generator
+from textgames.environments.rules import layout_generator
 
 
 @configured

@@ -32,7 +32,7 @@ from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest
 from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
 from benchmark.credit.exact.solution import Behaviour
-from textgames.action_text import CLOSE_TAG, OPEN_TAG
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
 DEFAULT_SAMPLES = 64

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmark.credit.exact.game_graph import Floats, GameGraph, Indices
-from textgames.episode_rules import InvalidAction
+from textgames.environments.rules import InvalidAction
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from agents.turn import Policy
 from benchmark.credit.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
 from benchmark.credit.exact.game_graph import MAX_STATES, GameGraph, expand
 from benchmark.credit.exact.solution import Solution, solve
-from textgames.episode_rules import InvalidAction
+from textgames.environments.rules import InvalidAction
 from textgames.tsmg import TSMG
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.credit.study.settings import Study
-from textgames.episode_rules import layout_generator
+from textgames.environments.rules import layout_generator
 
 
 def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> float:

@@ -18,7 +18,7 @@ from pages.marks import remade
 from pages.pictures.animation import pictures
 from pages.pictures.playing import Play, good_and_bad, scenario_of
 from textgames import SCENARIOS, find_yardstick
-from textgames.episode_rules import load_game
+from textgames.environments.rules import load_game
 from textgames.registry import settings_of
 
 FOLDER = Path(__file__).parents[2] / "games"

@@ -16,7 +16,7 @@ from agents.models.base import Decoding
 from agents.models.local.card import write_card
 from agents.models.provider import Provider, find_model, providers, register_provider
 from agents.turn import Prompt
-from benchmark.play.catalogue import agent_kinds
+from benchmark.play.agents.catalogue import agent_kinds
 
 ROOT = Path(__file__).parents[3]
 
@@ -113,7 +113,7 @@ def test_every_provider_here_says_what_a_person_needs() -> None:
 @pytest.mark.slow
 def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
     code = (
-        "import sys; from benchmark.play.catalogue import agent_kinds; from agents.load import known_options\n"
+        "import sys; from benchmark.play.agents.catalogue import agent_kinds; from agents.load import known_options\n"
         "agent_kinds(), known_options()\n"
         "print([m for m in ('torch', 'transformers', 'openai', 'aiohttp', 'vllm', 'rich') if m in sys.modules])"
     )

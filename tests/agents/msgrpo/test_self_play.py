@@ -25,7 +25,7 @@ from agents.prompt import PromptMap, as_text
 from agents.regret import exact_regret, random_positions
 from agents.turn import TurnRequest
 from textgames import TSMG
-from textgames.commands import Command, Message
+from textgames.texts.commands import Command, Message
 
 SHORT = MSGRPOConfig(
     groups=2,

@@ -1,12 +1,12 @@
 """The map of a game with headings and beams: where every step leads, and which cells a beam reaches. No rules.
 
-Cells are numbered row by row from the top left, as :mod:`textgames.grid_text` names them; a heading is a number of
+Cells are numbered row by row from the top left, as :mod:`textgames.texts.grids` names them; a heading is a number of
 quarter turns to the right from ``"up"``.
 """
 
 from functools import lru_cache
 
-from textgames.grid_text import coordinates_of
+from textgames.texts.grids import coordinates_of
 
 HEADINGS = ("up", "right", "down", "left")
 _OFFSETS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # (rows, columns) of one step in each heading

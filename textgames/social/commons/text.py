@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import cached_property
 
-from textgames.grid_text import board_line, grid_rows
 from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, START, WALL, Cells, beams_of
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
+from textgames.texts.grids import board_line, grid_rows
 
 ARROWS = "^>v<"
 """The reader's own mark on the map, by its heading."""

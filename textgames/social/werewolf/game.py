@@ -8,11 +8,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from textgames.action_text import Unreadable, UnreadableReason
-from textgames.commands import MESSAGE_LENGTH, Message
 from textgames.social.werewolf import rules
 from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF, Phase, WerewolfState
 from textgames.social.werewolf.text import WerewolfText
+from textgames.texts.actions import Unreadable, UnreadableReason
+from textgames.texts.commands import MESSAGE_LENGTH, Message
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 if TYPE_CHECKING:

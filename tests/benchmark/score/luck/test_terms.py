@@ -12,7 +12,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import Replay, replay
 from benchmark.score.luck.terms import LuckValues, episode_luck
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
-from textgames.episode_rules import EpisodeRules
+from textgames.environments.rules import EpisodeRules
 from textgames.frozen_lake import FrozenLake
 from textgames.scenarios import SCENARIOS, Scenario
 from textgames.snake import Snake, SnakeState

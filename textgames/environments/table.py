@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.episode_rules import EpisodeRules, Snapshot
-from textgames.spaces import ResponseText
+from textgames.environments.rules import EpisodeRules, Snapshot
+from textgames.environments.spaces import ResponseText
 from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
@@ -26,7 +26,7 @@ class Round(NamedTuple):
         rewards: what each was paid, format penalties included; and what others were paid who had left already.
         terminations: whether its own episode ended by the rules of the game.
         truncations: whether its own episode ended by the step limit.
-        infos: its ``info``, as :class:`textgames.solo_env.TextGameEnv` describes it.
+        infos: its ``info``, as :class:`textgames.environments.solo.TextGameEnv` describes it.
     """
 
     rewards: dict[Player, float]
@@ -246,8 +246,8 @@ class OneSeat:
         for other in others:
             if given.get(other) != "random" and not callable(given.get(other)):
                 raise ValueError(
-                    f"opponents must give {other} 'random' or a function of a textgames.table.OpponentTurn that "
-                    f"returns a response, got {given.get(other)!r}"
+                    f"opponents must give {other} 'random' or a function of a textgames.environments.table.OpponentTurn "
+                    f"that returns a response, got {given.get(other)!r}"
                 )
         self._game, self._rules, self._player = game, rules, player
         self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from agents.models.base import LanguageModel
 from agents.turn import Policy, check_game, is_served
 from benchmark.errors import UsageError
-from benchmark.play.agent_options import with_agent_options
-from benchmark.play.objects import NAME, code_of, is_object
+from benchmark.play.agents.objects import NAME, code_of, is_object
+from benchmark.play.agents.options import with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textgames.action_text import ActionNames, Unreadable, UnreadableReason, parse_action
+from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, parse_action
 
 NAMES = ActionNames(("left", "down", "right", "up"))
 R = UnreadableReason

@@ -15,8 +15,8 @@ from agents.models.base import Decoding
 from agents.models.provider import find_model
 from agents.models.served.dialect import REASONING_TOKENS
 from agents.prompt import PromptMap
-from benchmark.play.costs import agent_prices
-from benchmark.play.forecast import LETTERS_PER_TOKEN, prompt_letters
+from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, prompt_letters
+from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Plan

@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin
 from agents.load import options_taken
 from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
 from benchmark.errors import UsageError, problem_of, shown, unknown_name
-from benchmark.play.objects import is_object
+from benchmark.play.agents.objects import is_object
 from benchmark.play.options import RunOptions
 from benchmark.runs.provenance import file_digest
 

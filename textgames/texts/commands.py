@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from textgames.action_text import Unreadable, UnreadableReason
+from textgames.texts.actions import Unreadable, UnreadableReason
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,10 +6,10 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
-from textgames.all_seats import AllSeats
-from textgames.episode_rules import Snapshot
-from textgames.render import RENDER_MODES
-from textgames.table import Round
+from textgames.environments.all_seats import AllSeats
+from textgames.environments.render import RENDER_MODES
+from textgames.environments.rules import Snapshot
+from textgames.environments.table import Round
 from textgames.tsmg import TSMG
 
 
@@ -17,7 +17,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     """A text-mediated stochastic game for all its players at once.
 
     Args:
-        game: as for :class:`textgames.solo_env.TextGameEnv`, like the other settings.
+        game: as for :class:`textgames.environments.solo.TextGameEnv`, like the other settings.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
 
     A player whose own episode is over (a dead snake) leaves ``agents``; the others play on. In a game in which players
@@ -122,7 +122,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         return {agent: observe(state, agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
-        """As :meth:`textgames.solo_env.TextGameEnv.save_state`."""
+        """As :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
         if self._rng is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         return self._table.snapshot(self._rng)

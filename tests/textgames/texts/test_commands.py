@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgames.action_text import Unreadable, UnreadableReason
-from textgames.commands import Command, Commands, Message, Word, quote
+from textgames.texts.actions import Unreadable, UnreadableReason
+from textgames.texts.commands import Command, Commands, Message, Word, quote
 
 REVEAL = Command("reveal {x} {y}", x=range(8), y=range(8))
 SAY = Command("say {message}", message=Message(20))

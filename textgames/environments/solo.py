@@ -7,10 +7,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
-from textgames.render import RENDER_MODES, check_render_mode, render_state
-from textgames.spaces import ObservationText
-from textgames.table import metrics_info, response_space, seat_of
+from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
+from textgames.environments.rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
+from textgames.environments.spaces import ObservationText
+from textgames.environments.table import metrics_info, response_space, seat_of
 from textgames.tsmg import TSMG
 
 
@@ -26,8 +26,8 @@ class TextGameEnv(gym.Env[str, str]):
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.
-        opponents: who plays inside then: ``"random"``, a function of a :class:`textgames.table.OpponentTurn` that
-            returns a response, or ``{player: either of them}``.
+        opponents: who plays inside then: ``"random"``, a function that is given a
+            :class:`textgames.environments.table.OpponentTurn` and returns a response, or ``{player: either of them}``.
         **settings: the game's own settings.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why

@@ -1,8 +1,8 @@
 """What an environment adds to a game, the same for one player, several players and batches.
 
 The game knows states and actions. The environment knows the horizon, the format penalty, what happens in place of an
-unreadable response, and when it is an error to go on. These rules have their one place here; ``solo_env``, ``parallel``
-and ``vector_env`` only arrange them.
+unreadable response, and when it is an error to go on. These rules have their one place here; the environments
+only arrange them.
 """
 
 import inspect
@@ -100,7 +100,7 @@ class EpisodeRules(NamedTuple):
         rng: np.random.Generator,
         rounds_left: float,
     ) -> tuple[Any, float, bool, str, str | None, int]:
-        """One round of a game with one player. (:class:`textgames.table.OneSeat` has the same for one of several.)
+        """One round of a game with one player. (:class:`~textgames.environments.table.OneSeat` does it for one of several.)
 
         Returns:
             The next state, the reward with the format penalty taken off, whether the episode is terminated, the name

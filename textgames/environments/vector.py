@@ -16,13 +16,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
+from textgames.environments.render import check_render_mode, render_state
+from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
+from textgames.environments.solo import TextGameEnv
+from textgames.environments.spaces import ObservationText
+from textgames.environments.table import metrics_info, response_space, seat_of
 from textgames.names import did_you_mean
-from textgames.render import check_render_mode, render_state
 from textgames.settings import check_whole
-from textgames.solo_env import TextGameEnv
-from textgames.spaces import ObservationText
-from textgames.table import metrics_info, response_space, seat_of
 from textgames.tsmg import TSMG
 
 BoolArray = NDArray[np.bool_]
@@ -32,7 +32,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     """``num_envs`` independent games: observations are a tuple of strings, actions a sequence of strings.
 
     Args:
-        game: as for :class:`textgames.solo_env.TextGameEnv`, like the other settings.
+        game: as for :class:`textgames.environments.solo.TextGameEnv`, like the other settings.
         num_envs: how many games.
         autoreset_mode: ``gymnasium.vector.AutoresetMode`` or its value: ``"NextStep"`` (the default: the step after
             an episode's end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark import UsageError
-from benchmark.play.agent_options import read_sets, with_agent_options
+from benchmark.play.agents.options import read_sets, with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer

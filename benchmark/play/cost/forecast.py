@@ -15,8 +15,8 @@ from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
+from benchmark.play.agents.players import OWN_PLAYERS
 from benchmark.play.options import RunOptions
-from benchmark.play.players import OWN_PLAYERS
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import to_record
 from benchmark.score.luck.folder import record_luck

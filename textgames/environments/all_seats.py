@@ -10,10 +10,10 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from textgames.episode_rules import EpisodeRules, checked_options, layout_generator, make_game
-from textgames.render import check_render_mode, render_state
-from textgames.spaces import ObservationText, ResponseText
-from textgames.table import Table, response_space
+from textgames.environments.render import check_render_mode, render_state
+from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
+from textgames.environments.spaces import ObservationText, ResponseText
+from textgames.environments.table import Table, response_space
 from textgames.tsmg import TSMG, Player
 
 
@@ -24,7 +24,7 @@ class AllSeats:
         game: the game's class, ``"module:Class"``, or a built game.
         max_steps: rounds after which the episode is truncated; ``None`` for no limit.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
-        format_penalty, invalid_action, render_mode: as for :class:`textgames.solo_env.TextGameEnv`.
+        format_penalty, invalid_action, render_mode: as for :class:`textgames.environments.solo.TextGameEnv`.
         **settings: the game's own settings.
     """
 

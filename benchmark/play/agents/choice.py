@@ -10,9 +10,9 @@ from typing import NamedTuple
 from agents.models.provider import find_model
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.play.agent_options import with_agent_options
+from benchmark.play.agents.options import with_agent_options
+from benchmark.play.agents.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
 from benchmark.play.options import RunOptions
-from benchmark.play.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite
 from benchmark.score.stopping import MOST

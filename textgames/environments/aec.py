@@ -8,16 +8,17 @@ from typing import Any, ClassVar
 
 from pettingzoo import AECEnv
 
-from textgames.all_seats import AllSeats
-from textgames.render import RENDER_MODES
+from textgames.environments.all_seats import AllSeats
+from textgames.environments.render import RENDER_MODES
 from textgames.tsmg import TSMG
 
 
 class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
     """A text-mediated stochastic game, one player's turn at a time.
 
-    Args are those of :class:`textgames.parallel.TextParallelEnv`, and so are ``infos``. A player who is out stays in
-    ``agents`` until the game is over, as it may be paid late, unless the game says that this never happens.
+    Args are those of :class:`textgames.environments.parallel.TextParallelEnv`, and so are ``infos``. A player who is
+    out stays in ``agents`` until the game is over, as it may be paid late, unless the game says that this never
+    happens.
     """
 
     metadata: ClassVar[dict[str, Any]] = {

@@ -1,0 +1,1 @@
+"""The agents of a run: which there are, which play, and what each is given."""
