@@ -246,8 +246,8 @@ class OneSeat:
         for other in others:
             if given.get(other) != "random" and not callable(given.get(other)):
                 raise ValueError(
-                    f"opponents must give {other} 'random' or a function of a textgames.environments.table.OpponentTurn "
-                    f"that returns a response, got {given.get(other)!r}"
+                    f"opponents must give {other} 'random' or a function that takes a "
+                    f"textgames.environments.table.OpponentTurn and returns a response, got {given.get(other)!r}"
                 )
         self._game, self._rules, self._player = game, rules, player
         self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
