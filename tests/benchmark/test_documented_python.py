@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmark.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_page_runs(tmp_path, reference_cache):
     pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
     assert len(BLOCKS) == 3

@@ -57,6 +57,7 @@ def is_environment(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "environ"
 
 
+@pytest.mark.slow
 def test_every_environment_variable_is_told_of() -> None:
     found = {name for package in PACKAGES for path in (ROOT / package).rglob("*.py") for name in variables_of(path)}
     assert {"OPENAI_API_KEY", "TEXTBENCH_CACHE_DIR", "WORLD_SIZE", "VLLM_ENABLE_V1_MULTIPROCESSING"} <= found

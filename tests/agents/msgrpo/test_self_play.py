@@ -352,6 +352,7 @@ def test_an_invalid_response_costs_what_the_default_action_costs() -> None:
     assert expected_regret({"a": 0.0, "b": 1.0}, {"a": -1.0, "b": 1.0}) == 0.0
 
 
+@pytest.mark.slow
 def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama: Any, tokenizer: Any) -> None:
     """An untrained model names no action: it checks and folds, which loses exactly what the theory says."""
     config = replace(SHORT, eval_exploitability=True, eval_episodes=2, iterations=1, eval_every=1)

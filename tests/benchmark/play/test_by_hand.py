@@ -43,6 +43,7 @@ def playing(*arguments):
     return Terminal([*TEXTBENCH, "play", *arguments])
 
 
+@pytest.mark.slow
 def test_arrow_keys_lead_to_the_goal():
     """The lake's first map: down the left side and along the bottom."""
     with playing("frozen-lake") as terminal:

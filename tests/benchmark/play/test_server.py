@@ -234,6 +234,7 @@ def test_a_served_model_meets_a_scripted_player(textbench):
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
 
 
+@pytest.mark.slow
 def test_the_runs_time_ends_while_requests_hang(textbench):
     with OpenAIServer(faults={"hang": 0.2}) as server:
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 20)

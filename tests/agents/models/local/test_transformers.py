@@ -554,6 +554,7 @@ def test_loading_errors_say_what_is_wrong(tmp_path: Path, tokenizer: Any) -> Non
         TransformersModel(model.model.layers[0], tokenizer)
 
 
+@pytest.mark.slow
 def test_an_encoder_is_not_a_causal_language_model(tmp_path: Path, tokenizer: Any) -> None:
     config = transformers.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)

@@ -91,6 +91,7 @@ def test_what_a_bucket_takes_is_sent_as_it_fills_up(limit):
     assert server.served["limited"] < 480
 
 
+@pytest.mark.slow
 def test_windows_are_filled_one_after_the_other():
     with OpenAIServer(requests_per_minute=1500, window=0.6, limit_headers="openai") as server:  # 15 in each
         started = perf_counter()

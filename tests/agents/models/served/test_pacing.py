@@ -71,6 +71,7 @@ def test_a_server_that_names_too_short_a_time_is_not_hammered():
         assert server.served["429"] < 40
 
 
+@pytest.mark.slow
 def test_a_server_that_counts_by_the_minute_is_not_asked_once_a_minute():
     async def play():
         pacer, taken = Pacer(10), 0
@@ -112,6 +113,7 @@ def test_nothing_is_slowed_down_without_a_refusal():
     assert asyncio.run(play()) == 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", [None, 0.02])
 def test_a_limit_that_is_gone_is_found_out(wait):
     """No more than two in flight or fifty a second at first, and later anything."""

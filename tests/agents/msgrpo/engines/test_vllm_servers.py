@@ -37,6 +37,7 @@ def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale_out", [True, False])
 def test_training_through_servers_equals_training_the_live_model(
     make_trainer: Any, serve: Any, scale_out: bool

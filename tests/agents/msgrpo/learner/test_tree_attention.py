@@ -72,6 +72,7 @@ def test_output_and_gradients_equal_those_with_a_dense_mask(
     assert error < (TOLERANCE if dtype == torch.float32 else 0.03)
 
 
+@pytest.mark.slow
 def test_a_wrong_mask_is_noticed(gradient_on_cpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_attention, "tree_blocks", lambda end, device: tree_blocks(end.clamp(max=190), device))
     assert largest_error((2, 200), 4, 2, 16, torch.float32, CPU) > 0.1
