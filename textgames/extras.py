@@ -3,15 +3,21 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+OWN_VERSIONS = frozenset({"litellm", "vllm"})
+"""Extras that don't go with the tested versions: LiteLLM wants older ones of openai and huggingface_hub, vLLM brings
+its own of torch and transformers."""
+
 
 def install_command(extra: str) -> str:
     """Return the pip command for an extra of ``pyproject.toml``, such as ``"local"``.
 
-    In a clone that is the command of the README, which takes the tested versions; elsewhere the installed package's.
+    In a clone that is the command of the README, which takes the tested versions, unless the extra is one of
+    :data:`OWN_VERSIONS`; elsewhere the installed package's.
     """
     root = Path(__file__).parents[1]
     if (root / "pyproject.toml").is_file() and (root / "constraints.txt").is_file():
-        return f'pip install -c constraints.txt -e ".[{extra}]" (in {root})'
+        tested = "" if extra in OWN_VERSIONS else "-c constraints.txt "
+        return f'pip install {tested}-e ".[{extra}]" (in {root})'
     return f'pip install "textbench[{extra}]"'
 
 

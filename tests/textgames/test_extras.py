@@ -6,7 +6,17 @@ from textgames.extras import install_command, missing_packages
 
 def test_advice_in_a_clone_is_the_command_of_the_readme():
     root = Path(textgames.extras.__file__).parents[1]
-    assert install_command("vllm") == f'pip install -c constraints.txt -e ".[vllm]" (in {root})'
+    assert install_command("local") == f'pip install -c constraints.txt -e ".[local]" (in {root})'
+
+
+def test_what_brings_its_own_versions_is_installed_without_the_tested_ones():
+    """As docs/players.md and docs/recipes.md say."""
+    root = Path(textgames.extras.__file__).parents[1]
+    for extra in ("litellm", "vllm"):
+        assert install_command(extra) == f'pip install -e ".[{extra}]" (in {root})'
+        pages = [(root / "docs" / page).read_text() for page in ("players.md", "recipes.md", "engines.md")]
+        assert any(f'pip install -e ".[{extra}]"' in page for page in pages)
+        assert not any(f'-c constraints.txt -e ".[{extra}]"' in page for page in pages)
 
 
 def test_advice_elsewhere_names_the_package(tmp_path, monkeypatch):
