@@ -97,7 +97,13 @@ class RunOptions:
     run_timeout: float | None = option(
         None, "S", "seconds for the whole run; then it stops, and can be resumed", ge=0, le=10**9
     )
-    max_cost: float | None = option(None, "USD", "stop when this much is spent; needs --prices", ge=0, le=10**9)
+    max_cost: float | None = option(
+        None,
+        "USD",
+        "stop when this much is spent; needs prices that are known: --prices, or the list prices of litellm: models",
+        ge=0,
+        le=10**9,
+    )
     prices: str | None = option(None, "FILE", "file with prices per million tokens (TOML)")
     cache: str | None = option(
         None, "FILE", "file with the responses of deterministic models (temperature 0), to reuse"

@@ -87,7 +87,7 @@ def _last_logprobs(weights: Any, prompt: tuple[int, ...], device: torch.device) 
 def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, Any]:
     """Tokens per second of both on the same prompts, and both samplers' log-probabilities beside the learner's."""
     if find_spec("vllm") is None:
-        return {"skipped": "vLLM is not installed: pip install 'textbench[vllm]'"}
+        return {"skipped": "vLLM is not installed: pip install -e '.[vllm]'"}
     if device.type == "cpu":  # what vLLM wants on a CPU, unless it was said already; in this process it starts quickly
         for name, value in _VLLM_ON_CPU.items():
             os.environ.setdefault(name, value)

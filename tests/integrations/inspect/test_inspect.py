@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="needs Inspect: pip install 'textbench[inspect]', or .ci/adapters inspect")
+pytest.importorskip("inspect_ai", reason="needs Inspect: pip install -e '.[inspect]', or .ci/adapters inspect")
 
 import numpy as np
 from inspect_ai import eval as inspect_eval

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("openenv", reason="needs OpenEnv: pip install 'textbench[openenv]', or .ci/adapters openenv")
+pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]', or .ci/adapters openenv")
 
 import requests
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-pytest.importorskip("openenv", reason="needs OpenEnv: pip install 'textbench[openenv]', or .ci/adapters openenv")
+pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]', or .ci/adapters openenv")
 
 import requests
 
