@@ -104,12 +104,6 @@ class RunOptions:
         ge=0,
         le=10**9,
     )
-        None,
-        "USD",
-        "stop when this much is spent; needs prices that are known: --prices, or the list prices of litellm: models",
-        ge=0,
-        le=10**9,
-    )
     prices: str | None = option(None, "FILE", "file with prices per million tokens (TOML)")
     cache: str | None = option(
         None, "FILE", "file with the responses of deterministic models (temperature 0), to reuse"
