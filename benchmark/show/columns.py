@@ -156,7 +156,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         "normalized",
         "normalised",
         lambda row: estimate_figure(row["normalized"], ".2f"),
-        explain="0 is random play, 1 is optimal; of the luck-free return where there is one",
+        explain="0 is random play, 1 the best known; of the luck-free return where there is one",
         needed=lambda rows: any(row["normalized"] for row in rows),
     ),
     _luck_column(
@@ -215,7 +215,7 @@ OVERALL: tuple[Column[OverallView], ...] = (
         "normalized",
         "mean normalised score",
         lambda row: estimate_figure(row["normalized"]),
-        explain="mean over scenarios; 0 is random play, 1 is optimal",
+        explain="mean over scenarios; 0 is random play, 1 the best known",
         bar=True,
     ),
 )

@@ -87,7 +87,7 @@ def scenario_index(document: ViewDocument) -> Table:
     )
     columns = [Column(key, title, lambda row: Figure(), first) for key, title, first in titles]  # type: ignore[arg-type]
     note = (
-        "Score: normalised, 0 is random play and 1 the best possible; where a game has no such scale, the mean return."
+        "Score: normalised, 0 is random play and 1 the best known play; where a game has no such scale, the mean return."
     )
     return Table("scenarios", "All scenarios", tuple(columns), rows, "suite", (note,))
 
@@ -131,4 +131,4 @@ def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Tabl
     columns = [*capitalised([agent]), *map(column, scaled)]
     rows = [row for row in document["overall"] if any((row["agent"], name) in scores for name in scaled)]
     table = plain_table(f"suite-{suite}", f"{suite}: normalised scores", columns, rows)
-    return table._replace(sorted_by="", notes=("Normalised scores: 0 is random play, 1 the best possible.",))
+    return table._replace(sorted_by="", notes=("Normalised scores: 0 is random play, 1 the best known.",))

@@ -213,7 +213,7 @@ def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, s
     if "luck_free_return" in keys:
         yield "Luck-free return", "the mean return with the luck of the game's own draws taken out; ranks go by it"
     if "normalized" in keys:
-        yield "Normalised", "0 is random play on the same seeds, 1 the best possible play"
+        yield "Normalised", "0 is random play on the same seeds, 1 the best play that is known"
     if "z" in keys:
         yield "Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"
         yield "Luck z", "an agent's luck in standard deviations of honest play"
