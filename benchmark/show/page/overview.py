@@ -86,9 +86,7 @@ def scenario_index(document: ViewDocument) -> Table:
         ("score", "Their score", "descending"),
     )
     columns = [Column(key, title, lambda row: Figure(), first) for key, title, first in titles]  # type: ignore[arg-type]
-    note = (
-        "Score: normalised, 0 is random play and 1 the best known play; where a game has no such scale, the mean return."
-    )
+    note = "Score: normalised, 0 is random play and 1 the best known; where a game has no such scale, the mean return."
     return Table("scenarios", "All scenarios", tuple(columns), rows, "suite", (note,))
 
 
