@@ -160,6 +160,10 @@ class EpisodeSession:
         """What was played so far, of all players; the rewards are final when the episode is over."""
         return self._live.steps if self._episode is None else self._episode.steps
 
+    def steps_of(self, player: str) -> tuple[Step, ...]:
+        """Those of :attr:`steps` that are a player's."""
+        return tuple(step for step in self.steps if step.player == player)
+
     @property
     def episode(self) -> Episode:
         """The whole episode as a record: steps, returns, successes, metrics.

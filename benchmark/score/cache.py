@@ -7,18 +7,21 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.baselines.search import find_search_player
 from agents.files import replacing
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import is_final
 from benchmark.runs.plan import scenario_to_json
 from textgames.scenarios import Scenario
 from textgames.yardsticks import find_yardstick
+
+Kept = TypeVar("Kept")
 
 PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*.py"), ("agents", "loop/*.py"))
 """The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
@@ -50,10 +53,37 @@ def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
     return cache_folder() / f"{name}-{digest.hexdigest()[:24]}.json"
 
 
-def episodes_digest(folder: RunFolder, code: Iterable[Path]) -> str:
-    """A fingerprint of a folder's episodes and of the code that computes something from them."""
-    with folder.episodes_path.open("rb") as lines:
-        return f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {sources_digest(code)}"
+class FolderCache:
+    """Where what replays of a folder's episodes tell is kept: changed episodes or changed code are another file.
+
+    Of a run that is being played nothing is kept, since its episodes change all the time.
+
+    Args:
+        folder: whose episodes are played again.
+        code: a pattern below the package ``benchmark``: the files that compute something of the replays.
+    """
+
+    def __init__(self, folder: RunFolder, code: str) -> None:
+        self._folder, self._code = folder, code
+
+    def file(self, name: str, scenario: Scenario, about: str = "") -> Path | None:
+        """:func:`cache_file` for these episodes in a scenario; ``None`` where nothing is kept."""
+        return cache_file(name, scenario, f" {self._digest}{about}") if is_final(self._folder.manifest) else None
+
+    @cached_property
+    def _digest(self) -> str:
+        own = Path(str(files("benchmark")))
+        code = sources_digest([own / "runs" / "replay.py", *sorted(own.glob(self._code))])
+        with self._folder.episodes_path.open("rb") as lines:
+            return f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {code}"
+
+
+def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:
+    """What is kept, as ``parse`` makes it of the JSON; ``None`` where nothing is, or nothing that can be read."""
+    try:
+        return None if file is None else parse(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it is only a cache
+        return None
 
 
 def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:

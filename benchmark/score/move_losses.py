@@ -8,14 +8,13 @@ whatever the opponent then made of it. So this figure tells strong players apart
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import is_final
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
-from benchmark.score.cache import cache_file, episodes_digest, write_cache
+from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick
@@ -78,7 +77,7 @@ class FolderLosses:
 
     def __init__(self, losses: MoveLosses, file: Path | None) -> None:
         self._losses, self._file = losses, file
-        self._known = _read(file)
+        self._known = read_cache(file, _of_json) or {}
         self._changed = False
 
     def add_to(self, record: Record) -> None:
@@ -102,21 +101,11 @@ class FolderLosses:
 
 
 def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, FolderLosses]:
-    """What puts the metric into the records of a folder, by scenario; of a run that is being played nothing is kept."""
-    if not told:
-        return {}
-    own, final = Path(str(files("benchmark"))), is_final(folder.manifest)
-    digest = episodes_digest(folder, [own / "runs" / "replay.py", own / "score" / "move_losses.py"]) if final else ""
-    return {
-        name: FolderLosses(losses, cache_file("losses", losses.scenario, f" {digest}") if final else None)
-        for name, losses in told.items()
-    }
+    """What puts the metric into the records of a folder, by scenario."""
+    cache = FolderCache(folder, "score/move_losses.py")
+    return {name: FolderLosses(losses, cache.file("losses", losses.scenario)) for name, losses in told.items()}
 
 
-def _read(file: Path | None) -> dict[str, dict[str, float]]:
-    """What the cache has; nothing where it can't be read."""
-    try:
-        kept = {} if file is None else json.loads(file.read_bytes())
-        return {episode: {player: float(value) for player, value in lost.items()} for episode, lost in kept.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """``{episode: {player: loss}}`` as :class:`FolderLosses` keeps it."""
+    return {episode: {player: float(value) for player, value in lost.items()} for episode, lost in kept.items()}

@@ -9,10 +9,8 @@ Both are made once: the values are kept in a cache folder (``TEXTBENCH_CACHE_DIR
 folder), by the source code that they depend on.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +21,7 @@ from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.loop.rollout import rollout
 from benchmark.runs.plan import num_players
-from benchmark.score.cache import cache_file, write_cache
+from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
@@ -88,7 +86,7 @@ class References:
         if all(seed in known for seed in seeds):
             return np.array([known[seed] for seed in seeds])
         file = cache_file(agent, scenario)
-        known.update(_read_cache(file))
+        known.update(read_cache(file, _returns_of_json) or {})
         missing = [seed for seed in seeds if seed not in known]
         if len(missing) > PLAY_LIMIT:
             self._say(
@@ -137,7 +135,7 @@ class ExactValues:
         if all(seed in self._known for seed in seeds):
             return
         file = cache_file("exact", self._scenario)
-        self._known |= _read_pairs(file)
+        self._known |= read_cache(file, _pairs_of_json) or {}
         missing = [seed for seed in seeds if seed not in self._known]
         for seed in missing:
             self._values(seed)
@@ -169,21 +167,14 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return None
 
 
-def _read_pairs(file: Path | None) -> dict[int, tuple[float | None, float]]:
+def _pairs_of_json(kept: Mapping[str, Any]) -> dict[int, tuple[float | None, float]]:
     """``{seed: (uniform, optimal)}`` as :class:`ExactValues` keeps them."""
-    try:
-        values: Mapping[str, tuple[float | None, float]] = {} if file is None else json.loads(file.read_bytes())
-        return {
-            int(seed): (None if uniform is None else float(uniform), float(optimal))
-            for seed, (uniform, optimal) in values.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+    return {
+        int(seed): (None if uniform is None else float(uniform), float(optimal))
+        for seed, (uniform, optimal) in kept.items()
+    }
 
 
-def _read_cache(file: Path | None) -> dict[int, float]:
-    try:
-        values: Mapping[str, float] = {} if file is None else json.loads(file.read_bytes())
-        return {int(seed): float(value) for seed, value in values.items()}
-    except (OSError, ValueError, AttributeError):  # absent, unreadable, or damaged: it is only a cache
-        return {}
+def _returns_of_json(kept: Mapping[str, Any]) -> dict[int, float]:
+    """``{seed: return}`` as :class:`References` keeps them."""
+    return {int(seed): float(value) for seed, value in kept.items()}

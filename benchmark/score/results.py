@@ -227,7 +227,7 @@ def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> d
 
 def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str]) -> None:
     plan = Plan.from_manifest(folder.manifest)
-    luck = FolderLuck(folder.path, folder.manifest)
+    luck = FolderLuck(folder)
     renamed = _rename_clashes(results, folder.path, folder.manifest)
     source = len(results.sources)
     results.sources.append((folder.path, folder.manifest))

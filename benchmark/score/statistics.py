@@ -167,17 +167,13 @@ def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: flo
     return bootstrap(values[:, None], [column(0, possible)], confidence)[0]
 
 
-def mean_of_estimates(
-    tables: Sequence[Array], statistics: Sequence[Statistic], confidence: float = CONFIDENCE
-) -> Estimate:
-    """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval."""
-    return means_of_estimates([tables], [statistics], [confidence])[0]
-
-
 def means_of_estimates(
     tables: Sequence[Sequence[Array]], statistics: Sequence[Sequence[Statistic]], confidences: Sequence[float]
 ) -> list[Estimate]:
-    """:func:`mean_of_estimates` of many agents, whose tables are of the same scenarios in the same order."""
+    """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval.
+
+    For many agents at once: rows of tables and of statistics are agents, whose scenarios are the same, in equal order.
+    """
     values = [
         float(np.mean([_value(table.mean(axis=0), one) for table, one in zip(*row, strict=True)]))
         for row in zip(tables, statistics, strict=True)

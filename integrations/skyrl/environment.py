@@ -86,7 +86,7 @@ class GameEnv(BaseTextEnv):
             "return": session.returns[seat],
             "success": float(session.over and session.episode.successes[seat]),
             "steps": self.turns,
-            "invalid_rate": invalid_rate([step for step in session.steps if step.player == seat]),
+            "invalid_rate": invalid_rate(session.steps_of(seat)),
         }
 
 

@@ -4,18 +4,15 @@ Records hold no states, so every episode is played again (the rules only, some 0
 figures are kept by the digest of the episodes' file and of the source code, as reference values are.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import Manifest, is_final
+from benchmark.runs.manifest import is_final
 from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.score.cache import cache_file, episodes_digest, write_cache
+from benchmark.score.cache import FolderCache, read_cache, write_cache
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from textgames.scenarios import Scenario
 
@@ -26,8 +23,8 @@ SeedLuck = Mapping[int, EpisodeLuck]
 class FolderLuck:
     """Looks up the luck of one run folder's or entry's episodes; it is computed when it is first asked for."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        self._path, self._manifest = path, manifest
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder, self._cache = folder, FolderCache(folder, "score/luck/*.py")
         self._scenarios: dict[str, Scenario] = {}
         # what exact values tell, and what heuristics tell, which takes longer and is asked for less
         self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
@@ -42,7 +39,7 @@ class FolderLuck:
 
         def ask() -> SeedLuck | None:
             values = LuckValues.of(scenario.game())
-            if values is None or not (values.exact or is_final(self._manifest)):
+            if values is None or not (values.exact or is_final(self._folder.manifest)):
                 return None  # a run that is being played is looked at again and again, and heuristics take long
             if values.exact not in self._known:
                 self._known[values.exact] = self._look_up(values.exact)
@@ -58,8 +55,8 @@ class FolderLuck:
         for name, values in offered.items():
             if values is None or values.exact != exact:
                 continue
-            cached[name] = cache_file("luck", self._scenarios[name], f" {self._digest} {values.name}")
-            kept = _read(cached[name])
+            cached[name] = self._cache.file("luck", self._scenarios[name], f" {values.name}")
+            kept = read_cache(cached[name], _of_json)
             if kept is None:
                 missing[name] = values
             else:
@@ -67,13 +64,12 @@ class FolderLuck:
         if missing:
             for name, luck in self._compute(missing).items():
                 known[name] = luck
-                if is_final(self._manifest):
-                    write_cache(cached[name], luck)
+                write_cache(cached[name], luck)
         return known
 
     def _compute(self, offered: Mapping[str, LuckValues]) -> dict[str, dict[str, SeedLuck | None]]:
         found: dict[str, dict[str, Any]] = {name: {} for name in offered}
-        for record in RunFolder(self._path, self._manifest).records():
+        for record in self._folder.records():
             values = offered.get(record["scenario"])
             if values is None or record["error"] is not None:
                 continue
@@ -85,12 +81,6 @@ class FolderLuck:
             elif seeds is not None:
                 seeds[record["seed"]] = luck
         return found
-
-    @cached_property
-    def _digest(self) -> str:
-        own = Path(str(files("benchmark")))
-        code = [own / "runs" / "replay.py", *sorted((own / "score" / "luck").glob("*.py"))]
-        return episodes_digest(RunFolder(self._path, self._manifest), code)
 
 
 def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
@@ -104,13 +94,8 @@ def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> Episo
     return episode_luck(played, values)
 
 
-def _read(file: Path | None) -> dict[str, SeedLuck | None] | None:
-    """What the cache has; ``None`` where it has nothing that can be read."""
-    try:
-        kept = None if file is None else json.loads(file.read_bytes())
-        return kept and {
-            agent: seeds and {int(seed): EpisodeLuck(*row) for seed, row in seeds.items()}
-            for agent, seeds in kept.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None
+def _of_json(kept: Mapping[str, Any]) -> dict[str, SeedLuck | None]:
+    """The luck of one scenario as :class:`FolderLuck` keeps it."""
+    return {
+        agent: seeds and {int(seed): EpisodeLuck(*row) for seed, row in seeds.items()} for agent, seeds in kept.items()
+    }

@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def _rounded(estimate: Mapping[str, float | None]) -> dict[str, float | None]:
     return {end: None if value is None else round(value, 6) for end, value in estimate.items()}
 
 
+@cache
 def measured() -> dict[str, Any]:
     """The file's content."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))

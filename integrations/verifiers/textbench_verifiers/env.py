@@ -120,7 +120,7 @@ def record(trace: vf.Trace, session: EpisodeSession, seat: str | None) -> None:
     """
     if not trace.ok or seat is None:
         return
-    steps = [step for step in session.steps if step.player == seat]
+    steps = session.steps_of(seat)
     trace.record_reward("return", session.returns[seat])
     trace.record_metric("success", float(session.over and session.episode.successes[seat]))
     trace.record_metric("invalid_rate", invalid_rate(steps))
@@ -136,5 +136,5 @@ def facts(session: EpisodeSession, seat: str) -> Mapping[str, object]:
         "layout_seed": session.task.layout_seed,
         "seat": seat,
         "complete": session.over,
-        "actions": [step.action for step in session.steps if step.player == seat],
+        "actions": [step.action for step in session.steps_of(seat)],
     }
