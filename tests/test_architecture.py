@@ -14,10 +14,9 @@ ALLOWED = {
     "textgames": {"textgames"},
     "agents": {"textgames", "agents"},
     "benchmark": {"textgames", "agents", "benchmark"},
-    "integrations": {"textgames", "agents", "benchmark", "integrations"},
-    "textbench": {"textgames", "integrations", "textbench"},
+    "textbench": {"textgames", "agents", "benchmark", "textbench"},
 }
-STARTS_ADAPTERS = {"benchmark/cli/serve.py": "integrations"}  # the one command that does
+STARTS_ADAPTERS = {"benchmark/cli/serve.py": "textbench"}  # the one command that does
 PACKAGES = set(ALLOWED)
 
 

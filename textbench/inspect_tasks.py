@@ -1,14 +1,14 @@
 """The scenarios as tasks of Inspect, which names a task after the package that it stands in: ``textbench/frozen-lake``.
 
 Inspect imports this file by the entry point ``textbench`` of the group ``inspect_ai``. What the tasks do is in
-:mod:`integrations.inspect`.
+:mod:`textbench.integrations.inspect`.
 """
 
 from collections.abc import Callable
 
 from inspect_ai import Task, task
 
-from integrations.inspect import scenario_task
+from textbench.integrations.inspect import scenario_task
 from textgames.scenarios import SCENARIOS
 
 

@@ -62,8 +62,10 @@ def run(args: Namespace) -> int:
         print(f"{name} for up to {most} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:
-        from integrations.openenv import ServedGame  # takes seconds, so everything that can be wrong was said before
-        from integrations.openenv.server import GameServer, make_app
+        from textbench.integrations.openenv import (
+            ServedGame,
+        )  # takes seconds, so everything that can be wrong was said before
+        from textbench.integrations.openenv.server import GameServer, make_app
 
         try:
             app = make_app(ServedGame(**served), max_sessions=most, web=not args.no_web)
@@ -74,7 +76,7 @@ def run(args: Namespace) -> int:
 
 
 def _served(args: Namespace) -> dict[str, Any]:
-    """The arguments of :class:`integrations.openenv.ServedGame`."""
+    """The arguments of :class:`textbench.integrations.openenv.ServedGame`."""
     from agents import PromptMap, PromptTexts, load_agent
     from benchmark.errors import UsageError
     from benchmark.runs.plan import find_scenarios, num_players

@@ -8,8 +8,8 @@ from typing import Any
 
 from agents import Turn, TurnRequest
 from benchmark.cli.serve import listen
-from integrations.openenv import ServedGame, TextbenchEnv, TextbenchObservation
-from integrations.openenv.server import GameServer, make_app
+from textbench.integrations.openenv import ServedGame, TextbenchEnv, TextbenchObservation
+from textbench.integrations.openenv.server import GameServer, make_app
 
 
 def choose(text: str, legal_actions: Sequence[str]) -> str:

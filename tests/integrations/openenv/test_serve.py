@@ -22,7 +22,7 @@ pytestmark = pytest.mark.adapters
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
-FOLDER = ROOT / "integrations/openenv"
+FOLDER = ROOT / "textbench/integrations/openenv"
 
 
 def start(*arguments: str, command: str | Path = BIN / "textbench", cwd: Path = ROOT) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]
 import requests
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, load_agent, rollout
-from integrations.openenv import ServedGame, TextbenchAction, TextbenchEnv
+from textbench.integrations.openenv import ServedGame, TextbenchAction, TextbenchEnv
 from tests.integrations.openenv.serving import Chooser, play, served
 from textgames import SCENARIOS
 

@@ -52,7 +52,7 @@ def generated(folder, step_wise):
     from skyrl.train.generators.utils import prepare_generator_input
 
     from agents.models.embedded import load
-    from integrations.skyrl import start_rows
+    from textbench.integrations.skyrl import start_rows
 
     @dataclass
     class Environments(SkyRLGymConfig):

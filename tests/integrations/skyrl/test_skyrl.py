@@ -16,13 +16,13 @@ RANDOM = load_agent("random")
 def made(config=None, **row):
     import skyrl_gym
 
-    import integrations.skyrl  # noqa: F401 - registers the environment
+    import textbench.integrations.skyrl  # noqa: F401 - registers the environment
 
     return skyrl_gym.make("textbench", env_config=config or {}, extras=row)
 
 
 def test_episode_pays_its_return_step_by_step() -> None:
-    from integrations.skyrl import start_rows
+    from textbench.integrations.skyrl import start_rows
 
     for row in start_rows("snake", 3, first_seed=5):
         env = made(**{key: value for key, value in row.items() if key not in ("prompt", "env_class")})

@@ -3,7 +3,7 @@
 import pytest
 
 from agents import EpisodeSession, PromptMap
-from integrations.trl import game_environment
+from textbench.integrations.trl import game_environment
 
 
 def test_group_shares_its_start_and_not_its_transitions() -> None:

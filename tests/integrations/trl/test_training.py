@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from agents import EpisodeTask, load_agent, rollout
-from integrations.trl import StepRollouts, game_environment, start_dataset
-from integrations.trl.__main__ import _parser, make_trainer
-from integrations.trl.starts import start_of
+from textbench.integrations.trl import StepRollouts, game_environment, start_dataset
+from textbench.integrations.trl.__main__ import _parser, make_trainer
+from textbench.integrations.trl.starts import start_of
 
 INSTALLED = find_spec("trl") is not None and find_spec("datasets") is not None
 pytestmark = [
@@ -142,8 +142,8 @@ def test_actions_are_read_as_calls_behind_an_example_of_one() -> None:
     from transformers import AutoTokenizer
     from trl.chat_template_utils import parse_response
 
-    from integrations.trl import read_actions_as_calls
-    from integrations.trl.__main__ import _TINY
+    from textbench.integrations.trl import read_actions_as_calls
+    from textbench.integrations.trl.__main__ import _TINY
 
     tokenizer = read_actions_as_calls(AutoTokenizer.from_pretrained(_TINY))
     environment = game_environment(mode="think")()
@@ -156,7 +156,16 @@ def test_actions_are_read_as_calls_behind_an_example_of_one() -> None:
 
 
 def test_command_says_what_is_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "integrations.trl", "steps", "--scenario", "frozen-lak", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "textbench.integrations.trl",
+        "steps",
+        "--scenario",
+        "frozen-lak",
+        "--out",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1].startswith("error: unknown scenario 'frozen-lak'")

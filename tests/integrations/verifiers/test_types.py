@@ -10,7 +10,7 @@ pytest.importorskip("textbench_verifiers", reason="needs textbench-verifiers: .c
 pytest.importorskip("mypy", reason="checks types with mypy")
 
 pytestmark = pytest.mark.adapters
-FOLDER = Path(__file__).parents[3] / "integrations/verifiers"
+FOLDER = Path(__file__).parents[3] / "textbench/integrations/verifiers"
 
 
 def test_types() -> None:

@@ -33,12 +33,12 @@ def trainer_config(folder: Path, samples: str, *overrides: str):
     import pandas as pd
     from hydra import compose, initialize_config_module
 
-    from integrations.verl import start_rows
+    from textbench.integrations.verl import start_rows
 
     starts, loops = folder / "starts.parquet", folder / "loops.yaml"
     pd.DataFrame(start_rows("snake", 2, first_seed=12)).to_parquet(starts)
     loops.write_text(
-        f"- name: textbench\n  _target_: integrations.verl.agent_loop.GameAgentLoop\n  samples: {samples}\n"
+        f"- name: textbench\n  _target_: textbench.integrations.verl.agent_loop.GameAgentLoop\n  samples: {samples}\n"
         "  settings: {format_penalty: 1.0}\n"
     )
     with initialize_config_module("verl.trainer.config", version_base=None):

@@ -8,7 +8,7 @@ import pytest
 
 from agents.episode import Episode
 from agents.models.base import Decoding
-from integrations.verl import start_rows
+from textbench.integrations.verl import start_rows
 
 needs_verl = pytest.mark.skipif(
     find_spec("verl") is None or find_spec("ray") is None,
@@ -35,7 +35,7 @@ def played(samples, row):
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap
 
     from agents.models.embedded import load
-    from integrations.verl.agent_loop import GameAgentLoop
+    from textbench.integrations.verl.agent_loop import GameAgentLoop
 
     rollout = {"prompt_length": 512, "response_length": 64}
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})

@@ -7,7 +7,7 @@ Two ways to train with ``trl.GRPOTrainer``, and what each of them is given:
 * :func:`game_environment` makes an ``environment_factory``: an episode is one growing conversation of tool calls.
 
 Both take :func:`start_dataset`, in which every row is a group: its members begin at the same start. ``python -m
-integrations.trl`` trains a model with either. Warm starts for ``SFTTrainer`` and ``DPOTrainer`` are written by
+textbench.integrations.trl`` trains a model with either. Warm starts for ``SFTTrainer`` and ``DPOTrainer`` are written by
 ``textbench export``.
 """
 
@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from integrations.trl.action_calls import read_actions_as_calls
-    from integrations.trl.environment import GameEnvironment, game_environment
-    from integrations.trl.rollouts import StepRollouts, episode_return
-    from integrations.trl.starts import start_dataset
+    from textbench.integrations.trl.action_calls import read_actions_as_calls
+    from textbench.integrations.trl.environment import GameEnvironment, game_environment
+    from textbench.integrations.trl.rollouts import StepRollouts, episode_return
+    from textbench.integrations.trl.starts import start_dataset
 
 _MODULE_OF = {
     "GameEnvironment": "environment",

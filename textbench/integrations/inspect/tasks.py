@@ -9,8 +9,8 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from agents import EpisodeSession, PromptMap, PromptTexts, load_agent
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenarios
-from integrations.inspect.scorers import episode_return, failed, invalid, success
-from integrations.inspect.solver import play_episode
+from textbench.integrations.inspect.scorers import episode_return, failed, invalid, success
+from textbench.integrations.inspect.solver import play_episode
 from textgames.scenarios import Scenario
 
 

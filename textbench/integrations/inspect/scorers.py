@@ -11,7 +11,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from integrations.inspect.solver import EPISODE
+from textbench.integrations.inspect.solver import EPISODE
 
 FAILED = "the episode failed"
 

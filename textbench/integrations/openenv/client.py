@@ -5,14 +5,14 @@ from typing import Any
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 
-from integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
+from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 
 class TextbenchEnv(EnvClient[TextbenchAction | str, TextbenchObservation, TextbenchState]):
     """One session on the server: its own episode, whatever others play there.
 
     ``step`` takes a response as it is, or a :class:`TextbenchAction`; ``reset`` takes what
-    :meth:`integrations.openenv.environment.TextbenchEnvironment.reset` takes.
+    :meth:`textbench.integrations.openenv.environment.TextbenchEnvironment.reset` takes.
     """
 
     def _step_payload(self, action: TextbenchAction | str) -> dict[str, Any]:

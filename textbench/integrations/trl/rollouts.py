@@ -14,8 +14,8 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy
-from integrations.starts import Start
-from integrations.trl.starts import start_of
+from textbench.integrations.starts import Start
+from textbench.integrations.trl.starts import start_of
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer

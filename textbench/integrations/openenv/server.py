@@ -11,8 +11,13 @@ import uvicorn
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from integrations.openenv.environment import NoEpisodeError, ServedGame, TextbenchEnvironment, UnknownTaskError
-from integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
+from textbench.integrations.openenv.environment import (
+    NoEpisodeError,
+    ServedGame,
+    TextbenchEnvironment,
+    UnknownTaskError,
+)
+from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 MAX_SESSIONS = 256
 MOST_BYTES = 2**20  # of one message of a client: a response is text

@@ -1,4 +1,4 @@
-"""``python -m integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works here."""
+"""``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works here."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from textgames.extras import missing_packages
 if TYPE_CHECKING:
     from trl import GRPOTrainer
 
-_TINY = Path(__file__).parents[2] / "agents" / "tiny" / "weights" / "tiny"
+_TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
 
 
 def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
@@ -21,7 +21,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
         ValueError: no such scenario, mode, agent or setting, or numbers that don't go together.
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says of both ways that they may change
-    from integrations.trl import game_environment, read_actions_as_calls, start_dataset
+    from textbench.integrations.trl import game_environment, read_actions_as_calls, start_dataset
 
     settings = {"format_penalty": options.format_penalty}
     dataset = start_dataset(options.scenario, options.starts)  # what is wrong with it is said before TRL is imported
@@ -29,7 +29,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    from integrations.trl import StepRollouts, episode_return
+    from textbench.integrations.trl import StepRollouts, episode_return
 
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     ways: dict[str, Any]
@@ -107,7 +107,7 @@ def _progress() -> Any:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m integrations.trl", description=__doc__.partition(": ")[2])
+    parser = argparse.ArgumentParser("python -m textbench.integrations.trl", description=__doc__.partition(": ")[2])
     parser.add_argument(
         "way",
         choices=("steps", "calls"),

@@ -16,7 +16,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from agents import EpisodeSession, PromptMap
 from agents.loop.session import Opponents, Outcome
 from agents.turn import Policy, is_served
-from integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
+from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 from textgames.names import did_you_mean
 from textgames.scenarios import TRAINING_SEEDS, Scenario
 

@@ -10,7 +10,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, Con
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
 from agents.loop.session import Outcome
-from integrations.starts import list_starts
+from textbench.integrations.starts import list_starts
 
 ENV_CLASS = "textbench"
 _OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
@@ -93,7 +93,7 @@ class GameEnv(BaseTextEnv):
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Rows of a data set, to be written as Parquet: the starts of :func:`integrations.starts.list_starts`."""
+    """Rows of a data set, to be written as Parquet: the starts of :func:`textbench.integrations.starts.list_starts`."""
     return [
         {"prompt": [{"role": "user", "content": ""}], "env_class": ENV_CLASS, **start._asdict()}
         for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)

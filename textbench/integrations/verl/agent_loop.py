@@ -7,7 +7,7 @@ the episode, so that a group of n rollouts has the returns of n episodes. The fi
 ``actor_rollout_ref.rollout.agent.agent_loop_config_path`` configures it::
 
     - name: textbench
-      _target_: integrations.verl.agent_loop.GameAgentLoop
+      _target_: textbench.integrations.verl.agent_loop.GameAgentLoop
       mode: think
       opponents: random
       samples: one
@@ -28,7 +28,7 @@ from agents.episode import invalid_rate
 # It isn't registered by verl's decorator: a worker imports this module when it makes its first loop, and the decorator
 # would then replace what the file says, so that every later episode of that worker was played with the defaults.
 class GameAgentLoop(AgentLoopBase):
-    """Plays an episode from the start that its row names (:func:`integrations.verl.start_rows`).
+    """Plays an episode from the start that its row names (:func:`textbench.integrations.verl.start_rows`).
 
     Args:
         mode: the response mode.

@@ -1,4 +1,4 @@
-"""The games in verl (0.9): an agent loop, in :mod:`integrations.verl.agent_loop`, and the rows of its data set.
+"""The games in verl (0.9): an agent loop, in :mod:`textbench.integrations.verl.agent_loop`, and the rows of its data set.
 
 verl's own pins clash with those of the other packages here, so there is no extra: install textbench beside verl.
 """
@@ -6,7 +6,7 @@ verl's own pins clash with those of the other packages here, so there is no extr
 from collections.abc import Sequence
 from typing import Any
 
-from integrations.starts import list_starts
+from textbench.integrations.starts import list_starts
 
 AGENT_NAME = "textbench"
 
@@ -14,7 +14,7 @@ AGENT_NAME = "textbench"
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Rows of a data set, to be written as Parquet: the starts of :func:`integrations.starts.list_starts`.
+    """Rows of a data set, to be written as Parquet: the starts of :func:`textbench.integrations.starts.list_starts`.
 
     ``reward_model`` is a column that verl wants; the reward is the game's.
     """

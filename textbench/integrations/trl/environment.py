@@ -45,9 +45,9 @@ def game_environment(
     Args:
         scenario: what is played; a dataset's column ``scenario`` goes before it.
         mode: how the model is asked to answer: ``"calls"`` for models that call tools, ``"think"`` or ``"direct"`` for
-            those whose actions are read as calls (:func:`integrations.trl.read_actions_as_calls`).
+            those whose actions are read as calls (:func:`textbench.integrations.trl.read_actions_as_calls`).
         opponents: who plays the other seats of a game of several players, an agent or ``{player: agent}``. Self-play
-            takes :class:`integrations.trl.StepRollouts`: TRL's loop has one conversation for each episode.
+            takes :class:`textbench.integrations.trl.StepRollouts`: TRL's loop has one conversation for each episode.
         prompt_map: makes the texts, in place of ``mode``.
         seed: of the transitions.
         **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``.

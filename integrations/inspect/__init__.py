@@ -1,7 +1,0 @@
-"""The scenarios as tasks of Inspect: ``inspect eval textbench/frozen-lake -T episodes=5 --model PROVIDER/MODEL``."""
-
-from integrations.inspect.scorers import episode_return, failed, invalid, success
-from integrations.inspect.solver import play_episode
-from integrations.inspect.tasks import scenario_task
-
-__all__ = ["episode_return", "failed", "invalid", "play_episode", "scenario_task", "success"]
