@@ -2,7 +2,7 @@
 
 Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. What
 they need of an episode is the same everywhere: who is asked now and with which prompt, what became of the response, and
-opponents who play inside. The adapters in ``textbench.integrations`` to tools with a loop of their own are made of this.
+opponents who play inside. The adapters in ``textbench.integrations`` are made of this.
 """
 
 from collections.abc import Mapping, Sequence

@@ -25,10 +25,10 @@ from inspect_ai.scorer import SampleScore, Score
 from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, load_agent, rollout
 from benchmark import evaluate
 from benchmark.runs.folder import RunFolder
-from textbench.integrations.inspect import scenario_task
-from textbench.integrations.inspect.scorers import share, share_stderr
 from tests.agents.openai_server import OpenAIServer
 from textbench.inspect_tasks import TASKS
+from textbench.integrations.inspect import scenario_task
+from textbench.integrations.inspect.scorers import share, share_stderr
 from textgames import SCENARIOS
 
 pytestmark = [

@@ -11,8 +11,8 @@ pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]
 import requests
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, load_agent, rollout
-from textbench.integrations.openenv import ServedGame, TextbenchAction, TextbenchEnv
 from tests.integrations.openenv.serving import Chooser, play, served
+from textbench.integrations.openenv import ServedGame, TextbenchAction, TextbenchEnv
 from textgames import SCENARIOS
 
 pytestmark = pytest.mark.adapters
