@@ -16,6 +16,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("textbench_verifiers") is None:
         raise ModuleNotFoundError(
-            "the taskset textbench isn't installed: pip install -e textbench/integrations/verifiers in a clone of textbench"
+            "the taskset textbench isn't installed; in a clone of textbench: "
+            "pip install -e textbench/integrations/verifiers"
         )
     return getattr(import_module("textbench_verifiers"), name)

@@ -1,6 +1,7 @@
 """The games as environments of SkyRL-Gym (extra ``skyrl``).
 
-``import textbench.integrations.skyrl`` registers ``textbench`` with ``skyrl_gym``; :func:`start_rows` makes a data set's rows.
+``import textbench.integrations.skyrl`` registers ``textbench`` with ``skyrl_gym``; :func:`start_rows` makes the rows of
+a data set.
 """
 
 from skyrl_gym.envs.registration import register, registry

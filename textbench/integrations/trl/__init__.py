@@ -7,8 +7,8 @@ Two ways to train with ``trl.GRPOTrainer``, and what each of them is given:
 * :func:`game_environment` makes an ``environment_factory``: an episode is one growing conversation of tool calls.
 
 Both take :func:`start_dataset`, in which every row is a group: its members begin at the same start. ``python -m
-textbench.integrations.trl`` trains a model with either. Warm starts for ``SFTTrainer`` and ``DPOTrainer`` are written by
-``textbench export``.
+textbench.integrations.trl`` trains a model with either. Warm starts for ``SFTTrainer`` and ``DPOTrainer`` are written
+by ``textbench export``.
 """
 
 from importlib import import_module

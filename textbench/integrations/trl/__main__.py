@@ -1,4 +1,4 @@
-"""``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works here."""
+"""``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works."""
 
 import argparse
 import os

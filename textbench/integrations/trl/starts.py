@@ -10,7 +10,7 @@ from textgames.extras import install_command
 def start_dataset(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> Any:
-    """A ``datasets.Dataset`` whose rows are starts of a scenario, as :func:`textbench.integrations.starts.list_starts` has them.
+    """A ``datasets.Dataset`` of a scenario's starts, as :func:`textbench.integrations.starts.list_starts` has them.
 
     TRL repeats every row ``num_generations`` times, so a group's members share their start. The columns ``scenario``,
     ``layout_seed`` and ``seat`` are what TRL gives to an environment's ``reset``. A ``rollout_func`` is given the

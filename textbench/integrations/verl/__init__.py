@@ -1,4 +1,4 @@
-"""The games in verl (0.9): an agent loop, in :mod:`textbench.integrations.verl.agent_loop`, and the rows of its data set.
+"""The games in verl (0.9): an agent loop, in :mod:`textbench.integrations.verl.agent_loop`, and its data set's rows.
 
 verl's own pins clash with those of the other packages here, so there is no extra: install textbench beside verl.
 """
