@@ -1,4 +1,4 @@
-"""``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``, to see that it works."""
+"""``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``."""
 
 import argparse
 import os
