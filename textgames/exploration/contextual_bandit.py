@@ -230,6 +230,7 @@ _WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
 class ContextualOracle(Yardstick):
     """The values for somebody who knows the weights: the best arm for everybody who comes."""
 
+    kind = "clairvoyant"
     method = "known weights"
 
     def __init__(self, game: ContextualBandit) -> None:

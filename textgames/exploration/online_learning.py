@@ -213,6 +213,7 @@ class OnlineOracle(Yardstick):
     by is the regret to one fixed action.
     """
 
+    kind = "clairvoyant"
     method = "known losses"
 
     def __init__(self, game: OnlineLearning) -> None:
