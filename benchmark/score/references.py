@@ -154,7 +154,7 @@ class ExactValues:
             episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
             (request,) = episode.requests().values()
             episode.finish()
-            self._known[seed] = self._player.uniform_value(request), max(self._player.values(request).values())
+            self._known[seed] = self._player.uniform_value(request), self._player.value(request)
         return self._known[seed]
 
 
