@@ -71,6 +71,15 @@ class Yardstick(ABC):
         """
         return None
 
+    def blind_value(
+        self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float | None:
+        """The exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
+
+        ``None`` where there is no shorter way to it than to go through all that may happen.
+        """
+        return None
+
 
 class HeuristicYardstick(Yardstick):
     """A fixed function of the state that guesses what it is worth, where nobody knows.

@@ -9,12 +9,14 @@ number of rounds is part of the problem and is told; and what can't be read is n
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
 from textgames.settings import check_number, check_one_of, check_whole
+from textgames.solving.blind import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
@@ -305,6 +307,12 @@ class BanditOracle(Yardstick):
 
     def uniform_value(self, state: BanditState, steps_left: int | None, player: Player) -> float:
         return self._left(state, steps_left) * sum(state.means) / len(state.means)
+
+    def blind_value(
+        self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        shares = chances_of(policy, self._game.actions)
+        return self._left(state, steps_left) * sum(map(mul, shares, state.means))
 
     def _left(self, state: BanditState, steps_left: int | None) -> int:
         left = self._game.rounds_left(state)
