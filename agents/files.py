@@ -1,4 +1,4 @@
-"""Writing files and folders so that a crash leaves the old one or the new one, never half of one."""
+"""Writing files and folders so that a crash leaves the old one or the new one, never half of one; the cache folder."""
 
 import os
 import shutil
@@ -6,6 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+
+def cache_folder() -> Path:
+    """What is kept between a user's commands: ``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder.
+
+    Nothing in it is ever needed.
+    """
+    given = os.environ.get("TEXTBENCH_CACHE_DIR")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
 
 
 @contextmanager

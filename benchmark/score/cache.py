@@ -1,11 +1,7 @@
-"""What is computed once and kept between commands: in a folder of the user's, by the source code that it depends on.
-
-The folder is ``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder. Nothing in it is ever needed.
-"""
+"""What is computed once and kept between commands: in the user's cache folder, by the source code it depends on."""
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, lru_cache
@@ -14,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.baselines.search import find_search_player
-from agents.files import replacing
+from agents.files import cache_folder, replacing
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import is_final
 from benchmark.runs.plan import scenario_to_json
@@ -25,14 +21,6 @@ Kept = TypeVar("Kept")
 
 PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*.py"), ("agents", "loop/*.py"))
 """The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
-
-
-def cache_folder() -> Path:
-    """Where reference values are kept between commands."""
-    given = os.environ.get("TEXTBENCH_CACHE_DIR")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
 
 
 def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
