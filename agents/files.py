@@ -1,4 +1,4 @@
-"""Writing files and folders so that a crash leaves the old one or the new one, never half of one."""
+"""Writing files and folders so that a crash leaves the old one or the new one, never half of one; the cache folder."""
 
 import os
 import shutil

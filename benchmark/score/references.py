@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from textgames.solving.blind import BlindPlay, blind_play, blind_value
 
 from agents.baselines.search import SearchPlayer, YardstickPlayer, find_search_player
 from agents.episode import EpisodeTask
@@ -29,6 +28,7 @@ from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
+from textgames.solving.blind import BlindPlay, blind_play, blind_value
 from textgames.yardsticks import find_yardstick
 
 STRONGEST = "planner"

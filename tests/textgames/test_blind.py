@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import textgames
-from textgames import SCENARIOS, Scenario, TSMG
+from textgames import SCENARIOS, TSMG, Scenario
 from textgames.frozen_lake import FrozenLake
 from textgames.solving import blind
 from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
