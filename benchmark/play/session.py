@@ -117,7 +117,7 @@ class Session:
 
 
 def open_session(planned: PlannedRun) -> Session:
-    """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
+    """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
     Raises:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
@@ -126,6 +126,7 @@ def open_session(planned: PlannedRun) -> Session:
     options, players, plan = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     cards = players.check(plan)
+    players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
