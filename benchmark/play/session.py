@@ -119,7 +119,7 @@ class Session:
 
 
 def open_session(planned: PlannedRun) -> Session:
-    """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
+    """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
     Raises:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
@@ -129,6 +129,7 @@ def open_session(planned: PlannedRun) -> Session:
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
+    players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
