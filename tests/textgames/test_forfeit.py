@@ -51,7 +51,9 @@ def test_it_ends_the_episode_of_one_player(name: str, lost: float) -> None:
     if name == "cliff-walking":
         lost *= scenario.horizon
     assert (reward, terminated, truncated) == (lost - 0.5, True, False)
-    assert info["action"] == "" and info["valid"] is False and info["success"] is False
+    assert info["action"] == ""
+    assert info["valid"] is False
+    assert info["success"] is False
 
 
 def test_the_other_player_of_a_zero_sum_game_wins() -> None:
@@ -60,7 +62,9 @@ def test_the_other_player_of_a_zero_sum_game_wins() -> None:
     _, rewards, _, _, _ = env.step({"player_0": "b2"})
     _, rewards, terminations, truncations, infos = env.step({"player_1": "I give up"})
     assert rewards == {"player_0": 1.0, "player_1": -1.0}
-    assert set(terminations.values()) == {True} and set(truncations.values()) == {False} and not env.agents
+    assert set(terminations.values()) == {True}
+    assert set(truncations.values()) == {False}
+    assert not env.agents
     assert (infos["player_0"]["success"], infos["player_1"]["success"]) == (True, False)
     assert env.elapsed_steps == 2
 
@@ -91,7 +95,9 @@ def test_the_others_of_another_game_play_on() -> None:
     env = textgames.parallel_env("TextSnake-v0", num_players=2, invalid_action="forfeit", max_steps=30)
     env.reset(seed=3)
     _, rewards, terminations, _, infos = env.step({"player_0": "?", "player_1": "left"})
-    assert rewards["player_0"] == -1.0 and terminations["player_0"] and not infos["player_0"]["success"]
+    assert rewards["player_0"] == -1.0
+    assert terminations["player_0"]
+    assert not infos["player_0"]["success"]
     assert env.agents == ["player_1"]
 
 
@@ -105,7 +111,8 @@ def test_a_batch_pays_what_single_games_pay() -> None:
     )
     batch.reset(seed=5)
     _, rewards, terminations, _, _ = batch.step(["?", "left", "?"])
-    assert rewards[0] == rewards[2] == -1.5 and terminations.tolist()[::2] == [True, True]
+    assert rewards[0] == rewards[2] == -1.5
+    assert terminations.tolist()[::2] == [True, True]
 
 
 class Endless(TSMG[int]):
