@@ -1,4 +1,4 @@
-"""Writing files and folders so that a crash leaves the old one or the new one, never half of one; the cache folder."""
+"""Writing files and folders so that a crash leaves the old one or the new one, never half of one."""
 
 import os
 import shutil
