@@ -211,6 +211,11 @@ class Bandit(TSMG[BanditState]):
             if chance > 0
         ]
 
+    def forfeit(self, state: BanditState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """Nothing where rewards are 0 or 1, else what the worst arm pays on average in the rounds that are left."""
+        worst = min(0.0, *state.means) if self.prior == "gaussian" else 0.0
+        return {player: worst * self.rounds_left(state)}
+
     def rounds_left(self, state: BanditState) -> int:
         return self.rounds - sum(state.pulls)
 

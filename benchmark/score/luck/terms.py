@@ -102,7 +102,7 @@ def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
         left = None if limit is None else limit - number
         fee = 0.0 if step.valid else penalty
         if not step.action:  # the response ended the episode: what was still to be won is lost, and nothing was drawn
-            skill -= before + fee
+            skill += step.reward - before  # giving up may be paid for
             continue
         substituted = not step.valid and replay.rules.invalid_action == "random"
         if substituted and not step.legal_actions:

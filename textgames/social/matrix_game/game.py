@@ -109,6 +109,8 @@ class MatrixGame(TSMG[MatrixState]):
         self.actions = self.payoffs.actions
         self.players = ("player_0",) if self.opponent is not None else ("player_0", "player_1")
         spans = [self.payoffs.span(seat) for seat in range(len(self.players))]
+        self.worst_round = min(low for low, _ in spans)
+        self.zero_sum = len(self.players) == 2 and self.payoffs.is_zero_sum
         self.return_range = (self.rounds * min(low for low, _ in spans), self.rounds * max(high for _, high in spans))
         self.tells_opponent = bool(tell_opponent)
         self._index = {name: index for index, name in enumerate(self.actions)}
