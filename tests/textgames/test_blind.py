@@ -16,7 +16,14 @@ from textgames.solving.blind_search import draw, search
 
 ME = "player_0"
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
-CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "prisoners-dilemma-tft")
+CHEAP = (
+    "frozen-lake",
+    "frozen-lake-slippery",
+    "bandit",
+    "online-iid",
+    "prisoners-dilemma-tft",
+    "rock-paper-scissors-tft",
+)
 
 
 class Corridor(TSMG[int]):
@@ -90,7 +97,7 @@ def test_uniform_play_is_worth_what_the_yardstick_says(name: str) -> None:
     assert blind_value(game, state, scenario.horizon, ME, {}) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend"])
+@pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend", "prisoners-dilemma-tft"])
 def test_the_short_ways_agree_with_looking_at_everything(name: str) -> None:
     """The games that know a shorter way to the value of a fixed policy, three rounds before their end."""
     game, policy = (
