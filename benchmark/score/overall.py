@@ -1,8 +1,8 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that doesn't
-read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game share its
-weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
+An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that
+doesn't read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game
+share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
 """
 
 from collections import Counter
@@ -32,7 +32,8 @@ from benchmark.score.scores import (
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
-since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among them."""
+since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among
+them."""
 
 
 def overall_scenarios(results: ResultColumns) -> list[str]:
@@ -156,10 +157,10 @@ class OverallTest:
     """Tells agents apart over several scenarios: the paired test of what their overall scores differ by.
 
     On common seeds, every scenario's differences are in units of its span and weigh as the scenario does in the score.
-    The floor is in them: an agent that is below blind play in a scenario beyond chance has its returns there raised by a
-    constant, so that its mean is that of blind play; a scenario in which both are so takes no part. Below 0 by what may
-    be chance, returns stay as they are, since a floor would make a gain of noise. Two agents of whom neither scores above
-    0 anywhere have the same overall score, 0, and can't be told apart.
+    The floor is in them: an agent that is below blind play in a scenario beyond chance has its returns there raised by
+    a constant, so that its mean is that of blind play; a scenario in which both are so takes no part. Below 0 by what
+    may be chance, returns stay as they are, since a floor would make a gain of noise. Two agents of whom neither scores
+    above 0 anywhere have the same overall score, 0, and can't be told apart.
 
     The p-value is corrected by Bonferroni for everything that the board could compare: which tests are made depends on
     what the ones before showed.

@@ -3,8 +3,8 @@
 * **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. What
   it gets is computed for each episode's own first state where the game's chances allow that. Else it is its mean over
   many episodes of other starts, and the standard error of that mean takes part in the scores' intervals.
-* **1 is the reference.** Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`) and knows
-  no more than the player is told, it is the optimum, the exact value of the episode's first state: of the kind
+* **1 is the reference.** Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`) and
+  knows no more than the player is told, it is the optimum, the exact value of the episode's first state: of the kind
   ``"optimal"``. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
   ``"reference"``, which can be beaten; it is taken from the results where that agent played, else played here. A bound
   that only somebody who sees hidden things can reach (``"clairvoyant"``) is never 1.
@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from textgames.solving.blind import BlindPlay, blind_play, blind_value
 
 from agents.baselines.search import SearchPlayer, YardstickPlayer, find_search_player
 from agents.episode import EpisodeTask
@@ -29,6 +28,7 @@ from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
+from textgames.solving.blind import BlindPlay, blind_play, blind_value
 from textgames.yardsticks import find_yardstick
 
 STRONGEST = "planner"
@@ -208,7 +208,7 @@ def is_optimal(game: Any, player: SearchPlayer) -> bool:
     """
     if isinstance(player, YardstickPlayer):
         yardstick = find_yardstick(game)
-        return yardstick is not None and yardstick.kind == "optimal"
+        return yardstick is not None and getattr(yardstick, "kind", "optimal" if yardstick.exact else "") == "optimal"
     return player.exact
 
 

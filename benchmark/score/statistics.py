@@ -199,8 +199,8 @@ def means_of_estimates(
     as 0. The upper end of the interval is that of the replicates with the same floor. At the lower end that would be
     wrong: the noise of a player whose scores are all 0 comes out positive where it is floored, and its interval would
     lie above 0. There a replicate counts as it is, below 0 too, except where ``below`` says that the scenario's score
-    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean of
-    0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
+    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean
+    of 0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
     """
     floor = 0.0 if below is not None else -np.inf
     values = [

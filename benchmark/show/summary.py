@@ -53,7 +53,9 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
             one = own[scenarios[0]]
             row["mean return"] = _estimate(one["mean_return"], ".2f")
             row["score"] = _marked_score(one)
-            row |= {"rating": _estimate(rating["rating"], "+.0f") for rating in _ratings(document, overall["agent"])}
+            for rating in document["ratings"]:
+                if rating["agent"] == overall["agent"]:
+                    row["rating"] = _estimate(rating["rating"], "+.0f")
         else:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
@@ -72,10 +74,6 @@ def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return overall
     order = [row["agent"] for row in document["scores"]]
     return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
-
-
-def _ratings(document: Mapping[str, Any], agent: str) -> list[Mapping[str, Any]]:
-    return [row for row in document["ratings"] if row["agent"] == agent]
 
 
 def _knows_success(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
