@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from benchmark.score.document import EstimateView
 from benchmark.show.columns import estimate_figure, number
 from benchmark.show.scale import scale_sentence
+from benchmark.show.terminal_tables import printable
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
@@ -102,6 +103,7 @@ def _percent(shares: Sequence[EstimateView | None]) -> str:
 
 
 def _short(name: str) -> str:
+    name = printable(name)
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
