@@ -10,7 +10,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from benchmark.cli.sources import add_page_options, given_or_newest
+from benchmark.cli.sources import add_import_option, add_page_options, given_or_newest
 
 if TYPE_CHECKING:
     from benchmark.cli.output import Output
@@ -28,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument("--html", metavar="FILE", help="write the page with tables, comparison and replays")
     add_page_options(parser)
     parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

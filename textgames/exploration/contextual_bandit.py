@@ -160,6 +160,11 @@ class ContextualBandit(TSMG[ContextualState]):
         log = (*state.log, Visit(state.context, arm, reward))
         return ContextualState(state.weights, next_context, log), {"player_0": reward}, next_context == NOBODY
 
+    def forfeit(self, state: ContextualState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """As if in every round that is left the worst arm were shown to whom it suits least."""
+        worst = min(min(expected_rewards(state.weights, context)) for context in range(len(CONTEXTS)))
+        return {player: worst * self.rounds_left(state)}
+
     def rounds_left(self, state: ContextualState) -> int:
         return self.rounds - len(state.log)
 
@@ -230,6 +235,7 @@ _WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
 class ContextualOracle(Yardstick):
     """The values for somebody who knows the weights: the best arm for everybody who comes."""
 
+    kind = "clairvoyant"
     method = "known weights"
 
     def __init__(self, game: ContextualBandit) -> None:

@@ -128,6 +128,7 @@ class OnlineLearning(TSMG[OnlineState]):
         self.num_actions, self.rounds, self.pattern = int(num_actions), int(rounds), pattern
         self.actions = ROADS[: self.num_actions]
         self.return_range = (-LARGEST_LOSS * self.rounds, 0.0)
+        self.worst_round = -LARGEST_LOSS
         self._index = {name: index for index, name in enumerate(self.actions)}
 
     def initial_state(self, rng: np.random.Generator) -> OnlineState:
@@ -213,6 +214,7 @@ class OnlineOracle(Yardstick):
     by is the regret to one fixed action.
     """
 
+    kind = "clairvoyant"
     method = "known losses"
 
     def __init__(self, game: OnlineLearning) -> None:
