@@ -17,19 +17,23 @@ def lines_of(returns, width=120):
     results = board(returns)
     results.sources = [(Path("made"), {"kind": "textbench-run", "textbench": {"version": "1"}})]
     results.source_complete = [True]
+    for card in results.agents.values():
+        card |= {"kind": "scripted", "settings": {}}
     return summary_lines(results_document(results, max_episodes=0), width)
 
 
 @pytest.mark.slow
-def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench, monkeypatch):
-    """Every agent that plays by default is among them, also at 80 columns."""
-    monkeypatch.setenv("COLUMNS", "80")
+def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
+    """Every agent that plays by default is among them, and so it is at 80 columns."""
     done = textbench("run", "--episodes", 5, "--out", "r")
     assert done.code == 0, done.err
-    told = done.err[done.err.index("step through") :].splitlines()
+    told = done.err[done.err.index("the episodes: ") :].splitlines()
     lines = done.out.splitlines() + told
     assert len(lines) <= 12
-    assert max(map(len, done.out.splitlines())) <= 80
+    narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
+    assert len(narrow) + len(told) <= 12
+    assert max(map(len, narrow)) <= 80
+    assert [line.split()[0] for line in narrow[:8]] == [line.split()[0] for line in lines[:8]]
     text = " ".join(done.out.split())
     assert (
         "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
