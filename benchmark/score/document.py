@@ -177,7 +177,9 @@ class OverallView(TypedDict):
     normalized: EstimateView | None
     """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its
     weight."""
-    above_blind: bool | None  # whether it and its interval are above 0, as in :class:`ScoreView`
+    above_blind: bool | None
+    """Whether ``normalized`` and its interval are above 0, or the score and interval of one of the scenarios are, at
+    the level corrected by Bonferroni for their number. ``None`` where there is no such score."""
     success: EstimateView | None
     """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
     scenarios: int  # how many of these scenarios it is ranked in

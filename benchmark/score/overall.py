@@ -81,7 +81,9 @@ def overall_rows(
                 rank=None,
                 tied=False,
                 normalized=normalized,
-                above_blind=above_blind(normalized),
+                above_blind=above_blind(normalized) or _above_somewhere(results, references, agent, names)
+                if normalized is not None
+                else None,
                 success=to_view(successes[agent]) if agent in successes else None,
                 scenarios=len(names) - len(lacks),
                 lacks=lacks,
@@ -133,6 +135,21 @@ def _score(results: ResultColumns, references: References, agent: str, name: str
     """The normalised score of an agent in a scenario, as a figure of its episode table."""
     cell, scenario = results.cells[agent, name], results.scenarios[name]
     return normalised(scenario, *episode_table(cell, scenario, references), luck_free(cell, scenario))
+
+
+def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
+    """Whether an agent is better than the best blind play of one of the scenarios, by Bonferroni's correction for all.
+
+    The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
+    clearly above it in a single one.
+    """
+    level = 1 - (1 - stats.CONFIDENCE) / len(names)
+    for name in names:
+        table = episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
+        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
+        if above_blind(to_view(estimate)):
+            return True
+    return False
 
 
 def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:

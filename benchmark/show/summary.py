@@ -108,17 +108,17 @@ def _short(name: str) -> str:
 
 
 def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Over what the figures are means: ``Means over 50 episodes of each of 4 scenarios.``"""
+    """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
     counts = sorted({row["episodes"] for row in scores})
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
-    of = f"of {scenarios[0]}" if len(scenarios) == 1 else f"of each of {len(scenarios)} scenarios"
-    return f"Means over {many} episode{'' if counts == [1] else 's'} {of}, in brackets 95% intervals."
+    of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% intervals."
 
 
 def _marked(rows: Sequence[Row]) -> str:
     marked = any(text.endswith(MARK) for row in rows for text in row.values())
-    return f"{MARK}: no better than that 0, within chance." if marked else ""
+    return f"{MARK}: no better than 0, within chance." if marked else ""
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:

@@ -91,6 +91,15 @@ def test_against_a_floored_score_only_what_is_above_0_counts():
     assert stats.paired_p_value(np.array(lake["a"])) < 0.001  # what the plain returns would have said
 
 
+def test_whoever_reads_in_one_scenario_is_above_blind_play():
+    """Though the noise of the other ones, in which it is a little below, reaches 0 over all."""
+    lake = {"a": [1.0] * 30, "b": [1.0, 0.0, 0.0] * 10}
+    noisy = {"a": [-12.0, 11.0] * 15, "b": [-12.0, 11.0] * 15}
+    rows = overall(board({LAKE: lake, SNAKE: noisy}))
+    assert rows["a"]["normalized"]["low"] == 0.0
+    assert (rows["a"]["above_blind"], rows["b"]["above_blind"]) == (True, False)
+
+
 def fair(rng, scenarios, episodes, truths):
     """Tables and statistics of an agent whose true scores are ``truths``, with a spread of 1 around them."""
     tables, statistics = [], []

@@ -33,7 +33,8 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
     narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
     assert len(narrow) + len(told) <= 12
     assert max(map(len, narrow)) <= 80
-    assert [line.split()[0] for line in narrow[:8]] == [line.split()[0] for line in lines[:8]]
+    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 100)
+    assert [line.split()[0] for line in wider[:8]] == [line.split()[0] for line in lines[:8]]
     text = " ".join(done.out.split())
     assert (
         "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
@@ -74,7 +75,7 @@ def test_an_agent_that_doesnt_read_is_marked():
     rows = lines_of({"frozen-lake": {"reads": [1.0] * 20, "doesn't": [1.0, 0.0, 0.0, 0.0] * 5}})
     assert "*" not in next(row for row in rows if row.startswith("reads"))
     assert " *" in next(row for row in rows if row.startswith("doesn't"))
-    assert "*: no better than that 0, within chance." in " ".join(rows)
+    assert "*: no better than 0, within chance." in " ".join(rows)
     assert "no better" not in " ".join(lines_of({"frozen-lake": {"reads": [1.0] * 20}}))
 
 
@@ -93,4 +94,4 @@ def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
     lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 100)
     assert len(lines) <= MOST_LINES
-    assert "Means over 19 to 20 episodes of frozen-lake" in " ".join(lines)
+    assert "Means of 19 to 20 episodes of frozen-lake" in " ".join(lines)
