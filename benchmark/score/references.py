@@ -154,7 +154,7 @@ class StartValues:
             return None
 
         def value(seed: int) -> float:
-            return max(player.values(self._start(seed)[1]).values())
+            return player.value(self._start(seed)[1])
 
         return self._computed("optimal", "", seeds, value)
 
