@@ -15,7 +15,7 @@ from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
-from benchmark.runs.record import Key, to_line
+from benchmark.runs.record import Key, sealed_line, to_line
 
 MIN_EPISODES = 50  # of every scenario, from its first seed on
 
@@ -64,7 +64,7 @@ def submit(
     try:
         with replacing(file, "wb") as target:
             for _, offset in order:  # one record at a time in memory
-                target.write(redactor.scrub_bytes(to_line(folder.record_at(offset))))
+                target.write(sealed_line(redactor.scrub_bytes(to_line(folder.record_at(offset)))))
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
