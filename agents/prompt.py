@@ -99,7 +99,9 @@ class PromptTexts:
         keys = (*_TEXTS, *_MEMORY) if self.memory else _TEXTS
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
         plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
-        return plain | {table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"}
+        return plain | {
+            table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"
+        }
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":

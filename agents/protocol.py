@@ -13,13 +13,16 @@ from textgames.names import did_you_mean
 PROTOCOLS = ("random", "default", "forfeit", "retry")
 """The protocols; ``retry`` may say how often, ``retry:3``.
 
-``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the first
-legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player is told
-what was wrong and answers again, and forfeits when its last answer can't be read either.
+``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the
+first legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player
+is told what was wrong and answers again, and forfeits when its last answer can't be read either.
 """
 
 MOVES = ("listed", "unlisted")
 """Whether prompts list the legal moves of the state."""
+
+STANDARD = {"protocol": "random", "moves": "listed"}
+"""What an evaluation goes by when nobody says anything."""
 
 RETRIES, MOST_RETRIES = 2, 20
 
@@ -55,12 +58,14 @@ def read_protocol(name: str) -> Protocol:
     return Protocol("forfeit", int(count))
 
 
-def check_moves(name: str) -> None:
-    """Raise the ``ValueError`` of a word for the moves of prompts that isn't known."""
+def same_protocol(name: str) -> str:
+    """The one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``; raises as above."""
+    retries = read_protocol(name).retries
+    return name if not retries else "retry" if retries == RETRIES else f"retry:{retries}"
+
+
+def check_moves(name: str) -> str:
+    """The word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
     if name not in MOVES:
         raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{did_you_mean(name, MOVES)}")
-
-
-def same_protocol(name: str) -> str:
-    """One spelling of each protocol, for comparing: ``retry`` for ``retry:2``."""
-    return "retry" if name == f"retry:{RETRIES}" else name
+    return name

@@ -76,6 +76,8 @@ class ScenarioView(TypedDict):
     horizon: int
     first_seed: int
     training: bool
+    protocol: str  # of the runs in it, as in the scores: runs of another one have a scenario of their own
+    moves: str
     num_players: int
     actions: list[str]
     instructions: str
@@ -116,6 +118,8 @@ class ScoreView(TypedDict):
 
     agent: str
     scenario: str
+    protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
+    moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
     episodes: int  # scored episodes
     planned: int
     unscored: int

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
@@ -72,6 +73,8 @@ def score_row(
     row = ScoreView(
         agent=agent,
         scenario=scenario.name,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
         episodes=cell.episodes,
         planned=cell.planned,
         unscored=cell.unscored,
@@ -190,7 +193,7 @@ def _episode_table(cell: Cell, scenario: Scenario, references: References | None
             unknown if scale.random is None else scale.random,
             unknown if scale.optimal is None else scale.optimal,
             columns["invalid"],
-            columns["length"],  # a response in every round
+            columns["responses"],
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],
@@ -226,13 +229,36 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
     one player that more than half of the agents were to play.
     """
-    shared = [scenario.name for scenario in solo_scenarios(results) if is_shared(results, scenario.name)]
+    protocol = main_protocol(results)
+    shared = [
+        scenario.name
+        for scenario in solo_scenarios(results)
+        if is_shared(results, scenario.name) and (scenario.protocol, scenario.moves) == protocol
+    ]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario."""
-    return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
+    """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    one = results.scenarios[scenario]
+    players = agents_of(results)[one.protocol, one.moves]
+    return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
+
+
+def agents_of(results: ResultColumns) -> dict[tuple[str, str], list[str]]:
+    """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for agent, name in dict(results.cells):
+        members = found.setdefault((results.scenarios[name].protocol, results.scenarios[name].moves), [])
+        if agent not in members:
+            members.append(agent)
+    return found
+
+
+def main_protocol(results: ResultColumns) -> tuple[str, str]:
+    """The protocol that most agents played by, which is what the overall score is of; of equals a plain run's."""
+    standard = STANDARD["protocol"], STANDARD["moves"]
+    return max(agents_of(results).items(), key=lambda item: (len(item[1]), item[0] == standard))[0]
 
 
 def overall_rows(

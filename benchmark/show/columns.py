@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from agents.protocol import RETRIES
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
 
 Row = TypeVar("Row", ScoreView, OverallView, RatingView)
@@ -123,6 +124,22 @@ def _luck_column(
 def _without_luck(rows: Sequence[ScoreView]) -> bool:
     """Whether luck was taken out of these rows' scores by exact values."""
     return any(row["luck"] and row["luck_free_return"] for row in rows)
+
+
+def protocol_note(row: Mapping[str, Any]) -> str:
+    """What the unreadable responses of a scenario led to, and what its prompts didn't tell."""
+    told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
+    more = row["protocol"].partition(":")[2] or str(RETRIES)
+    unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
+    return f"an unreadable response {told.format(more=more)}{unlisted}"
+
+
+PROTOCOL_NOTES = {
+    "random": "executes a random legal action",
+    "default": "executes the first legal action",
+    "forfeit": "loses the episode",
+    "retry": "is given again, up to {more} times, and then loses the episode",
+}
 
 
 def same_episodes(rows: Sequence[ScoreView]) -> int | None:

@@ -13,6 +13,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from agents.protocol import STANDARD
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
@@ -63,6 +64,7 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
     for suite, names in by_suite(dict.fromkeys(row["scenario"] for row in scores)).items():
         groups = {name: [row for row in scores if row["scenario"] == name] for name in names}
         notes = [f"{name}: {scale}" for name, rows in groups.items() if (scale := _scale_note(rows))]
+        notes += [f"{name}: {note}" for name, rows in groups.items() if (note := _protocol_note(rows[0]))]
         about = ABOUT_SUITES.get(suite, "scenarios of no suite")
         sheets.append(_grouped_sheet(f"{suite}: {about}", common.SCORES, groups, notes))
         told = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
@@ -126,9 +128,16 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
             f"normalised: {scale}" if scale else "",
             common.luck_note(group),
             common.above_one(normalised, group[0]["reference"]["optimal_source"]),
+            _protocol_note(group[0]),
         ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
+
+
+def _protocol_note(row: ScoreView) -> str:
+    """By what an agent was played, where it isn't what everybody expects."""
+    standard = all(row[name] == value for name, value in STANDARD.items())  # type: ignore[literal-required]
+    return "" if standard else common.protocol_note(row)
 
 
 def _scale_note(rows: Sequence[ScoreView]) -> str:

@@ -220,7 +220,7 @@ def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, s
     if "success" in keys:
         aim = scenario["success_means"] or "met the game's aim"
         yield "Success", f"share of episodes in which the player {aim}"
-    yield "Invalid", "share of responses that named no legal action; the game's default action is then executed"
+    yield "Invalid", f"share of responses that named no legal action; {common.protocol_note(scenario)}"
     yield "Length", "rounds until the end; in a round everyone whose turn it is acts once"
     if "tokens" in keys:
         yield "Tokens", "of prompts and responses, per episode"
