@@ -31,7 +31,7 @@ What a game may add, each with a default under which it is a game of simultaneou
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, action_content, parse_action
 
@@ -68,6 +68,7 @@ class TSMG(ABC, Generic[StateT]):
             nobody who plays is told of the moves of others but by its own observation.
         pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
             nothing, is right for every game; ``False`` lets environments send such a player away at once.
+        made_with: the settings that it was given, where it was made by its id; ``None`` for a game built by hand.
         return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
         worst_round: the lowest reward that bad play gets in a round, in games that pay round by round.
@@ -81,6 +82,7 @@ class TSMG(ABC, Generic[StateT]):
     hidden_information: bool = False
     pays_late: bool | None = None
     return_range: tuple[float, float] | None = None
+    made_with: Mapping[str, Any] | None = None
     worst_round: float | None = None
     zero_sum: bool = False
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}

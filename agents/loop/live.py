@@ -113,6 +113,11 @@ class LiveEpisode:
         return self._ledger.returns
 
     @property
+    def state(self) -> Any:
+        """The game's state now."""
+        return self._env.state()
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """What was played so far; a step knows only of the reward of its own round."""
         return tuple(self._steps)

@@ -270,7 +270,7 @@ MEASURED = [
     name
     for name, scenario in SCENARIOS.items()
     if (yardstick := find_yardstick(scenario.game())) is not None
-    and yardstick.exact
+    and yardstick.kind != "reference"
     and scenario.game().has_outcomes
     and (len(scenario.game().players) == 1 or type(scenario.game()).to_move is not TSMG.to_move)
 ]

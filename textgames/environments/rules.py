@@ -155,12 +155,14 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         if name in switches:
             check_switch(name, value)
     try:
-        return cls(**settings)
+        made = cls(**settings)
     except TypeError as error:  # a value of the wrong type, met where it is first compared or counted
         if not settings:
             raise
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
+    vars(made)["made_with"] = dict(settings)  # not by assignment, which a game that is a frozen dataclass refuses
+    return made
 
 
 @lru_cache(maxsize=64)
