@@ -5,10 +5,10 @@ action all the time, which is good in some games; with ``random`` it is exactly 
 protocol, and results of two are never ranked together.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from textgames.environments.rules import InvalidAction
-from textgames.names import did_you_mean
+if TYPE_CHECKING:
+    from textgames.environments.rules import InvalidAction
 
 PROTOCOLS = ("random", "default", "forfeit", "retry")
 """The protocols; ``retry`` may say how often, ``retry:3``.
@@ -35,7 +35,7 @@ class Protocol(NamedTuple):
         retries: how many more answers there may be before that.
     """
 
-    invalid_action: InvalidAction
+    invalid_action: "InvalidAction"
     retries: int = 0
 
 
@@ -47,8 +47,9 @@ def read_protocol(name: str) -> Protocol:
     """
     kind, separator, count = name.partition(":")
     if kind not in PROTOCOLS or (separator and kind != "retry"):
-        near = did_you_mean(name, PROTOCOLS)
-        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{near}")
+        raise ValueError(
+            f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{_near(name, PROTOCOLS)}"
+        )
     if kind != "retry":
         return Protocol(kind)  # type: ignore[arg-type]  # the names are those of InvalidAction
     if not separator:
@@ -67,5 +68,11 @@ def same_protocol(name: str) -> str:
 def check_moves(name: str) -> str:
     """The word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
     if name not in MOVES:
-        raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{did_you_mean(name, MOVES)}")
+        raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{_near(name, MOVES)}")
     return name
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    from textgames.names import did_you_mean  # the help of commands starts up without the games
+
+    return did_you_mean(name, known)

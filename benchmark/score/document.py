@@ -183,6 +183,7 @@ class OverallView(TypedDict):
     above_blind: bool | None  # whether it and its interval are above 0, as in :class:`ScoreView`
     success: EstimateView | None
     """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
+    invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 

@@ -107,6 +107,7 @@ def overall_rows(
                 normalized=normalized,
                 above_blind=above_blind(normalized),
                 success=to_view(successes[agent]) if agent in successes else None,
+                invalid_rate=_invalid_rate(results, agent),
                 scenarios=len(names) - len(lacks),
                 lacks=lacks,
             )
@@ -118,6 +119,12 @@ def overall_rows(
         for row in rows:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
     return names, sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
+
+
+def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
+    cells = [cell.columns for (name, _), cell in results.cells.items() if name == agent]
+    responses = sum(sum(columns["responses"]) for columns in cells)
+    return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
 
 
 def _estimates(

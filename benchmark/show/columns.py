@@ -3,11 +3,11 @@
 ``ScoreView, OverallView, RatingView -> Column -> Figure``; a column knows its title, its figures and when it is needed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from agents.protocol import RETRIES
+from agents.protocol import RETRIES, STANDARD
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
 from benchmark.show.scale import ENDS
 
@@ -135,6 +135,12 @@ def protocol_note(row: Mapping[str, Any]) -> str:
     return f"an unreadable response {told.format(more=more)}{unlisted}"
 
 
+def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The notes of those that aren't a plain run's, which everybody expects."""
+    others = (row for row in rows if any(row[name] != value for name, value in STANDARD.items()))
+    return list(dict.fromkeys(map(protocol_note, others)))
+
+
 PROTOCOL_NOTES = {
     "random": "executes a random legal action",
     "default": "executes the first legal action",
@@ -226,6 +232,12 @@ SCORES: tuple[Column[ScoreView], ...] = (
     ),
 )
 
+
+def _invalid_share(row: OverallView) -> Figure:
+    share = row["invalid_rate"]
+    return Figure() if share is None else Figure(f"{share:.0%}", share)
+
+
 OVERALL: tuple[Column[OverallView], ...] = (
     Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
     Column("agent", "agent", _ranked_agent, "ascending"),
@@ -242,6 +254,9 @@ OVERALL: tuple[Column[OverallView], ...] = (
         lambda row: estimate_figure(row["success"], ".0%"),
         explain="mean over the same games, as far as they know success",
         needed=lambda rows: any(row["success"] for row in rows),
+    ),
+    Column(
+        "invalid", "invalid", _invalid_share, "ascending", "responses that named no legal action, of all on this board"
     ),
 )
 

@@ -13,7 +13,6 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from agents.protocol import STANDARD
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
@@ -44,7 +43,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
     if suites := common.shown_suites(document):
-        columns = [common.OVERALL[1], *common.suite_columns(suites)]
+        columns = [common.OVERALL[1], *common.suite_columns(suites), common.OVERALL[-1]]
         rows = [row for row in document["overall"] if any(suite["normalized"].get(row["agent"]) for suite in suites)]
         # who lacks what of the overall score stands there, and has nothing to do with these
         rows = [{**row, "lacks": []} for row in rows]
@@ -67,7 +66,7 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
         told = [
             (name, note)
             for name, rows in groups.items()
-            for note in (_scale_note(rows), blind_note(rows), _protocol_note(rows[0]))
+            for note in (_scale_note(rows), blind_note(rows), *common.further_protocols(rows))
         ]
         notes = [f"{name}: {note}" for name, note in told if note]
         about = ABOUT_SUITES.get(suite, "scenarios of no suite")
@@ -134,16 +133,10 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
             common.luck_note(group),
             above_one(normalised, group[0]["reference"]["kind"]),
             blind_note(group),
-            _protocol_note(group[0]),
+            *common.further_protocols(group),
         ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
-
-
-def _protocol_note(row: ScoreView) -> str:
-    """By what an agent was played, where it isn't what everybody expects."""
-    standard = all(row[name] == value for name, value in STANDARD.items())  # type: ignore[literal-required]
-    return "" if standard else common.protocol_note(row)
 
 
 def _scale_note(rows: Sequence[ScoreView]) -> str:

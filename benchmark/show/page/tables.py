@@ -128,7 +128,7 @@ def suite_table(document: ViewDocument) -> Table | None:
     if not suites:
         return None
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
+    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites), *capitalised(common.OVERALL[-1:])]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
     return table._replace(
         sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
