@@ -72,6 +72,11 @@ def check_moves(name: str) -> str:
     return name
 
 
+def answers_at_most(name: str) -> int:
+    """How many answers a decision may take by a protocol."""
+    return 1 + read_protocol(name).retries
+
+
 def _near(name: str, known: tuple[str, ...]) -> str:
     from textgames.names import did_you_mean  # the help of commands starts up without the games
 
