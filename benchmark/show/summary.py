@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import estimate_figure, number
+from benchmark.show.columns import estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -30,7 +30,9 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    notes = wrap(" ".join(filter(None, (_counted(scores), scale_sentence(scores), _marked(rows)))), width)
+    told = [_counted(scores), scale_sentence(scores), _marked(rows)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
     shown = rows if not left_out else rows[: room - 1]
