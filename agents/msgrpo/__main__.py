@@ -95,8 +95,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         return 1
     if trainer.out is not None and trainer.processes.rank == 0:
         agent = shlex.quote(f"hf:{trainer.out / 'best'}")
-        prompts = f" --prompts {shlex.quote(config.prompt_file)}" if config.prompt_file else ""
-        print(f"textbench run --agent {agent}{prompts}")
+        print(f"textbench run --agent {agent}")
     return 0
 
 
@@ -149,7 +148,7 @@ def _source(config: MSGRPOConfig) -> str:
         return str(folder)
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
-    from agents.tiny import Recipe, pretrain, save
+    from agents.tiny import pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():
@@ -158,13 +157,20 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
         # the same for every seed of a run, like any model one starts from
-        recipe = Recipe.quick() if config.model == "tiny-quick" else _legal_play(config)
+        recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
         try:
             save(pretrain(recipe), folder)
         except ValueError as error:
             raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
     return str(folder)
+
+
+def _demonstrator(config: MSGRPOConfig) -> "Recipe":
+    """The base for the run's response mode and prompts: one that is made for others hardly answers."""
+    from agents.tiny import Recipe
+
+    return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")
 
 
 def _legal_play(config: MSGRPOConfig) -> "Recipe":
@@ -175,7 +181,7 @@ def _legal_play(config: MSGRPOConfig) -> "Recipe":
             "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
             f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
         )
-    return Recipe.legal_play(config.scenarios)
+    return Recipe.legal_play(config.scenarios, prompts=config.prompt_file or "default")
 
 
 if __name__ == "__main__":

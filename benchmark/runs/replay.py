@@ -158,8 +158,9 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
 def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedStep, TurnRequest]]:
     """What every step's player was asked, the whole history of its turns included."""
     history: dict[str, list[tuple[str, str]]] = {}
+    left: dict[str, list[int | None]] = {}
     for step in replayed.steps:
-        past = history.setdefault(step.player, [])
+        past, left_then = history.setdefault(step.player, []), left.setdefault(step.player, [])
         yield (
             step,
             TurnRequest(
@@ -171,9 +172,11 @@ def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedSte
                 steps_left=step.steps_left,
                 game=game,
                 action_help=step.action_help,
+                history_steps_left=tuple(left_then),
             ),
         )
         past.append((step.observation, step.response))
+        left_then.append(step.steps_left)
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:
