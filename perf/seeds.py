@@ -1,6 +1,6 @@
 """A recipe over several seeds: its learning curve with intervals.
 
-    python perf/seeds.py configs/tiny-frozen-lake-think.toml --seeds 5 --out runs/seeds
+    python perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --out runs/seeds
     python perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/tic-tac-toe
     python perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --fresh 500 --out runs/lake
 

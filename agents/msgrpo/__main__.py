@@ -1,4 +1,4 @@
-"""``python -m agents.msgrpo --config configs/NAME.toml [--set key=value ...] [--resume DIR]``.
+"""``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
 Exit codes: 0 done, 1 stopped by divergence or a failing engine, 2 a setting, model or folder that can't be used, 130
 interrupted (the checkpoint is written and the command that goes on is printed).
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from agents.tiny import Recipe
 
 
+_CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
-    parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
+    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -69,7 +72,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.print_config:
         return MSGRPOConfig().with_overrides(options.set)
-    raise ConfigError("what to train is missing: give --config configs/NAME.toml, or --resume DIR")
+    raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
