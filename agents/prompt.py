@@ -16,11 +16,12 @@ from typing import Any
 from agents.turn import Message, Prompt, TurnRequest
 from textgames.names import did_you_mean
 
-PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory")
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
 _CLOCK = ("clock",)
 _MEMORY = ("memory", "no_memory")
-_TABLES = ("response", "open_response")
+_PROTOCOL = ("unlisted", "complaint")
+_TABLES = ("response", "open_response", "reasons")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class PromptTexts:
             for never.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
+        unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
+        complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
+        reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part.
@@ -55,9 +59,13 @@ class PromptTexts:
     clock: str = ""  # records and cards of models from before there was a clock don't have it
     memory: str = ""
     no_memory: str = "nothing yet"
+    unlisted: str = ""
+    complaint: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation, "clock": self.clock}
+        parts |= {"complaint": self.complaint}
         for table in _TABLES:
             texts = {mode: text.strip("\n") for mode, text in getattr(self, table).items()}
             object.__setattr__(self, table, texts)
@@ -73,6 +81,8 @@ class PromptTexts:
         for part in parts.keys() - {"observation"}:
             if "observation" in used[part]:
                 raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+            if "reason" in used[part] and part != "complaint":
+                raise ValueError(f"$reason belongs in complaint only, it also stands in {part}")
         shown = any("memory" in placeholders for placeholders in used.values())
         if shown != bool(self.memory):
             raise ValueError(
@@ -92,7 +102,10 @@ class PromptTexts:
         """The texts as plain data, as they would stand in a file."""
         keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
-        return plain | {table: dict(getattr(self, table)) for table in _TABLES}
+        plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
+        return plain | {
+            table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"
+        }
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
@@ -127,8 +140,8 @@ class PromptTexts:
 
     def read_in(self, mode: str) -> dict[str, Any]:
         """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
-        plain = self.as_data()
-        return plain | {table: plain[table].get(mode) for table in _TABLES}
+        plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
+        return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response")}
 
 
 def packaged_prompts() -> tuple[str, ...]:
@@ -156,7 +169,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_TABLES)
+    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_PROTOCOL, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
@@ -258,7 +271,16 @@ class PromptMap:
             template = texts.open_response.get(self.mode, template)
         parts += [_fill(texts.observation, values), self._clock(request.steps_left, values), _fill(template, values)]
         messages.append(Message("user", _join(parts)))
+        for refused in request.refused:
+            messages.append(Message("assistant", refused.turn.response))
+            messages.append(Message("user", self._complaint(refused.unreadable, values)))
         return tuple(messages)
+
+    def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
+        """What a player is told whose answer couldn't be read."""
+        own, ours = self.texts, PromptTexts.default()
+        reason = own.reasons.get(unreadable) or ours.reasons[unreadable]
+        return _fill(own.complaint or ours.complaint, {**values, "reason": reason}).strip("\n")
 
     def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
         """``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
@@ -270,11 +292,16 @@ class PromptMap:
         return {
             "instructions": request.instructions,
             "observation": request.observation,
-            "actions": request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions,
+            "actions": self._actions(request),
             "player": request.player,
             "steps_left": self._told(request.steps_left),
             "memory": self._memory(request.history),
         }
+
+    def _actions(self, request: TurnRequest) -> str:
+        if request.legal_actions and not request.moves_listed:
+            return self.texts.unlisted or PromptTexts.default().unlisted
+        return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
 
     def _memory(self, history: Sequence[tuple[str, str]]) -> str:
         """What the player wrote last in the tag that it remembers."""
