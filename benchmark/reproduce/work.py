@@ -129,9 +129,11 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
+    from agents.models.local.card import card_of
     from agents.models.local.transformers import TransformersModel
+    from agents.msgrpo import MSGRPOConfig
+    from agents.msgrpo.trajectories import prompts_of
     from agents.policy import LanguageAgentPolicy
-    from agents.prompt import PromptMap
 
     if agent in experiment.reference_agents:
         return load_agent(agent)
@@ -140,7 +142,7 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
     )
-    prompt_map = PromptMap(mode=str(settings.get("response_mode", "think")))
+    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), card_of(model))
     return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
 
 
