@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,15 +36,21 @@ def replacing(file: Path, mode: str = "w") -> Iterator[IO[Any]]:
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give the path of an empty draft folder; at the end of the block it takes the place of ``folder``.
 
+    An error in the block leaves the old folder as it was, and nothing of the draft.
+
     Raises:
         OSError: the disk is full, or the parent folder can't be written.
     """
     draft = folder.with_name(f".writing-{folder.name}")
     shutil.rmtree(draft, ignore_errors=True)  # a process that was killed left it
     draft.mkdir(parents=True)
-    yield draft
-    for path in [*draft.rglob("*"), draft]:
-        sync(path)
+    try:
+        yield draft
+        for path in [*draft.rglob("*"), draft]:
+            sync(path)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)  # on a full disk it would take what the next attempt needs
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     sync(folder.parent)
@@ -56,3 +63,27 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def check_writable(folder: Path) -> None:
+    """Find out whether a folder can be made here, or written to, before anything is computed that should go there.
+
+    Raises:
+        OSError: it can't; with the path that stands in the way.
+    """
+    place = folder.expanduser().absolute()
+    while not os.path.lexists(place):
+        place = place.parent
+    try:  # an access right is not the whole truth (a read-only device, a quota, the superuser), so something is written
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"1")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(place)) from None
+
+
+def refusal(error: OSError) -> str:
+    """What the operating system refused, as a sentence: the file, and why."""
+    if error.strerror is None:
+        return str(error) or type(error).__name__
+    about = f"can't use {error.filename}" if error.filename is not None else "the operating system refused"
+    return f"{about}: {error.strerror}"

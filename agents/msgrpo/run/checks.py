@@ -1,9 +1,11 @@
 """What a run looks at before its first episode, so that it doesn't find out later."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from agents.episode import EpisodeTask
+from agents.files import check_writable
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
@@ -33,17 +35,21 @@ def check_prompts(
             )
 
 
-def check_unused(out: Path) -> None:
-    """A new run doesn't write into another one's folder.
+def check_out(out: Path, *, resumed: bool = False) -> None:
+    """A run's folder can be written, and a new run doesn't write into another one's.
 
     Raises:
         ConfigError: the folder holds a run.
+        OSError: it can't be made or written.
     """
-    if not (out / "metrics.jsonl").exists():
+    check_writable(out)
+    metrics = out / "metrics.jsonl"
+    if resumed or not metrics.exists() or not metrics.stat().st_size:
         return
     if (out / "last").exists():
         raise ConfigError(
-            f"out = {str(out)!r} already holds a run: go on with --resume {out}, or choose another folder"
+            f"out = {str(out)!r} already holds a run: go on with --resume {shlex.quote(str(out))}, or choose another "
+            "folder"
         )
     raise ConfigError(
         f"out = {str(out)!r} holds the metrics of a run that was stopped before its first checkpoint, and can't go on: "

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -76,7 +77,10 @@ class RunLog:
             self._trackers and self._trackers.close,
         ):
             if stop:
-                stop()
+                with suppress(OSError):  # a full disk has been told of where it was met
+                    stop()
+        if isinstance(error, KeyboardInterrupt):
+            self.say(". ".join(["interrupted", *getattr(error, "__notes__", ())]))
         self._live = self._file = self._trackers = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
