@@ -16,10 +16,11 @@ from typing import Any
 from agents.turn import Message, Prompt, TurnRequest
 from textgames.names import did_you_mean
 
-PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory")
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
 _MEMORY = ("memory", "no_memory")
-_TABLES = ("response", "open_response")
+_PROTOCOL = ("unlisted", "complaint")
+_TABLES = ("response", "open_response", "reasons")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class PromptTexts:
         no_limit: what ``$steps_left`` says where there is no limit.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
+        unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
+        complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
+        reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part.
@@ -51,9 +55,13 @@ class PromptTexts:
     open_response: Mapping[str, str] = field(default_factory=dict)
     memory: str = ""
     no_memory: str = "nothing yet"
+    unlisted: str = ""
+    complaint: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation}
+        parts |= {"complaint": self.complaint}
         for table in _TABLES:
             texts = {mode: text.strip("\n") for mode, text in getattr(self, table).items()}
             object.__setattr__(self, table, texts)
@@ -69,6 +77,8 @@ class PromptTexts:
         for part in parts.keys() - {"observation"}:
             if "observation" in used[part]:
                 raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+            if "reason" in used[part] and part != "complaint":
+                raise ValueError(f"$reason belongs in complaint only, it also stands in {part}")
         shown = any("memory" in placeholders for placeholders in used.values())
         if shown != bool(self.memory):
             raise ValueError(
@@ -88,7 +98,10 @@ class PromptTexts:
         """The texts as plain data, as they would stand in a file."""
         keys = (*_TEXTS, *_MEMORY) if self.memory else _TEXTS
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
-        return plain | {table: dict(getattr(self, table)) for table in _TABLES}
+        plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
+        return plain | {
+            table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"
+        }
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
@@ -111,7 +124,7 @@ class PromptTexts:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_MEMORY, *_TABLES)
+    known = (*_TEXTS, *_MEMORY, *_PROTOCOL, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
@@ -203,7 +216,16 @@ class PromptMap:
             template = texts.open_response.get(self.mode, template)
         parts += [_fill(texts.observation, values), _fill(template, values)]
         messages.append(Message("user", _join(parts)))
+        for refused in request.refused:
+            messages.append(Message("assistant", refused.turn.response))
+            messages.append(Message("user", self._complaint(refused.unreadable, values)))
         return tuple(messages)
+
+    def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
+        """What a player is told whose answer couldn't be read."""
+        own, ours = self.texts, PromptTexts.default()
+        reason = own.reasons.get(unreadable) or ours.reasons[unreadable]
+        return _fill(own.complaint or ours.complaint, {**values, "reason": reason}).strip("\n")
 
     def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
         """``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
@@ -215,11 +237,16 @@ class PromptMap:
         return {
             "instructions": request.instructions,
             "observation": request.observation,
-            "actions": request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions,
+            "actions": self._actions(request),
             "player": request.player,
             "steps_left": self._steps_left(request),
             "memory": self._memory(request.history),
         }
+
+    def _actions(self, request: TurnRequest) -> str:
+        if request.legal_actions and not request.moves_listed:
+            return self.texts.unlisted or PromptTexts.default().unlisted
+        return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
 
     def _memory(self, history: Sequence[tuple[str, str]]) -> str:
         """What the player wrote last in the tag that it remembers."""

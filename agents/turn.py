@@ -28,6 +28,19 @@ Prompt = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An answer that couldn't be read, where the player may answer again.
+
+    Attributes:
+        turn: the answer.
+        unreadable: why it couldn't be read, a value of ``textgames.UnreadableReason``.
+    """
+
+    turn: "Turn"
+    unreadable: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
     """Everything that a player may know when it has to choose.
 
@@ -44,6 +57,8 @@ class TurnRequest:
             the batch, in whatever order, after a resume too.
         action_help: the game's words on what may be written as an action; empty where ``legal_actions`` says it all.
         sample_action: draws a random legal action from a generator, where they can't be listed; for random play.
+        refused: what was answered to this decision already and couldn't be read, oldest first.
+        moves_listed: whether the prompt may list the legal actions; ``legal_actions`` has them in any case.
     """
 
     observation: str
@@ -56,6 +71,8 @@ class TurnRequest:
     seed: tuple[int, ...] = ()
     action_help: str = ""
     sample_action: "Callable[[np.random.Generator], str] | None" = None
+    refused: tuple[Refused, ...] = ()
+    moves_listed: bool = True
 
 
 def request_in(

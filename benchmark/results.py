@@ -23,6 +23,7 @@ from benchmark.show import terminal_tables as tables
 from benchmark.show.document_of import results_document
 from benchmark.show.html_tables import to_html
 from benchmark.show.markdown import leaderboard_markdown
+from benchmark.show.summary import summary_lines
 
 if TYPE_CHECKING:
     import pandas
@@ -216,6 +217,13 @@ class Leaderboard(_Tables):
     def overall(self) -> list[OverallView]:
         """One row for every agent, over ``document["overall_scenarios"]``; best agents first."""
         return self._whole["overall"]  # type: ignore[no-any-return]
+
+    def print(self, *, stats: bool = False) -> None:
+        """Print to standard output: at most a dozen lines for everybody, or with ``stats`` the tables of all figures."""
+        if stats:
+            super().print()
+        else:
+            tables.print_lines(summary_lines(self._whole, tables.stdout_console().width))
 
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown."""

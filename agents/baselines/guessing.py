@@ -70,7 +70,7 @@ class MastermindPlayer(GuessingPlayer):
     def __init__(self, game: Mastermind) -> None:
         super().__init__(game)
         self._solve = game.solver
-        self.exact = game.solver() is not None
+        self.kind = "optimal" if game.solver() is not None else "reference"
         self.method = "dynamic programming over sets of codes" if self.exact else GuessingPlayer.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -86,7 +86,7 @@ class MastermindPlayer(GuessingPlayer):
 class GuessNumberPlayer(GuessingPlayer):
     """Optimal guessing of a number, exactly: what is possible is an interval."""
 
-    exact = True
+    kind = "optimal"
     method = "dynamic programming over intervals"
 
     def __init__(self, game: GuessNumber) -> None:

@@ -21,19 +21,25 @@ from weakref import WeakKeyDictionary
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.turn import TurnRequest
 from textgames.tsmg import TSMG
-from textgames.yardsticks import Yardstick, find_yardstick
+from textgames.yardsticks import Kind, Yardstick, find_yardstick
 
 
 class SearchPlayer(ABC):
     """Computes moves in one game with its settings. It sees what any player sees: the request's text.
 
     Attributes:
-        exact: whether :meth:`values` are the true ones, those of optimal play, and not estimates.
+        kind: what :meth:`values` are: ``"optimal"`` where they are the true ones of the best play by what the
+            observation tells, else ``"reference"``; see :data:`textgames.yardsticks.Kind`.
         method: how they are computed, in a few words, for tables of results.
     """
 
-    exact: bool = False
+    kind: Kind = "reference"
     method: str = "search"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are those of optimal play, and not estimates."""
+        return self.kind == "optimal"
 
     @abstractmethod
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -78,7 +84,7 @@ class YardstickPlayer(SearchPlayer):
 
     def __init__(self, game: TSMG[Any], yardstick: Yardstick) -> None:
         self._game, self._yardstick = game, yardstick
-        self.exact, self.method = yardstick.exact, yardstick.method
+        self.kind, self.method = yardstick.kind, yardstick.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         state = self._game.read_observation(request.observation, request.player)

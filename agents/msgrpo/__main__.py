@@ -39,6 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="override a setting; preset=NAME sets those of a method",
     )
     parser.add_argument("--resume", metavar="DIR", help="go on with a run's folder or a checkpoint")
+    parser.add_argument(
+        "--allow",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --resume: code or a server that the folder names, module:Name or an address",
+    )
     parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
     parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")
     options = parser.parse_args(arguments)
@@ -68,14 +75,17 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.resume:
         from agents.msgrpo.run.checkpoint import CONFIG, find_checkpoint, run_folder
+        from agents.msgrpo.run.claims import check_claims, said_by
 
         checkpoint = find_checkpoint(options.resume)
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
-        config = saved if not options.config else MSGRPOConfig.from_toml(options.config)
+        named = MSGRPOConfig.from_toml(options.config) if options.config else None
+        config = named or saved
         config = config.with_overrides([f'out="{run_folder(checkpoint)}"', *options.set])
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
+        check_claims(options.resume, run_folder(checkpoint), config, named, [*options.allow, *said_by(options.set)])
         return config
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)
@@ -85,10 +95,14 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    from agents.approvals import approve
     from agents.msgrpo.methods import Methods
+    from agents.msgrpo.run.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
 
+    if config.out and not options.resume:
+        approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     Methods.of(config)
     games_of("", config)

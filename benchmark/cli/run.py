@@ -1,4 +1,4 @@
-"""Play agents on scenarios into a run folder, and print the leaderboard.
+"""Play agents on scenarios into a run folder, and print how well they did.
 
 With nothing: random, greedy, planner and the embedded models on the paper's four scenarios, 50 episodes each.
 
@@ -31,6 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the options of a run."""
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--dry-run", action="store_true", help="say what would be played, and play nothing")
 
@@ -41,7 +42,7 @@ def run(args: Namespace) -> int:
     from benchmark.play.agents.choice import plan_run
     from benchmark.play.session import open_session
 
-    output = Output(args.json, args.quiet)
+    output = Output(args.json, args.quiet, args.stats)
     planned = plan_run(read_options(args), output.say)
     if not args.dry_run:
         return report(open_session(planned).play(quiet=output.quiet), output)

@@ -12,11 +12,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark.cli.sources import add_import_option
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the entries to check."""
     parser.add_argument("entries", nargs="+", metavar="ENTRY", help="entries, or a folder of them")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

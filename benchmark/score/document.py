@@ -10,7 +10,7 @@ Untrusted text (responses, error messages, names) is in here as it was written: 
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
@@ -82,17 +82,26 @@ class ScenarioView(TypedDict):
     palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
     success_means: str  # what follows "the player": ``"reached the goal"``; empty in a game that knows no success
     legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
-    optimal_source: str
-    """What stands for "optimal" in the normalised score: ``"exact (value iteration)"`` or ``"planner (search)"``."""
+
+
+class BlindView(TypedDict):
+    """The 0 of a scenario's normalised scores: what the best player that doesn't read gets."""
+
+    value: float | None  # the mean over the agent's episodes, or over many others where ``exact`` is false
+    policy: str  # from which distribution it draws its actions: ``"right 0.5, down 0.5"``, ``"uniform"``
+    exact: (
+        bool  # whether the value is computed by the game's own chances, from the start of each of the agent's episodes
+    )
 
 
 class ReferenceView(TypedDict):
-    """The two ends of the normalised score's scale, on the same seeds as the agent's episodes."""
+    """The 1 of a scenario's normalised scores, on the same seeds as the agent's episodes."""
 
-    random: float | None
-    random_source: str
-    optimal: float | None
-    optimal_source: str
+    value: float | None
+    kind: Literal["optimal", "clairvoyant", "reference"] | None
+    """``"optimal"``: the exact optimum of a player who knows what players are told. ``"reference"``: what the strongest
+    player got, which can be beaten. A clairvoyant bound, for which hidden things are known, is never the 1 of a scale."""
+    source: str  # how it is computed, or who played it: ``"value iteration"``, ``"planner (search)"``
 
 
 class LuckView(TypedDict):
@@ -138,9 +147,13 @@ class ScoreView(TypedDict):
     knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
     luck: LuckView | None  # how either was made; ``None`` where neither was, or there is no chance in the game
     normalized: EstimateView | None
-    """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
+    """``(mean - blind) / (reference - blind)``; ``None`` too where an end is missing, or blind play gets as much as the
+    reference."""
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
     normalized_plain: EstimateView | None  # the same of the plain mean
+    above_blind: bool | None
+    """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a player
+    that doesn't read. ``None`` where there is no such score."""
     success_rate: EstimateView | None  # share of episodes, 0..1
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
@@ -151,6 +164,7 @@ class ScoreView(TypedDict):
     seats: dict[str, EstimateView]  # ``{player: mean return in this seat}``; empty in a game for one player
     metrics: dict[str, EstimateView]
     """``{name: mean over seeds}`` of what the game tells besides the return, and of the value lost per move."""
+    blind: BlindView
     reference: ReferenceView
 
 
@@ -160,7 +174,11 @@ class OverallView(TypedDict):
     agent: str
     rank: int | None  # from 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios
     tied: bool  # whether it shares its rank with another agent, as in :class:`ScoreView`
-    normalized: EstimateView | None  # mean of the normalised scores over scenarios, each weighing the same
+    normalized: EstimateView | None
+    """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its weight."""
+    above_blind: bool | None  # whether it and its interval are above 0, as in :class:`ScoreView`
+    success: EstimateView | None
+    """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 
@@ -172,7 +190,7 @@ class SuiteView(TypedDict):
     about: str
     scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
     normalized: dict[str, EstimateView | None]
-    """``{agent: mean of the normalised scores}``; ``None`` for an agent that isn't ranked in all of these."""
+    """``{agent: overall score}`` as in :class:`OverallView`; ``None`` for an agent that isn't ranked in all of these."""
 
 
 class ComparisonView(TypedDict):
@@ -195,7 +213,7 @@ class OverallPairView(TypedDict):
 
     a: str
     b: str
-    difference: float  # of the mean normalised scores, on common seeds; positive where ``a`` is higher
+    difference: float  # of the overall scores, on common seeds; positive where ``a`` is higher
     p: float  # of the paired test, after Bonferroni's correction for everything that the board could compare
 
 

@@ -7,6 +7,7 @@ may change when a run is resumed. No secret is ever among them: keys and headers
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -194,7 +195,10 @@ def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOption
 def resumed(path: Path, counting: AgentOptions | None, changeable: AgentOptions | None) -> AgentOptions:
     """The options that a run's manifest holds, with the files of prompts that lie in its folder ``path``."""
     options = together(counting, changeable)
-    for own in options.values():
+    for name, own in options.items():
         if own.get("prompts"):
-            own["prompts"] = str(path / _kept_as(own["prompts"].removeprefix("sha256 ")))
+            digest = str(own["prompts"]).removeprefix("sha256 ")
+            if not re.fullmatch(r"[0-9a-f]{16}", digest):  # a name made of it must not leave the folder
+                raise UsageError(f"{path} has prompts of the agent {name!r} with the digest {shown(digest)}")
+            own["prompts"] = str(path / _kept_as(digest))
     return options

@@ -84,6 +84,18 @@ class Players:
                 self._kept[name] = policy  # not every large model at once
         return cards
 
+    def check_names(self) -> None:
+        """Ask the servers of served models, once each, whether they have them: before the first episode, not in each.
+
+        Raises:
+            UsageError: one hasn't; says what it has. Of a server that can't be asked nothing is said here.
+        """
+        for name in self.specs:
+            policy = self.policies.get(name) or self._kept.get(name)
+            unknown = getattr(policy, "unknown_model", None) if name in self.served else None
+            if unknown is not None and (reason := unknown()) is not None:
+                raise UsageError(f"agent {name!r}: {reason}")
+
     def load(self, name: str) -> Policy:
         if name in self.policies:
             return self.policies[name]

@@ -58,7 +58,7 @@ def take(stones, taken, steps, uniform=False):
 
 
 class NimSearch(SearchPlayer):
-    exact = True
+    kind = "optimal"
     method = "backward induction"
 
     def __init__(self, game):
