@@ -1,12 +1,16 @@
 """Writing files and folders so that a crash leaves the old one or the new one, never half of one."""
 
+import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 @contextmanager
@@ -27,8 +31,11 @@ def replacing(file: Path, mode: str = "w") -> Iterator[IO[Any]]:
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        refused = _refused(error)
+        if refused is not None and refused is not error:
+            raise refused from error
         raise
 
 
@@ -48,8 +55,11 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         yield draft
         for path in [*draft.rglob("*"), draft]:
             sync(path)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)  # on a full disk it would take what the next attempt needs
+        refused = _refused(error)
+        if refused is not None and refused is not error:
+            raise refused from error
         raise
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
@@ -87,3 +97,19 @@ def refusal(error: OSError) -> str:
         return str(error) or type(error).__name__
     about = f"can't use {error.filename}" if error.filename is not None else "the operating system refused"
     return f"{about}: {error.strerror}"
+
+
+def _refused(raised: BaseException) -> OSError | None:
+    """What the operating system refused, where that is behind an error.
+
+    Libraries say a full disk in their own ways: torch ``unexpected pos 576 vs 534``, with the reason in the error's
+    context, and safetensors ``I/O error: No space left on device (os error 28)``.
+    """
+    error: BaseException | None = raised if isinstance(raised, Exception) else None  # Ctrl-C is Ctrl-C
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            return error
+        if number := re.search(r"\(os error (\d+)\)", str(error)):
+            return OSError(int(number[1]), os.strerror(int(number[1])))
+        error = error.__cause__ or error.__context__
+    return None

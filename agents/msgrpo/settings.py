@@ -205,9 +205,9 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
-    eval_invalid_action: Literal["random", "default", "noop", "terminate"] = setting("evaluation", "random")
-    """What an invalid response makes the environment do in evaluation: random plays a legal move by chance, so that a
-    model that answers nothing scores what random play does."""
+    eval_protocol: Literal["random", "default", "forfeit", "retry"] = setting("evaluation", "random")
+    """What an invalid response leads to in evaluation: random plays a legal move by chance, so that a model that
+    answers nothing scores what random play does; docs/benchmark.md has the others."""
     eval_opponent: str = setting("evaluation", "")
     """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""

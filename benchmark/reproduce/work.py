@@ -24,7 +24,7 @@ Report = Callable[[float], None]
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
 
-WHATEVER_COMES = {"preflight_episodes": 0, "stop_after": 0, "eval_invalid_action": "default"}
+WHATEVER_COMES = {"preflight_episodes": 0, "stop_after": 0, "eval_protocol": "default"}
 """Every run of an experiment is trained to its end, also one that learns nothing; evaluations are the paper's."""
 
 KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")

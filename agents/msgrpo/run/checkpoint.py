@@ -4,9 +4,7 @@ A checkpoint is written beside its place, flushed to disk and renamed, so one th
 ``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
 """
 
-import errno
 import json
-import os
 import pickle
 import re
 import shutil
@@ -22,7 +20,6 @@ from agents.msgrpo.errors import CheckpointError, ConfigError
 from agents.msgrpo.rows import TrainingRow
 
 STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT)
 _NAME = re.compile(r"iteration-(\d{6,})")
 
 
@@ -43,27 +40,13 @@ def save_checkpoint(
             # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
             with (draft / STATE).open("wb") as file:
                 torch.save(dict(state), file)
-    except Exception as error:
-        refused = _refused(error)
-        if refused is None:
-            raise
-        raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(refused)}") from error
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
 
 
 def checkpoint_folder(out: Path, iteration: int) -> Path:
     """Where the checkpoint of so many iterations is."""
     return out / "checkpoints" / f"iteration-{iteration:06d}"
-
-
-def _refused(error: BaseException | None) -> OSError | None:
-    """What the operating system refused, where that is behind an error: torch and safetensors wrap it."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _DISK:
-            return error
-        if number := re.search(r"\(os error (\d+)\)", str(error)):  # as Rust writes it
-            return OSError(int(number[1]), os.strerror(int(number[1])))
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def point(out: Path, name: str, folder: Path) -> None:

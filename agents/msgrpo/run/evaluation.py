@@ -31,6 +31,10 @@ class EvaluationResult(NamedTuple):
         positions: how many positions these are.
         exploitability: what a best response gains against the model, on average over the seats, where it is measured;
             exact.
+        blind: the mean return of the best player who doesn't read, in games for one; and what it does.
+        blind_policy: of that player.
+        reference: the mean return of the best play that is known of; :mod:`agents.msgrpo.run.scale` has its kinds.
+        reference_kind: of that play.
     """
 
     scenario: str
@@ -50,6 +54,10 @@ class EvaluationResult(NamedTuple):
     random_regret: float | None = None
     positions: int = 0
     exploitability: float | None = None
+    blind: float | None = None
+    blind_policy: str = ""
+    reference: float | None = None
+    reference_kind: str = ""
 
     @property
     def score(self) -> float:
@@ -68,11 +76,14 @@ class EvaluationResult(NamedTuple):
         )
 
 
-def evaluation_tasks(game: Game, episodes: int) -> list[EpisodeTask]:
-    """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends."""
+def evaluation_tasks(game: Game, episodes: int, protocol: str = "random") -> list[EpisodeTask]:
+    """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends.
+
+    ``protocol`` says what becomes of an unreadable response (:mod:`agents.protocol`).
+    """
     scenario = SCENARIOS.get(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
-    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0) for k in range(episodes)]
+    return [EpisodeTask.of(scenario or game, first + k, protocol=protocol, format_penalty=0.0) for k in range(episodes)]
 
 
 def evaluate(
