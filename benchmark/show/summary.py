@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import estimate_figure, number
+from benchmark.show.columns import agent_note, estimate_figure, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -30,7 +30,9 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    notes = wrap(" ".join(filter(None, (_counted(scores), scale_sentence(scores), _marked(rows)))), width)
+    notes = wrap(
+        " ".join(filter(None, (_counted(scores), scale_sentence(scores), _marked(rows), _noted(scores)))), width
+    )
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
     shown = rows if not left_out else rows[: room - 1]
@@ -119,6 +121,12 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
 def _marked(rows: Sequence[Row]) -> str:
     marked = any(text.endswith(MARK) for row in rows for text in row.values())
     return f"{MARK}: no better than 0, within chance." if marked else ""
+
+
+def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
+    """Of whom there is more to know: why somebody isn't ranked, or that several models answered under one name."""
+    names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
+    return f"Notes on {', '.join(names)}: add --stats." if names else ""
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:
