@@ -205,6 +205,8 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
+    eval_protocol: Literal["random", "default", "forfeit", "retry"] = setting("evaluation", "random")
+    """What an unreadable response leads to in evaluation, as in textbench run; the paper's is default."""
     eval_opponent: str = setting("evaluation", "")
     """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""

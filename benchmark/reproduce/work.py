@@ -15,7 +15,7 @@ from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder, Job
-from benchmark.reproduce.settings import Experiment, recipe_of
+from benchmark.reproduce.settings import PROTOCOL, Experiment, recipe_of
 from benchmark.runs.provenance import facts_of
 from textgames.scenarios import SCENARIOS
 
@@ -151,7 +151,7 @@ def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report)
     scenarios: dict[str, Any] = {}
     for name in experiment.scenarios:
         first = SCENARIOS[name].seed(experiment.final_offset)
-        tasks = [EpisodeTask.of(name, first + k) for k in range(experiment.final_episodes)]
+        tasks = [EpisodeTask.of(name, first + k, protocol=PROTOCOL) for k in range(experiment.final_episodes)]
         episodes = []
         for episode in rollout(policy, tasks, max_concurrency=AT_ONCE):
             episodes.append(episode)

@@ -76,6 +76,8 @@ class ScenarioView(TypedDict):
     horizon: int
     first_seed: int
     training: bool
+    protocol: str  # of the runs in it, as in the scores: runs of another one have a scenario of their own
+    moves: str
     num_players: int
     actions: list[str]
     instructions: str
@@ -125,6 +127,8 @@ class ScoreView(TypedDict):
 
     agent: str
     scenario: str
+    protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
+    moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
     episodes: int  # scored episodes
     planned: int
     unscored: int
@@ -182,6 +186,7 @@ class OverallView(TypedDict):
     the level corrected by Bonferroni for their number. ``None`` where there is no such score."""
     success: EstimateView | None
     """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
+    invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 

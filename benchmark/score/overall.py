@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, solo_scenarios
@@ -29,6 +30,7 @@ from benchmark.score.scores import (
     rank,
     to_view,
 )
+from textgames.scenarios import Scenario
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
@@ -40,15 +42,38 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
 
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play.
+    one player that more than half of the agents were to play. Where there are several protocols, they are of one.
     """
-    shared = [scenario.name for scenario in solo_scenarios(results) if is_shared(results, scenario.name)]
+    protocol = main_protocol(results)
+    shared = [one.name for one in solo_scenarios(results) if is_shared(results, one.name) and _rules(one) == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario."""
-    return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
+    """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    players = _agents_by_protocol(results)[_rules(results.scenarios[scenario])]
+    return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
+
+
+def main_protocol(results: ResultColumns) -> tuple[str, str]:
+    """The protocol and the moves of most agents; a plain run's where other ones have as many."""
+    standard = STANDARD["protocol"], STANDARD["moves"]
+    found = _agents_by_protocol(results)
+    return max(found, key=lambda one: (len(found[one]), one == standard), default=standard)
+
+
+def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
+    """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for scenario in results.scenarios.values():
+        found.setdefault(_rules(scenario), set())
+    for agent, name in results.cells:
+        found[_rules(results.scenarios[name])].add(agent)
+    return found
+
+
+def _rules(scenario: Scenario) -> tuple[str, str]:
+    return scenario.protocol, scenario.moves
 
 
 def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, float]:
@@ -85,6 +110,7 @@ def overall_rows(
                 if normalized is not None
                 else None,
                 success=to_view(successes[agent]) if agent in successes else None,
+                invalid_rate=_invalid_rate(results, agent),
                 scenarios=len(names) - len(lacks),
                 lacks=lacks,
             )
@@ -96,6 +122,12 @@ def overall_rows(
         for row in rows:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
     return names, sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
+
+
+def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
+    cells = [cell.columns for (name, _), cell in results.cells.items() if name == agent]
+    responses = sum(sum(columns["responses"]) for columns in cells)
+    return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
 
 
 def _estimates(

@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import agent_note, estimate_figure, number
+from benchmark.show.columns import agent_note, estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -30,9 +30,9 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    notes = wrap(
-        " ".join(filter(None, (_counted(scores), scale_sentence(scores), _marked(rows), _noted(scores)))), width
-    )
+    told = [_counted(scores), scale_sentence(scores), _marked(rows), _noted(scores)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
     shown = rows if not left_out else rows[: room - 1]
@@ -63,7 +63,7 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
         row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
-        row["invalid"] = _percent([one["invalid_rate"] for one in own.values()])
+        row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
         if not single and len(scenarios) <= MOST_SCENARIOS:
             row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
         rows.append(row)

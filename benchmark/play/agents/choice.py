@@ -14,7 +14,7 @@ from benchmark.play.agents.options import with_agent_options
 from benchmark.play.agents.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
 from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
-from benchmark.runs.plan import Plan, find_scenarios, find_suite
+from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST
 from textgames.scenarios import SUITES, Scenario
 
@@ -72,7 +72,8 @@ def choose_scenarios(options: RunOptions) -> Choice:
     inside = [name for suite in options.suites for name in find_suite(suite)]
     if options.suites and not names and not inside:
         raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
-    return Choice(find_scenarios([*names, *inside]), frozenset(names) - SUITES.keys())
+    found = played_by({"protocol": options.protocol, "moves": options.moves}, find_scenarios([*names, *inside]))
+    return Choice(found, frozenset(names) - SUITES.keys())
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
