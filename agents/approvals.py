@@ -13,7 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.files import cache_folder, replacing
+from agents.files import replacing
+from textgames.cache import cache_folder
 
 
 class Claim(NamedTuple):

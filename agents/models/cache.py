@@ -234,6 +234,10 @@ class AsyncCachedModel:
             self.cache.put(key, completion)
         return completion
 
+    async def unknown_name(self) -> str | None:
+        unknown = getattr(self.model, "unknown_name", None)
+        return None if unknown is None else await unknown()
+
     async def aclose(self) -> None:
         close = getattr(self.model, "aclose", None)
         if close is not None:

@@ -32,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--episodes", metavar="N", help="extend the run to so many episodes per scenario and agent")
     parser.add_argument("--repair", action="store_true", help="set damaged lines aside and play their episodes again")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     add_import_option(parser)
 
@@ -48,7 +49,7 @@ def run(args: Namespace) -> int:
     changed = {name: getattr(args, name) for name in ("base_url", "episodes") if getattr(args, name) is not None}
     changed = checked_options(changed, {"episodes": "--episodes"})
     options = replace(options, **changed, given=options.given | changed.keys())
-    output = Output(args.json, args.quiet)
+    output = Output(args.json, args.quiet, args.stats)
     session = reopen_session(
         Path(args.folder), options, output.say, repair=args.repair, allowed=args.allow, ask=ask_at_terminal
     )

@@ -16,8 +16,7 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Key, key_of
-from textgames.scenarios import SCENARIOS
+from benchmark.runs.record import Key, answers_of, key_of
 
 OF_THE_MACHINE = ("model_forward", "model_parameters")
 """What a card says of the program that computed the responses, which may change without a change of these."""
@@ -103,25 +102,26 @@ def _response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[s
 
     name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
     tasks = [
-        EpisodeTask.of(SCENARIOS[matchup.scenario], seed)
+        EpisodeTask.of(plan.scenarios[matchup.scenario], seed)  # with the entry's protocol
         for matchup, seeds in plan.seeds.items()
         for seed in seeds
         if matchup.agents == (name,)
     ]
     ours = {
-        Key(episode.scenario, (name,), episode.seed): [step.turn for step in episode.steps]
+        Key(episode.scenario, (name,), episode.seed): [turn for step in episode.steps for turn in step.turns]
         for episode in rollout(policy, tasks)
     }
     for number, record in folder.numbered_records():
         place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
-        if spec in OWN_PLAYERS and any("tokens" in step for step in record["steps"]) and len(record["agents"]) == 1:
+        answers = [(i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)]
+        if spec in OWN_PLAYERS and any("tokens" in each for _, each in answers) and len(record["agents"]) == 1:
             yield f"{place}: has tokens, but the agent {spec!r} has no model"
-        for index, (step, turn) in enumerate(zip(record["steps"], ours.get(key_of(record), ()), strict=False)):
-            theirs, counted = step["response"], list(turn.usage[:2])
+        for (index, each), turn in zip(answers, ours.get(key_of(record), ()), strict=False):
+            theirs, counted = each["response"], list(turn.usage[:2])
             if theirs != turn.response:
                 answer = f"the agent {spec!r} answers {shown(turn.response)}"
                 yield f"{place}, step {index}: the response is {shown(theirs)}, {answer}"
                 break
-            if spec not in OWN_PLAYERS and step.get("tokens", [0, 0]) != counted:
-                yield f"{place}, step {index}: tokens is {step.get('tokens')}, the agent {spec!r} has {counted}"
+            if spec not in OWN_PLAYERS and each.get("tokens", [0, 0]) != counted:
+                yield f"{place}, step {index}: tokens is {each.get('tokens')}, the agent {spec!r} has {counted}"
                 break

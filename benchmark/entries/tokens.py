@@ -7,7 +7,7 @@ useless. They are held against the texts: over a whole entry a token of any toke
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmark.runs.record import Record
+from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay
 
 MOST_LETTERS = (24, 12)
@@ -28,14 +28,19 @@ class TokenTally:
 
     def add(self, record: Record, played: Replay) -> None:
         """Count one episode; steps that give no tokens don't matter."""
-        for index, (step, asked) in enumerate(zip(record["steps"], played.steps, strict=False)):
-            if "tokens" not in step:
+        answers = (
+            (index, asked, answer)
+            for index, (step, asked) in enumerate(zip(record["steps"], played.steps, strict=False))
+            for answer in answers_of(step)
+        )
+        for index, asked, answer in answers:
+            if "tokens" not in answer:
                 continue
-            for i, text in enumerate((asked.observation, step["response"] + step.get("reasoning", ""))):
-                self._tokens[i] += step["tokens"][i]
+            for i, text in enumerate((asked.observation, answer["response"] + answer.get("reasoning", ""))):
+                self._tokens[i] += answer["tokens"][i]
                 self._letters[i] += len(text)
-                if step["tokens"][i] > self._most[i]:
-                    self._most[i] = step["tokens"][i]
+                if answer["tokens"][i] > self._most[i]:
+                    self._most[i] = answer["tokens"][i]
                     self._places[i] = f"{record['scenario']}, seed {record['seed']}, step {index}"
 
     def problems(self, card: Mapping[str, Any]) -> Iterator[str]:

@@ -25,7 +25,16 @@ from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
+from benchmark.runs.record import (
+    MAX_SEED,
+    MEASURED,
+    Key,
+    Record,
+    answers_of,
+    defined_metrics,
+    key_of,
+    observations_digest,
+)
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck.check import LuckCheck, LuckPower, LuckTally, luck_problems
 from benchmark.score.stopping import looks
@@ -234,7 +243,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                scenario = SCENARIOS[record["scenario"]]
+                scenario = plan.scenarios[record["scenario"]]  # which is the table's, played by the entry's protocol
                 problems = (*_measure_problems(record), *replay_problems(record, scenario, tally, tokens))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
@@ -244,7 +253,8 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
 
 def _measure_problems(record: Record) -> Iterator[str]:
     """Where figures that no replay can give contradict each other."""
-    counted = [sum(step["tokens"][i] for step in record["steps"] if "tokens" in step) for i in (0, 1)]
+    answers = [answer for step in record["steps"] for answer in answers_of(step)]
+    counted = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
@@ -252,17 +262,18 @@ def _measure_problems(record: Record) -> Iterator[str]:
         if player not in record["agents"] or not all(model.isprintable() for model in models):
             yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
     for player, number in record[MEASURED].get("provider_cached_tokens", {}).items():
-        prompts = sum(step.get("tokens", (0, 0))[0] for step in record["steps"] if step["player"] == player)
+        steps = (step for step in record["steps"] if step["player"] == player)
+        prompts = sum(answer.get("tokens", (0, 0))[0] for step in steps for answer in answers_of(step))
         if number > prompts:
             yield f"measured.provider_cached_tokens of {shown(player)} is {number}, all its prompts have {prompts}"
     for player, names in record[MEASURED].get("left_out", {}).items():
         if player not in record["agents"] or not set(names) <= set(OMITTABLE):
             yield f"measured.left_out says that {shown(player)} was asked without {shown(names)}"
-    for index, step in enumerate(record["steps"]):
-        if step.get("reasoning_tokens", 0) > step.get("tokens", (0, 0))[1]:
+    for index, answer in ((i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)):
+        if answer.get("reasoning_tokens", 0) > answer.get("tokens", (0, 0))[1]:
             yield f"step {index}: has more reasoning tokens than completion tokens"
-        if step.get("finish_reason", "stop") not in get_args(FinishReason):
-            yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
+        if answer.get("finish_reason", "stop") not in get_args(FinishReason):
+            yield f"step {index}: finish_reason is {shown(answer['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
 def replay_problems(
@@ -290,6 +301,9 @@ def replay_problems(
         for name in ("action", "valid", "unreadable", "reward"):
             if claimed.get(name) != getattr(step, name):
                 yield f"step {index}: {name} is {shown(claimed.get(name))}, the replay gives {getattr(step, name)!r}"
+        for before, again in zip(claimed.get("refused", ()), step.refused, strict=True):
+            if before["unreadable"] != again.unreadable:
+                yield f"step {index}: refused for {shown(before['unreadable'])}, the replay gives {again.unreadable!r}"
     for name, value in (
         ("returns", end.returns),
         ("successes", end.successes),

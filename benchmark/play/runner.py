@@ -207,10 +207,10 @@ class _TeamRun:
         return self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
-        usage = step.turn.usage
-        if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
-            tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
-            self._meter.count_tokens(self._seat[step.player], *tokens)
+        for usage in (turn.usage for turn in step.turns):
+            if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
+                tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
+                self._meter.count_tokens(self._seat[step.player], *tokens)
         self._stop_above_budget()
 
     def _stop_above_budget(self) -> None:

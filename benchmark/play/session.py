@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agents.approvals import approve
+from agents.interrupt import kills_interrupt
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
-from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import AgentSpec, Players
@@ -98,7 +98,7 @@ class Session:
         try:
             with (
                 playing_elsewhere(options, self.players, folder) as elsewhere,
-                sigterm_interrupts(),
+                kills_interrupt(),
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):
@@ -119,7 +119,7 @@ class Session:
 
 
 def open_session(planned: PlannedRun) -> Session:
-    """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
+    """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
     Raises:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
@@ -129,6 +129,7 @@ def open_session(planned: PlannedRun) -> Session:
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
+    players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")

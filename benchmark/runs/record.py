@@ -18,7 +18,8 @@ from typing_extensions import TypedDict  # pydantic takes typing's own from Pyth
 from agents.checksum import opened, sealed
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable
-from agents.turn import MOST_TOKENS
+from agents.protocol import MOST_RETRIES
+from agents.turn import MOST_TOKENS, Turn
 from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
@@ -37,6 +38,18 @@ Metrics = dict[
         dict[Annotated[str, Field(max_length=100)], Annotated[float, Field(ge=-1e12, le=1e12)]], Field(max_length=50)
     ],
 ]
+
+
+@with_config(STRICT)
+class RefusedRecord(TypedDict):
+    """An answer that couldn't be read, after which the player was asked again."""
+
+    response: Annotated[str, Field(description="What the player wrote, as it is.")]
+    unreadable: Annotated[str, Field(description="Why it was invalid.")]
+    finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
+    tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
+    reasoning_tokens: NotRequired[Annotated[int, Field(ge=0, le=10**9, description="As in a step.")]]
+    reasoning: NotRequired[Annotated[str, Field(description="As in a step.")]]
 
 
 @with_config(STRICT)
@@ -59,6 +72,11 @@ class StepRecord(TypedDict):
     ]
     reasoning: NotRequired[
         Annotated[str, Field(description="The text of the reasoning, where a server gives it apart from the response.")]
+    ]
+    refused: NotRequired[
+        Annotated[
+            list[RefusedRecord], Field(max_length=MOST_RETRIES, description="Answers before this one, with retry.")
+        ]
     ]
 
 
@@ -147,9 +165,9 @@ def to_record(episode: Episode) -> Record:
 
     A step holds ``round player response action valid reward``, and where they say something: ``unreadable`` (the
     reason of an invalid response), ``finish_reason`` (when not ``"stop"``), ``tokens`` (``[prompt, completion]``),
-    ``reasoning_tokens`` and ``reasoning``.
+    ``reasoning_tokens``, ``reasoning``, and ``refused`` (the answers before, where the player could answer again).
     """
-    cached = [step.turn.usage for step in episode.steps if step.turn.usage.cached]
+    cached = [turn.usage for step in episode.steps for turn in step.turns if turn.usage.cached]
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": episode.scenario,
@@ -176,8 +194,7 @@ def _told_by_servers(steps: Iterable[Step]) -> dict[str, dict[str, Any]]:
     served_by: dict[str, list[str]] = {}
     discounted: dict[str, int] = {}
     left_out: dict[str, list[str]] = {}
-    for step in steps:
-        turn, player = step.turn, step.player
+    for player, turn in ((step.player, turn) for step in steps for turn in step.turns):
         if turn.served_by is not None and turn.served_by not in served_by.setdefault(player, []):
             served_by[player].append(turn.served_by)
         if turn.usage.cached_prompt_tokens and not turn.usage.cached:
@@ -211,6 +228,17 @@ def _step_record(step: Step) -> dict[str, Any]:
     }
     if step.unreadable is not None:
         row["unreadable"] = str(step.unreadable)
+    if step.refused:
+        row["refused"] = [
+            {"response": each.turn.response, "unreadable": each.unreadable, **_told_of(each.turn)}
+            for each in step.refused
+        ]
+    return row | _told_of(turn)
+
+
+def _told_of(turn: Turn) -> dict[str, Any]:
+    """What a record says of an answer besides its text, as far as it says something."""
+    row: dict[str, Any] = {}
     if turn.finish_reason != "stop":
         row["finish_reason"] = turn.finish_reason
     if turn.usage[:2] != (0, 0):
@@ -314,7 +342,7 @@ def _parse_surrogates(line: bytes) -> Record:
         record: Record = json.loads(line)
         whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _episode_type().validate_json(whole)
-        rest = {**record, "steps": [{**step, "response": ""} for step in record["steps"]]}
+        rest = {**record, "steps": [{**step, "response": "", "refused": []} for step in record["steps"]]}
         json.dumps(rest, ensure_ascii=False).encode()
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
@@ -335,6 +363,11 @@ def canonical_lines(records: Iterable[Record]) -> Iterator[bytes]:
     return (line for _, line in keyed)
 
 
+def answers_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All answers of a step: those that were refused, and the last one, which is the step itself."""
+    return [*step.get("refused", ()), step]
+
+
 def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     """``{player: (prompt, completion, of the prompt tokens those that the provider's own cache had)}`` of an episode.
 
@@ -345,8 +378,9 @@ def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     counted = {player: [0, 0, measured.get("provider_cached_tokens", {}).get(player, 0)] for player in record["agents"]}
     first = next(iter(counted))
     for step in record["steps"]:
-        for i, tokens in enumerate(step.get("tokens", (0, 0))):
-            counted[step["player"]][i] += tokens
+        for answer in answers_of(step):
+            for i, tokens in enumerate(answer.get("tokens", (0, 0))):
+                counted[step["player"]][i] += tokens
     for i, tokens in enumerate(measured.get("cached_tokens", (0, 0))):
         counted[first][i] -= tokens
     return {player: (tokens[0], tokens[1], tokens[2]) for player, tokens in counted.items()}
