@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from benchmark.errors import BenchmarkError
+from benchmark.foreign import foreign_agents
 
 COMMANDS = {
     "run": "play agents on scenarios into a leaderboard",
@@ -108,6 +109,9 @@ def _dispatch(arguments: list[str]) -> int:
         from benchmark.errors import unknown_name
 
         raise unknown_name("command" if not name.startswith("-") else "option before the command", name, COMMANDS)
+    if (wrong := foreign_agents()) is not None:  # else the command dies in an import
+        print(f"textbench: {wrong}", file=sys.stderr)  # not by _say(), which imports agents
+        return 2
     command = import_module(f"benchmark.cli.{name}")
     if name in PASSED_ON:
         from argparse import Namespace

@@ -24,6 +24,7 @@ def run(args: Namespace) -> int:
     import json
     import platform
 
+    from benchmark.foreign import overwritten_sdk
     from benchmark.play.agents.catalogue import agent_kinds
     from benchmark.runs.provenance import code_version, package_versions
     from benchmark.score.cache import cache_folder
@@ -36,6 +37,7 @@ def run(args: Namespace) -> int:
         "packages": package_versions(),
         "device": _device(),
         "cache": str(cache_folder()),
+        "warnings": [warning] if (warning := overwritten_sdk()) else [],
         "agents": [kind._asdict() for kind in agent_kinds()],
         **question,
     }
@@ -101,7 +103,7 @@ def _print(document: dict[str, Any]) -> None:
         ("device", document["device"], ""),
         ("cache", document["cache"], ""),
     ]
-    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows))]
+    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]
     lines = tuple(
         (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
         for kind in document["agents"]
