@@ -7,8 +7,6 @@ are imported when they are first used, so ``import benchmark`` loads nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from benchmark.foreign import foreign_agents
-
 if TYPE_CHECKING:
     from benchmark.errors import BenchmarkError, StorageError, UsageError
     from benchmark.evaluation import evaluate
@@ -40,6 +38,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from benchmark.foreign import foreign_agents
+
     if (wrong := foreign_agents()) is not None:
         raise ImportError(wrong, name="agents")
     value = getattr(import_module(_MODULE_OF[name]), name)

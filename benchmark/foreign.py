@@ -8,7 +8,7 @@ MARK = "LanguageAgentPolicy"  # a name that our ``agents/__init__.py`` has, and 
 SDK = "openai-agents"
 WAY_OUT = (
     "give textbench an environment of its own (python3 -m venv .venv && . .venv/bin/activate), or pip uninstall "
-    f"{SDK} and install textbench again (pip install --force-reinstall --no-deps textbench)"
+    f"{SDK} and install textbench again with --force-reinstall --no-deps"
 )
 
 

@@ -92,15 +92,17 @@ def _device() -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
+    from benchmark.play.agents.players import missing_models
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""
+    models = missing_models()
     rows = [
         ("textbench", code["version"], commit),
         ("python", document["python"], document["platform"]),
         *((name, version, "") for name, version in document["packages"].items()),
-        ("device", document["device"], ""),
+        ("device", document["device"], models or ""),
         ("cache", document["cache"], ""),
     ]
     sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]
