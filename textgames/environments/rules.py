@@ -191,7 +191,7 @@ def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.ran
     """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``."""
     if layout_seed is None:
         return generator
-    check_whole('options["layout_seed"]', layout_seed, 0)
+    check_whole('options["layout_seed"]', layout_seed, 0, None)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(layout_seed))))
 
 

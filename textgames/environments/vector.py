@@ -25,6 +25,9 @@ from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 
+MOST_ENVS = 100_000
+"""The most episodes of a batch: they are all in memory."""
+
 BoolArray = NDArray[np.bool_]
 
 
@@ -60,7 +63,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         opponents: Any = None,
         **settings: Any,
     ) -> None:
-        check_whole("num_envs", num_envs, 1)
+        check_whole("num_envs", num_envs, 1, MOST_ENVS)
         self.game = make_game(game, settings)
         limit = max_episode_steps if max_episode_steps is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)

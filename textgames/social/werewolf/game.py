@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from textgames.settings import check_whole
 from textgames.social.werewolf import rules
 from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF, Phase, WerewolfState
 from textgames.social.werewolf.text import WerewolfText
@@ -63,11 +64,11 @@ class Werewolf(TSMG[WerewolfState]):
         protect_again: bool = False,
         days_in_full: int = 2,
     ) -> None:
-        _check("wolves", wolves, 1, MAX_PLAYERS)
-        _check("seers", seers, 0, 1)
-        _check("doctors", doctors, 0, 1)
-        _check("villagers", villagers, 0, MAX_PLAYERS)
-        _check("days_in_full", days_in_full, 1, None)
+        check_whole("wolves", wolves, 1, MAX_PLAYERS)
+        check_whole("seers", seers, 0, 1)
+        check_whole("doctors", doctors, 0, 1)
+        check_whole("villagers", villagers, 0, MAX_PLAYERS)
+        check_whole("days_in_full", days_in_full, 1)
         others = seers + doctors + villagers
         if wolves >= others or wolves + others > MAX_PLAYERS:
             raise ValueError(
@@ -218,9 +219,3 @@ class Werewolf(TSMG[WerewolfState]):
     ) -> str:
         number = self._numbers[player]
         return self._text.what_happened(state, next_state, number) if state.alive[number] else ""
-
-
-def _check(name: str, value: int, least: int, most: int | None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        span = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be a whole number {span}, got {value!r}")
