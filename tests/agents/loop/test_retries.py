@@ -191,5 +191,5 @@ def test_protocols_are_read_from_their_names():
     assert same_protocol("retry:2") == same_protocol("retry:02") == "retry"
     assert same_protocol("retry:5") == "retry:5"
     for name in ("", "retry:", "retry:x", "retry:21", "retry:-1", "random:1", "noop"):
-        with pytest.raises(ValueError, match="protocol must be one of|more answers"):
+        with pytest.raises(ValueError, match=r"protocol must be one of|more answers"):
             read_protocol(name)
