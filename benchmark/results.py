@@ -221,7 +221,7 @@ class Leaderboard(_Tables):
         return self._whole["overall"]  # type: ignore[no-any-return]
 
     def print(self, *, stats: bool = False) -> None:
-        """Print to standard output: at most a dozen lines for everybody, or with ``stats`` the tables of all figures."""
+        """Print to standard output: at most a dozen lines, or with ``stats`` the tables of all figures."""
         if stats:
             super().print()
         else:

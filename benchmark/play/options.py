@@ -169,8 +169,9 @@ OTHER_VARIABLES = (
     "TEXTBENCH_ENGINES",
     "TEXTBENCH_ENGINES_MINUTES",
     "TEXTBENCH_LITELLM",
+    "TEXTBENCH_SERVE_TOKEN",
 )
-"""The references' cache folder, what tells the tests to write their expected files anew, and what .ci reads."""
+"""The cache folder, what tells the tests to write expected files anew, what .ci reads, and a served game's token."""
 
 
 def takes_many(name: str) -> bool:

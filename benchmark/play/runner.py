@@ -15,11 +15,10 @@ from typing import NamedTuple
 from agents.episode import EpisodeTask, Step
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.turn import Policy, is_served
-from benchmark.errors import StorageError
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record
+from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
 
 
 @dataclass(frozen=True)
@@ -230,8 +229,9 @@ class _TeamRun:
         record["agents"] = dict(zip(record["agents"], self._team, strict=True))
         try:
             self._folder.append(record)
-        except ValueError as error:
-            raise StorageError(f"{record['scenario']} seed {record['seed']} can't be written: {error}") from None
+        except ValueError as error:  # figures beyond anything real, from a server or a game
+            record = unscored(record, str(error))
+            self._folder.append(record)
         matchup = Matchup(record["scenario"], tuple(self._team))
         self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
         self._display.update()

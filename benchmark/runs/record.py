@@ -15,9 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
+from agents.checksum import opened, sealed
 from agents.episode import Episode, Step
+from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES
-from agents.turn import Turn
+from agents.turn import MOST_TOKENS, Turn
 from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
@@ -28,7 +30,7 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """No unknown keys, no ``true`` for 1, no ``"1"`` for 1, no NaN."""
 
 # The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
-Tokens = Annotated[list[Annotated[int, Field(ge=0, le=10**9)]], Field(min_length=2, max_length=2)]
+Tokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=2, max_length=2)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Metrics = dict[
     Annotated[str, Field(max_length=100)],
@@ -64,7 +66,9 @@ class StepRecord(TypedDict):
     finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
     reasoning_tokens: NotRequired[
-        Annotated[int, Field(ge=0, le=10**9, description="Those of the completion that were counted as reasoning.")]
+        Annotated[
+            int, Field(ge=0, le=MOST_TOKENS, description="Those of the completion that are reasoning, as counted.")
+        ]
     ]
     reasoning: NotRequired[
         Annotated[str, Field(description="The text of the reasoning, where a server gives it apart from the response.")]
@@ -89,12 +93,19 @@ class Measured(TypedDict, total=False):
         Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
     ]
     provider_cached_tokens: Annotated[
-        dict[str, Annotated[int, Field(ge=0, le=10**9)]],
+        dict[str, Annotated[int, Field(ge=0, le=MOST_TOKENS)]],
         Field(description="Of a player's prompt tokens those that the provider had in its own cache, where any."),
     ]
     left_out: Annotated[
         dict[str, Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)]],
         Field(description="The parameters of a player's decoding that its server refused and weren't sent, where any."),
+    ]
+    checksum: Annotated[
+        str,
+        Field(
+            pattern="^[0-9a-f]{8}$",
+            description="CRC-32 of the line without this key, which is its last. Lines of earlier versions have none.",
+        ),
     ]
 
 
@@ -240,16 +251,57 @@ def _told_of(turn: Turn) -> dict[str, Any]:
 
 
 def to_line(record: Record) -> bytes:
-    """The record as one line of UTF-8, newline included.
+    """The record as one line of UTF-8, newline included, without a checksum.
 
     Raises:
         ValueError: for a NaN or infinite reward: nothing could be computed from it.
     """
+    record = {**{name: value for name, value in record.items() if name != MEASURED}, MEASURED: record[MEASURED]}
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate in a response: escapes hold it, UTF-8 doesn't
+    except UnicodeEncodeError:  # a lone surrogate: in a response escapes hold it, and nowhere else it means anything
+        record = _without_surrogates(record)
         return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _without_surrogates(value: Any, name: str = "") -> Any:
+    """The record with U+FFFD for the halves of surrogate pairs in everything but the responses."""
+    if isinstance(value, str):
+        return value if name == "response" else writable(value)
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item, key) for key, item in value.items()}
+    return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+CLOSING = b"}}\n"  # of "measured", of the record, and of the line
+
+
+def sealed_line(line: bytes) -> bytes:
+    """A line of :func:`to_line` with its checksum, at the end of ``measured``: what counts stays as it is."""
+    return sealed(line, CLOSING)
+
+
+def opened_line(line: bytes) -> bytes:
+    """The line without its checksum, where it has one.
+
+    Raises:
+        ValueError: the line isn't the one that was written.
+    """
+    return opened(line, CLOSING)
+
+
+def unscored(record: Record, reason: str) -> Record:
+    """What is kept of an episode that no reader would accept: that it was played, and why it doesn't count."""
+    return {
+        **{name: record[name] for name in ("schema_version", "scenario", "seed", "agents")},
+        "steps": [],
+        "returns": dict.fromkeys(record["agents"], 0.0),
+        "successes": dict.fromkeys(record["agents"], False),
+        **{"terminated": False, "truncated": False, "error": f"the episode can't be kept: {reason}"},
+        "observations_digest": observations_digest(()),
+        MEASURED: {"seconds": 0.0, "cached_tokens": [0, 0]},
+    }
 
 
 @cache
@@ -263,6 +315,7 @@ def parse_line(line: bytes) -> Record:
     Raises:
         ValueError: the line isn't an episode record of this version; says what is wrong with it, and where.
     """
+    line = opened_line(line)
     try:
         record: Record = _episode_type().validate_json(line)
     except ValidationError as error:
@@ -270,6 +323,7 @@ def parse_line(line: bytes) -> Record:
             raise ValueError(problem_of(error)) from None
         record = _parse_surrogates(line)
     players = record["agents"].keys()
+    record[MEASURED].pop("checksum", None)  # of a line that another program has written anew: nothing to compare with
     for name in ("returns", "successes"):
         if record[name].keys() != players:
             raise ValueError(f"{name} must have a value of every player, got {record[name]!r}")

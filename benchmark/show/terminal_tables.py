@@ -249,7 +249,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 def print_lines(lines: Sequence[str]) -> None:
     """Print finished lines to standard output as they are."""
-    print("\n".join(map(printable, lines)))
+    print("\n".join(lines))
 
 
 def to_text(sheets: Sequence[Sheet]) -> str:

@@ -77,7 +77,7 @@ def choose_scenarios(options: RunOptions) -> Choice:
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: random, the searching players where they can play, and embedded models.
+    """Who plays when nobody is named: random, blind and the searching players where they can play, embedded models.
 
     Of these, models of one scenario play where nothing else is asked for.
     """
@@ -88,7 +88,8 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
     searched = any(find_search_player(scenario.game()) is not None for scenario in scenarios)
     asked = {scenario.name for scenario in scenarios}
     models = [name for name in embedded_models() if len(READS[name]) > 1 or asked <= set(READS[name])]
-    return ["random", *(("greedy", "planner") if searched else ()), *models]
+    alone = any(len(scenario.game().players) == 1 for scenario in scenarios)
+    return ["random", *(("blind",) if alone else ()), *(("greedy", "planner") if searched else ()), *models]
 
 
 def left_out(
