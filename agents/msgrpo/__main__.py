@@ -1,7 +1,8 @@
-"""``python -m agents.msgrpo --config configs/NAME.toml [--set key=value ...] [--resume DIR]``.
+"""``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
-Exit codes: 0 done, 1 stopped by divergence or a failing engine, 2 a setting, model or folder that can't be used, 130
-interrupted (the checkpoint is written and the command that goes on is printed).
+Exit codes: 0 done, 1 stopped by divergence, by a failing engine or as nothing was learnt any more, 2 a setting, model,
+folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its last
+valid state is written, and the command that goes on is printed.
 """
 
 import argparse
@@ -16,11 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import agents
+from agents.files import check_writable, refusal, replacing_folder
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError, RolloutError, TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
 
 if TYPE_CHECKING:
     from agents.tiny import Recipe
+
+
+_CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
-    parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
+    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -55,9 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _train(config, options)
     except KeyboardInterrupt:
         return 130
-    except (ConfigError, ModuleNotFoundError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    except (ConfigError, ModuleNotFoundError) as error:
+        return _failed(error, str(error), 2)
+    except BrokenPipeError:  # --print-config | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written, a file where a folder is wanted
+        return _failed(error, refusal(error), 2)
+
+
+def _failed(error: Exception, sentence: str, code: int) -> int:
+    """Say what was wrong and, as the error's notes have it, how to go on."""
+    print(f"error: {'. '.join([sentence, *getattr(error, '__notes__', ())])}", file=sys.stderr)
+    return code
 
 
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
@@ -79,7 +94,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.print_config:
         return MSGRPOConfig().with_overrides(options.set)
-    raise ConfigError("what to train is missing: give --config configs/NAME.toml, or --resume DIR")
+    raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
@@ -95,6 +110,8 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     Methods.of(config)
     games_of("", config)
     prompts_of(config)
+    if config.out:
+        check_writable(Path(config.out))
     try:
         model, tokenizer = load(config)
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
@@ -103,14 +120,12 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
                 trainer.resume(options.resume)
             trainer.train()
     except UnusableModelError as error:
-        raise ConfigError(str(error)) from error
-    except (TrainingDivergedError, RolloutError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(error, str(error), 2)
+    except (TrainingDivergedError, DeadRunError, RolloutError) as error:
+        return _failed(error, str(error), 1)
     if trainer.out is not None and trainer.processes.rank == 0:
         agent = shlex.quote(f"hf:{trainer.out / 'best'}")
-        prompts = f" --prompts {shlex.quote(config.prompt_file)}" if config.prompt_file else ""
-        print(f"textbench run --agent {agent}{prompts}")
+        print(f"textbench run --agent {agent}")
     return 0
 
 
@@ -163,7 +178,7 @@ def _source(config: MSGRPOConfig) -> str:
         return str(folder)
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
-    from agents.tiny import Recipe, pretrain, save
+    from agents.tiny import pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():
@@ -172,13 +187,22 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
         # the same for every seed of a run, like any model one starts from
-        recipe = Recipe.quick() if config.model == "tiny-quick" else _legal_play(config)
+        recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
         try:
-            save(pretrain(recipe), folder)
+            made = pretrain(recipe)
+            with replacing_folder(folder) as draft:
+                save(made, draft)
         except ValueError as error:
             raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
     return str(folder)
+
+
+def _demonstrator(config: MSGRPOConfig) -> "Recipe":
+    """The base for the run's response mode and prompts: one that is made for others hardly answers."""
+    from agents.tiny import Recipe
+
+    return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")
 
 
 def _legal_play(config: MSGRPOConfig) -> "Recipe":
@@ -189,7 +213,7 @@ def _legal_play(config: MSGRPOConfig) -> "Recipe":
             "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
             f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
         )
-    return Recipe.legal_play(config.scenarios)
+    return Recipe.legal_play(config.scenarios, prompts=config.prompt_file or "default")
 
 
 if __name__ == "__main__":

@@ -4,18 +4,20 @@ A trajectory's group is read off the task that was played (its scenario, its ini
 can't be in another order than the rows they belong to.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
+from agents.models.local.card import CARD_NAME, Card
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.prompt import PromptMap
+from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
 
@@ -34,7 +36,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
     rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
-    settings = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
+    settings: dict[str, Any] = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
     if config.horizon:
         settings["max_steps"] = config.horizon
     tasks = []
@@ -70,18 +72,43 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     return games
 
 
-def prompts_of(config: MSGRPOConfig) -> PromptMap:
-    """The prompts that the config names.
+def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
+    """The prompts that the config names; where it names none, those that the model to be trained was made with.
 
     Raises:
-        ConfigError: a prompt file that can't be read, or that lacks the response mode.
+        ConfigError: a prompt file that can't be read, or that lacks the response mode; or the card of the model says
+            that it knows another mode or other prompts.
     """
     try:
         if config.prompt_file:
-            return PromptMap.from_file(config.prompt_file, config.response_mode)
-        return PromptMap(config.response_mode)
+            prompts = PromptMap.from_file(config.prompt_file, config.response_mode)
+        else:
+            texts = PromptTexts.default() if base is None else base.texts
+            known = texts if config.response_mode in texts.response else PromptTexts.default()
+            prompts = PromptMap(config.response_mode, texts=known)
     except ValueError as error:
         raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
+    if base is not None:
+        _check_base(config, base, prompts)
+    return prompts
+
+
+def _check_base(config: MSGRPOConfig, base: Card, prompts: PromptMap) -> None:
+    """Refuse a model that was made for other prompts: nearly all of its answers would be invalid, to the end."""
+    name, wrong = f"model = {config.model!r}" if config.model else "the model", base.contradiction(prompts)
+    if wrong == "mode":
+        modes = " or ".join(f"response_mode = {mode!r}" for mode in base.modes)
+        raise ConfigError(
+            f"{name} was trained with {modes} ({CARD_NAME} in its folder says so), and this run has response_mode = "
+            f"{config.response_mode!r}, in which it hardly answers: set {modes}, or take a model made for "
+            f"{config.response_mode!r}, such as model = 'tiny-quick' with a new folder out"
+        )
+    if wrong:
+        raise ConfigError(
+            f"{name} was trained with other prompts than prompt_file = {config.prompt_file!r} ({CARD_NAME} in its "
+            "folder has them): leave prompt_file out, and the run uses those; or take a model made for this file, such "
+            "as model = 'tiny-quick' with a new folder out"
+        )
 
 
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
@@ -168,19 +195,28 @@ def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
     Players are told different things: the first one's prompt doesn't say how long another one's is. A player that has
     no decision in this episode has no prompt.
     """
+    players = len(textgames.parallel_env(task.env_id, **task.kwargs).game.players)
+    prompts: dict[str, Prompt] = {}
+    for player, prompt in prompts_of_random_play(task, prompt_map):
+        prompts.setdefault(player, prompt)
+        if len(prompts) == players:
+            break
+    return list(prompts.values())
+
+
+def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator[tuple[str, Prompt]]:
+    """``(player, prompt)`` of every decision in an episode of random legal actions."""
     env = textgames.parallel_env(task.env_id, **task.kwargs)
     game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
     state, over, played = game.initial_state(rng), False, 0
-    prompts: dict[str, Prompt] = {}
-    while not over and played != limit and len(prompts) < len(game.players):
+    while not over and played != limit:
         joint = {}
+        left = None if limit is None else limit - played
         for player in game.to_move(state):
             joint[player] = game.sample_action(state, player, rng)
-            if player not in prompts:
-                prompts[player] = prompt_map(request_in(game, state, player))
+            yield player, prompt_map(request_in(game, state, player, steps_left=left))
         state, _, over = game.transition(state, joint, rng)
         played += 1
-    return list(prompts.values())
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:

@@ -24,6 +24,9 @@ Report = Callable[[float], None]
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
 
+WHATEVER_COMES = {"preflight_episodes": 0, "stop_after": 0, "eval_protocol": "default"}
+"""Every run of an experiment is trained to its end, also one that learns nothing; evaluations are the paper's."""
+
 KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")
 """The metrics of every iteration that a run's result keeps."""
 
@@ -103,7 +106,8 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
         shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
     model, tokenizer = _load(folder.model("small"))
-    trainer = ReportingTrainer(model, tokenizer, job.game, MSGRPOConfig.from_mapping(settings), quiet=True)
+    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings)
+    trainer = ReportingTrainer(model, tokenizer, job.game, config, quiet=True)
     if going_on:
         trainer.resume(out)
     earlier = sum(metrics["seconds"] for metrics in trainer.history)  # before this process took over
@@ -129,9 +133,11 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
+    from agents.models.local.card import card_of
     from agents.models.local.transformers import TransformersModel
+    from agents.msgrpo import MSGRPOConfig
+    from agents.msgrpo.trajectories import prompts_of
     from agents.policy import LanguageAgentPolicy
-    from agents.prompt import PromptMap
 
     if agent in experiment.reference_agents:
         return load_agent(agent)
@@ -140,7 +146,7 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
     )
-    prompt_map = PromptMap(mode=str(settings.get("response_mode", "think")))
+    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), card_of(model))
     return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
 
 

@@ -182,8 +182,9 @@ def _refused(
 def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedStep, TurnRequest]]:
     """What every step's player was asked, the whole history of its turns included."""
     history: dict[str, list[tuple[str, str]]] = {}
+    left: dict[str, list[int | None]] = {}
     for step in replayed.steps:
-        past = history.setdefault(step.player, [])
+        past, left_then = history.setdefault(step.player, []), left.setdefault(step.player, [])
         yield (
             step,
             TurnRequest(
@@ -197,9 +198,11 @@ def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedSte
                 action_help=step.action_help,
                 refused=step.refused,
                 moves_listed=replayed.moves_listed,
+                history_steps_left=tuple(left_then),
             ),
         )
         past.append((step.observation, step.response))
+        left_then.append(step.steps_left)
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:

@@ -40,10 +40,10 @@ class SourceView(TypedDict):
 
 
 class PromptPiece(TypedDict):
-    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation."""
+    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation or moves left."""
 
     text: NotRequired[str]
-    slot: NotRequired[Literal["observation"]]
+    slot: NotRequired[Literal["observation", "steps_left"]]
 
 
 class PromptMessageView(TypedDict):

@@ -10,9 +10,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from agents.interrupt import kills_interrupt
 from agents.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
-from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Record, answers_of
@@ -256,7 +256,7 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             f"{MIN_WIDTH} and {MIN_HEIGHT}: make it larger, or print the episode with --plain"
         )
     showing, index, scroll = picker.showing(number), 0, 0
-    with sigterm_interrupts(), Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
+    with kills_interrupt(), Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
         while True:
             size = console.size
             # a terminal that was made too small meanwhile shows a part of the smallest screen

@@ -32,6 +32,10 @@ class EvaluationResult(NamedTuple):
         positions: how many positions these are.
         exploitability: what a best response gains against the model, on average over the seats, where it is measured;
             exact.
+        blind: the mean return of the best player who doesn't read, in games for one; and what it does.
+        blind_policy: of that player.
+        reference: the mean return of the best play that is known of; :mod:`agents.msgrpo.run.scale` has its kinds.
+        reference_kind: of that play.
     """
 
     scenario: str
@@ -51,6 +55,10 @@ class EvaluationResult(NamedTuple):
     random_regret: float | None = None
     positions: int = 0
     exploitability: float | None = None
+    blind: float | None = None
+    blind_policy: str = ""
+    reference: float | None = None
+    reference_kind: str = ""
 
     @property
     def score(self) -> float:
