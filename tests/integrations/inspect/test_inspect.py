@@ -201,6 +201,8 @@ def test_every_scenario_is_a_task() -> None:
         ({"opponents": "plannner"}, "did you mean 'planner'"),
         ({"seat": "player_7"}, "unknown seat 'player_7'"),
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
+        ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
+        ({"moves": "unlited"}, "did you mean 'unlisted'"),
     ],
 )
 def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:
