@@ -204,8 +204,7 @@ class MSGRPOTrainer:
         metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount))
         rolled_out = perf_counter()
         with uninterrupted():
-            sound = not self.watch.suspects and self.watch.answers_validly(metrics["invalid_rate"])
-            self.last_valid.begin_update(sound=sound)
+            self.last_valid.begin_update(sound=self.watch.trusts(metrics["invalid_rate"]))
             stats = self.update(rows, rng, batch) if rows else UpdateStats()
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
