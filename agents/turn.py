@@ -51,6 +51,8 @@ class TurnRequest:
         history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
         player: who is asked, as in ``game.players``.
         steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
+        history_steps_left: what ``steps_left`` was at each of the turns in ``history``, which in games of turns isn't
+            one more each time; empty where nobody told.
         game: the rules, for players that search; they read the state from the observation and play ahead on their
             own copy. Language models never see it.
         seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
@@ -71,6 +73,7 @@ class TurnRequest:
     seed: tuple[int, ...] = ()
     action_help: str = ""
     sample_action: "Callable[[np.random.Generator], str] | None" = None
+    history_steps_left: tuple[int | None, ...] = ()
     refused: tuple[Refused, ...] = ()
     moves_listed: bool = True
 
@@ -89,6 +92,10 @@ def request_in(
         seed=seed,
         action_help=game.action_help(state, player),
     )
+
+
+MOST_TOKENS = 10**9
+"""The most tokens that a decision, or an episode, is believed to have: more is a fault of whoever has counted."""
 
 
 class Usage(NamedTuple):

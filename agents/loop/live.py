@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest
@@ -15,6 +15,7 @@ from textgames.tsmg import TSMG
 if TYPE_CHECKING:
     from textgames.environments.parallel import TextParallelEnv
 
+Past = TypeVar("Past")
 
 Policies = Policy | Mapping[str, Policy]
 """Who plays: one policy for all players, or ``{player: policy}``."""
@@ -90,6 +91,7 @@ class LiveEpisode:
         self._index = {player: index for index, player in enumerate(players)}
         self._instructions = {player: env.instructions(player) for player in players}
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
+        self._left_then: dict[str, list[int | None]] = {player: [] for player in players}
         self._steps: list[Step] = []
         self._ledger = RewardLedger(players)
         self._successes = dict.fromkeys(players, False)
@@ -145,7 +147,8 @@ class LiveEpisode:
                 observation=observation,
                 instructions=self._instructions[player],
                 legal_actions=self._infos[player]["legal_actions"],
-                history=self._shown_history(player),
+                history=tuple(self._shown(player, self._history[player])),
+                history_steps_left=tuple(self._shown(player, self._left_then[player])),
                 player=player,
                 steps_left=None if limit is None else limit - env.elapsed_steps,
                 game=game,
@@ -165,12 +168,10 @@ class LiveEpisode:
         """What tells the seed of another answer from that of the first."""
         return (len(self._refused[player]),) if player in self._refused else ()
 
-    def _shown_history(self, player: str) -> tuple[tuple[str, str], ...]:
+    def _shown(self, player: str, past: list[Past]) -> list[Past]:
+        """Of what is kept of a player's turns, as much as its policy reads."""
         turns: int | None = getattr(self.policies[player], "history_turns", 0)
-        if turns == 0:
-            return ()
-        history = self._history[player]
-        return tuple(history if turns is None else history[-turns:])
+        return past if turns is None else past[-turns:] if turns else []
 
     def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
         """Play one round with the answers of everybody who was asked, and return its steps.
@@ -196,6 +197,7 @@ class LiveEpisode:
         for player, turn in turns.items():
             info, read = infos[player], self._reads[player]
             self._history[player].append((read, turn.response))
+            self._left_then[player].append(steps_left)
             steps.append(
                 Step(
                     index=self._round,

@@ -1,4 +1,4 @@
-"""``python -m agents.msgrpo --config configs/NAME.toml [--set key=value ...] [--resume DIR]``.
+"""``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
 Exit codes: 0 done, 1 stopped by divergence, by a failing engine or as nothing was learnt any more, 2 a setting, model,
 folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its last
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from agents.tiny import Recipe
 
 
+_CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
-    parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
+    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -91,7 +94,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.print_config:
         return MSGRPOConfig().with_overrides(options.set)
-    raise ConfigError("what to train is missing: give --config configs/NAME.toml, or --resume DIR")
+    raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
@@ -125,8 +128,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         return _failed(error, str(error), 1)
     if trainer.out is not None and trainer.processes.rank == 0:
         agent = shlex.quote(f"hf:{trainer.out / 'best'}")
-        prompts = f" --prompts {shlex.quote(config.prompt_file)}" if config.prompt_file else ""
-        print(f"textbench run --agent {agent}{prompts}")
+        print(f"textbench run --agent {agent}")
     return 0
 
 
@@ -179,7 +181,7 @@ def _source(config: MSGRPOConfig) -> str:
         return str(folder)
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
-    from agents.tiny import Recipe, pretrain, save
+    from agents.tiny import pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():
@@ -188,7 +190,7 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
         # the same for every seed of a run, like any model one starts from
-        recipe = Recipe.quick() if config.model == "tiny-quick" else _legal_play(config)
+        recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
         try:
             made = pretrain(recipe)
@@ -199,6 +201,13 @@ def _source(config: MSGRPOConfig) -> str:
     return str(folder)
 
 
+def _demonstrator(config: MSGRPOConfig) -> "Recipe":
+    """The base for the run's response mode and prompts: one that is made for others hardly answers."""
+    from agents.tiny import Recipe
+
+    return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")
+
+
 def _legal_play(config: MSGRPOConfig) -> "Recipe":
     from agents.tiny import Recipe
 
@@ -207,7 +216,7 @@ def _legal_play(config: MSGRPOConfig) -> "Recipe":
             "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
             f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
         )
-    return Recipe.legal_play(config.scenarios)
+    return Recipe.legal_play(config.scenarios, prompts=config.prompt_file or "default")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ import torch
 from agents.episode import Episode, EpisodeTask
 from agents.interrupt import kills_interrupt, uninterrupted
 from agents.models.base import Decoding
+from agents.models.local.card import card_of
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
@@ -79,14 +80,16 @@ class MSGRPOTrainer:
         tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
         game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
         config: the settings; the defaults are the author's for a model of 3 billion parameters.
-        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``.
+        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``,
+            whatever the model was trained with before.
         engine: samples the rollouts in place of the live model, and is sent new weights after every update.
         evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
         processes: the other processes; found out from the launcher's environment by default.
         quiet: nothing in the terminal.
 
     Raises:
-        ConfigError: settings that can't be used together, or with this game.
+        ConfigError: settings that can't be used together, or with this game, or with a model that was made for
+            another response mode or other prompts.
         UnusableModelError: a model or tokenizer that can't be trained.
 
     Attributes:
@@ -116,6 +119,8 @@ class MSGRPOTrainer:
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
+        self._own_prompts = None if prompt_map is None else prompt_map.settings
+        prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
         self.model, self.tokenizer = prepare_model(model, tokenizer, config), tokenizer
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         self.processes = current_processes(cpu=on_cpu) if processes is None else processes
@@ -128,8 +133,7 @@ class MSGRPOTrainer:
         self._seen_layouts: set[str] = set()
         self._show_samples = False
         self._external, self._evaluate_outside = engine, evaluate
-        self._own_prompts = None if prompt_map is None else prompt_map.settings
-        self._build(autocast_dtype(config), prompts_of(config) if prompt_map is None else prompt_map)
+        self._build(autocast_dtype(config), prompt_map)
 
     def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
         config = self.config
@@ -176,7 +180,7 @@ class MSGRPOTrainer:
         copies = config.rollback and not self.processes.sharded and self.processes.rank == 0
         self.last_valid = LastValid(self._state, self.methods.state_dict, self.model, copies=copies)
         self.keeper = Keeper(
-            self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map.mode), self.processes,
+            self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), self.processes,
             self.last_valid, by_command=(self._own_prompts, self._external, self._evaluate_outside) == (None,) * 3,
         )  # fmt: skip
 

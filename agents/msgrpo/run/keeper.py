@@ -13,6 +13,7 @@ from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.advice import going_on
 from agents.msgrpo.run.last_valid import LastValid, RunState
+from agents.prompt import PromptMap
 
 
 class Keeper:
@@ -104,9 +105,11 @@ class Keeper:
         return f"{problem}The state after iteration {last} is saved; to go on: {how}"
 
 
-def save_model(model: nn.Module, tokenizer: Any, mode: str, folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write a model with these weights as an agent plays it, in the response mode that it was trained in."""
+def save_model(
+    model: nn.Module, tokenizer: Any, prompt_map: PromptMap, folder: Path, weights: Mapping[str, Tensor]
+) -> None:
+    """Write a model with these weights as an agent plays it, with the prompts that it was trained with."""
     model.save_pretrained(folder, state_dict=dict(weights))  # type: ignore[operator]
     tokenizer.save_pretrained(folder)
-    write_card(folder, mode=mode)
+    write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
     write_chat_template(folder, tokenizer)
