@@ -45,6 +45,7 @@ class Baseline(NamedTuple):
 
 BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
+    "blind": Baseline("agents.baselines.blind:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
     "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
@@ -57,7 +58,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
     Args:
         spec: one of
 
-            - ``random``, ``greedy``, ``planner``, ``human``;
+            - ``random``, ``blind``, ``greedy``, ``planner``, ``human``;
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
               (``tiny-msgrpo`` is the first of the two that are post-trained), and ``tiny-lake`` and ``tiny-snake``,
               which read one game only and play it better;
@@ -69,7 +70,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
 
             - of every language model: see :func:`language_agent`;
             - of one provider's models: see its class, such as :class:`~agents.models.openai.OpenAIModel`;
-            - of ``random``: ``seed``;
+            - of ``random`` and ``blind``: ``seed``;
             - of your own class or function: whatever it takes by name.
 
     Raises:

@@ -94,6 +94,10 @@ def request_in(
     )
 
 
+MOST_TOKENS = 10**9
+"""The most tokens that a decision, or an episode, is believed to have: more is a fault of whoever has counted."""
+
+
 class Usage(NamedTuple):
     """Tokens of one decision, as the model or the provider counted them; 0 for players without a model."""
 

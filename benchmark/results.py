@@ -138,7 +138,9 @@ class Results:
         rows = compare(replace(columns, scenarios=keep), wanted)
         ratings = [row for row in rating_rows(columns) if row["agent"] in wanted and row["scenario"] in keep]
         if not rows and not ratings:
-            raise UsageError("these agents have no two scored episodes with equal seeds in any scenario")
+            several = len({(one.protocol, one.moves) for one in columns.scenarios.values()}) > 1
+            alike = ", played by the same protocol" if several else ""
+            raise UsageError(f"these agents have no two scored episodes with equal seeds in any scenario{alike}")
         return Comparison(rows, ratings)
 
     def to_pandas(self, table: Table = "episodes") -> "pandas.DataFrame":
@@ -219,7 +221,7 @@ class Leaderboard(_Tables):
         return self._whole["overall"]  # type: ignore[no-any-return]
 
     def print(self, *, stats: bool = False) -> None:
-        """Print to standard output: at most a dozen lines for everybody, or with ``stats`` the tables of all figures."""
+        """Print to standard output: at most a dozen lines, or with ``stats`` the tables of all figures."""
         if stats:
             super().print()
         else:

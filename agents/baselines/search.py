@@ -51,7 +51,15 @@ class SearchPlayer(ABC):
 
     def plan(self, request: TurnRequest) -> Choice:
         """The best move that the search finds: an action of the largest value, the first of equals."""
-        action, value = _best(self.values(request))
+        return self.choice(self.values(request))
+
+    def value(self, request: TurnRequest) -> float:
+        """The value of where the player stands: that of its best action."""
+        return max(self.values(request).values())
+
+    def choice(self, values: dict[str, float]) -> Choice:
+        """The best of some actions."""
+        action, value = _best(values)
         return Choice(action, f"Playing ahead, {action} gains {value:+.2f} on average in the rounds to come.")
 
     def greedy(self, request: TurnRequest) -> Choice:
@@ -101,14 +109,14 @@ observation alone, for requests that are bare strings."""
 
 _FACTORIES: dict[str, Factory | str] = {
     "textgames.exploration.guess_number:GuessNumber": "agents.baselines.guessing:GuessNumberPlayer",
-    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:MastermindPlayer",
-    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:GuessingPlayer",
+    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:SolvedGuessingPlayer",
+    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:word_guess_player",
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.planning:SlidingPuzzlePlayer",
     "textgames.planning.sokoban:Sokoban": "agents.baselines.planning:SokobanPlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
     "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
-    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.hedge:OnlineLearningPlayer",
+    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.online_learning:OnlineLearningPlayer",
     "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.hedge:matrix_game_player",
     "textgames.exploration.contextual_bandit:ContextualBandit": (
         "agents.baselines.contextual_bandit:ContextualBanditPlayer"

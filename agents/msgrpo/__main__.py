@@ -1,7 +1,8 @@
 """``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
-Exit codes: 0 done, 1 stopped by divergence or a failing engine, 2 a setting, model or folder that can't be used, 130
-interrupted (the checkpoint is written and the command that goes on is printed).
+Exit codes: 0 done, 1 stopped by divergence, by a failing engine or as nothing was learnt any more, 2 a setting, model,
+folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its last
+valid state is written, and the command that goes on is printed.
 """
 
 import argparse
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import agents
+from agents.files import check_writable, refusal, replacing_folder
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError, RolloutError, TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
 
 if TYPE_CHECKING:
     from agents.tiny import Recipe
@@ -58,9 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _train(config, options)
     except KeyboardInterrupt:
         return 130
-    except (ConfigError, ModuleNotFoundError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    except (ConfigError, ModuleNotFoundError) as error:
+        return _failed(error, str(error), 2)
+    except BrokenPipeError:  # --print-config | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written, a file where a folder is wanted
+        return _failed(error, refusal(error), 2)
+
+
+def _failed(error: Exception, sentence: str, code: int) -> int:
+    """Say what was wrong and, as the error's notes have it, how to go on."""
+    print(f"error: {'. '.join([sentence, *getattr(error, '__notes__', ())])}", file=sys.stderr)
+    return code
 
 
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
@@ -98,6 +110,8 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     Methods.of(config)
     games_of("", config)
     prompts_of(config)
+    if config.out:
+        check_writable(Path(config.out))
     try:
         model, tokenizer = load(config)
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
@@ -106,10 +120,9 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
                 trainer.resume(options.resume)
             trainer.train()
     except UnusableModelError as error:
-        raise ConfigError(str(error)) from error
-    except (TrainingDivergedError, RolloutError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(error, str(error), 2)
+    except (TrainingDivergedError, DeadRunError, RolloutError) as error:
+        return _failed(error, str(error), 1)
     if trainer.out is not None and trainer.processes.rank == 0:
         agent = shlex.quote(f"hf:{trainer.out / 'best'}")
         print(f"textbench run --agent {agent}")
@@ -177,7 +190,9 @@ def _source(config: MSGRPOConfig) -> str:
         recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
         try:
-            save(pretrain(recipe), folder)
+            made = pretrain(recipe)
+            with replacing_folder(folder) as draft:
+                save(made, draft)
         except ValueError as error:
             raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
     return str(folder)

@@ -19,3 +19,19 @@ class DivergenceError(RuntimeError):
 
 class TrainingDivergedError(RuntimeError):
     """Training was stopped by a divergence. The message has the iteration, the place of the batch and advice."""
+
+
+class DeadRunError(RuntimeError):
+    """Training was stopped as nothing is learnt any more. The message has the sign, since when, and advice.
+
+    Attributes:
+        spoiled: whether the weights as they are shouldn't be kept; those from before the sign should.
+    """
+
+    def __init__(self, message: str, *, spoiled: bool) -> None:
+        super().__init__(message)
+        self.spoiled = spoiled
+
+
+class CheckpointError(OSError):
+    """A checkpoint can't be written. The message has the folder and the reason; nothing of it is left behind."""

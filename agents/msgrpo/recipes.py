@@ -1,8 +1,8 @@
 """The trainings that ship as files: found by name as well as by path.
 
 In a clone they are ``configs/NAME.toml``. A wheel has the same files in ``agents/msgrpo/configs``, where
-``pyproject.toml`` puts them: documents name a folder at the top of the repository, and a package has no files above
-itself.
+``pyproject.toml`` puts them: documents name a folder at the top of the repository, and a package can't have files
+above itself.
 """
 
 from pathlib import Path

@@ -206,6 +206,9 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
+    eval_protocol: Literal["random", "default", "forfeit", "retry"] = setting("evaluation", "random")
+    """What an invalid response leads to in evaluation: random plays a legal move by chance, so that a model that
+    answers nothing scores what random play does; docs/benchmark.md has the others."""
     eval_opponent: str = setting("evaluation", "")
     """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""
@@ -216,6 +219,25 @@ class TrainingSettings:
     """Also measure the model's exploitability, what a best response to it gains: for small zero-sum games of two, such
     as kuhn-poker, in direct mode."""
 
+    preflight_episodes: int = setting("stopping", 64, ge=0)
+    """Before the first update, at most so many episodes of the first iteration (whole groups, one at least) are played
+    and looked at: a model that hardly answers validly, or a prompt that is too long, is refused. 0: none."""
+    min_valid_share: float = setting("stopping", 0.1, ge=0, le=1)
+    """Least share of valid responses. A model that is surely below it before the first update is refused; a run that
+    falls below it, or below half of its own best share, is stopped. 0: such a run goes on."""
+    stop_after: int = setting("stopping", 10, ge=0)
+    """Iterations in a row after which a run is stopped that has lost the form of answers, its entropy without a gain in
+    return, or whose gradient norms are far out; in a run of less than twice as many, after half of them. It is saved
+    as it was before. 0: a run is never stopped by these signs, nor by skipped updates."""
+    stop_after_skipped: int = setting("stopping", 30, ge=0)
+    """Skipped updates in a row after which a run is stopped, unless all episodes succeed; in a run of less than twice
+    as many iterations, after half of them. 0: never."""
+    min_entropy: float = setting("stopping", 1e-4, ge=0)
+    """Entropy in nats per token below which it counts as gone."""
+    max_grad_norm_rise: float = setting("stopping", 100.0, ge=0)
+    """A gradient norm above so many times the run's median counts as far out; 0: never. One alone above
+    abort_grad_norm stops a run at once."""
+
     seed: int = setting("run", 0, ge=0)
     """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""
     out: str = setting("run", "")
@@ -224,6 +246,10 @@ class TrainingSettings:
     """Iterations between checkpoints; the last one is always saved. 0: only that one."""
     keep_checkpoints: int = setting("run", 1, ge=1)
     """Checkpoints kept besides the best one."""
+    rollback: bool = setting("run", True)
+    """Keep a copy of what is trained and of its optimiser's state in the computer's memory from before each update, so
+    that a run which diverges or fails within one is saved as it was before. Without it, or where weights are sharded
+    over processes, such a run goes back to its last checkpoint."""
     samples_every: int = setting("run", 10, ge=0)
     """Iterations between sample episodes written to samples.txt; 0: none."""
     samples_shown: int = setting("run", 2, ge=1)

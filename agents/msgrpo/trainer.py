@@ -22,6 +22,7 @@ Where this departs from the paper, or decides what it leaves open:
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -30,15 +31,20 @@ import numpy as np
 import torch
 
 from agents.episode import Episode, EpisodeTask
+from agents.interrupt import kills_interrupt, uninterrupted
 from agents.models.base import Decoding
-from agents.models.local.card import card_of, write_card, write_chat_template
+from agents.models.local.card import card_of
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
-from agents.msgrpo.errors import ConfigError, DivergenceError, RolloutError, TrainingDivergedError
+from agents.msgrpo.errors import (
+    ConfigError,
+    DivergenceError,
+    TrainingDivergedError,
+)
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
@@ -49,13 +55,17 @@ from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.canary import Canary
-from agents.msgrpo.run.checks import check_prompts, check_unused
+from agents.msgrpo.run.checks import check_out, check_prompts
 from agents.msgrpo.run.engine import make_engine, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource
 from agents.msgrpo.run.evaluation import EvaluationResult, layout_of
 from agents.msgrpo.run.evaluator import Evaluate, Evaluator
-from agents.msgrpo.run.interrupt import uninterrupted
+from agents.msgrpo.run.keeper import Keeper, save_model
+from agents.msgrpo.run.last_valid import LastValid, RunState
+from agents.msgrpo.run.preflight import fly
 from agents.msgrpo.run.progress import RunLog
+from agents.msgrpo.run.tokens import token_metrics
+from agents.msgrpo.run.watch import Watch
 from agents.msgrpo.segments import needed_segmenter
 from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
 from agents.policy import LanguageAgentPolicy
@@ -119,7 +129,7 @@ class MSGRPOTrainer:
         self.history: list[dict[str, Any]] = []
         self.evaluations: list[tuple[int, list[EvaluationResult]]] = []
         self.log = RunLog(config, None, quiet=True)  # train() opens one that tells
-        self._best, self._is_best, self._resumed = -np.inf, False, False
+        self._best, self._resumed = -np.inf, False
         self._seen_layouts: set[str] = set()
         self._show_samples = False
         self._external, self._evaluate_outside = engine, evaluate
@@ -166,6 +176,13 @@ class MSGRPOTrainer:
             sharded=self.processes.sharded, outside=self._evaluate_outside,
         )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, self.methods, self.policy, self.model, self.tokenizer)
+        self.watch = Watch(config)
+        copies = config.rollback and not self.processes.sharded and self.processes.rank == 0
+        self.last_valid = LastValid(self._state, self.methods.state_dict, self.model, copies=copies)
+        self.keeper = Keeper(
+            self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), self.processes,
+            self.last_valid, by_command=(self._own_prompts, self._external, self._evaluate_outside) == (None,) * 3,
+        )  # fmt: skip
 
     def _tasks_of(self, iteration: int) -> list[EpisodeTask]:
         return training_tasks(self.config, self.games, iteration)
@@ -177,6 +194,7 @@ class MSGRPOTrainer:
         """
         config, methods, started = self.config, self.methods, perf_counter()
         rng = self._stream(1)
+        self.last_valid.begin_iteration()
 
         self._show_samples = bool(config.samples_every) and self.iteration % config.samples_every == 0
         played = self.rollout()
@@ -186,16 +204,22 @@ class MSGRPOTrainer:
         drawn = methods.draw.draw(batch, credit, config.draws_of(len(batch)), rng)
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
+        everything = Batch(played.played or played.trajectories)
+        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount))
         rolled_out = perf_counter()
         with uninterrupted():
+            sound = not self.watch.suspects and self.watch.answers_validly(metrics["invalid_rate"])
+            self.last_valid.begin_update(sound=sound)
             stats = self.update(rows, rng, batch) if rows else UpdateStats()
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
-            everything = Batch(played.played or played.trajectories)
-            metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount)) | stats.metrics()
+            metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
-            metrics |= self._bookkeeping(rows, len(drawn.indices), metrics, (started, rolled_out, perf_counter()))
+            metrics |= self._bookkeeping(rows, len(drawn.indices))
+            metrics |= token_metrics(rows, metrics["response_tokens"], started, rolled_out, perf_counter())
             self.iteration += 1
             self.history.append({"iteration": self.iteration, **metrics})
+            self.watch.see(self.history[-1])
+            self.last_valid.end_iteration()
         return self.history[-1]
 
     @property
@@ -203,11 +227,7 @@ class MSGRPOTrainer:
         """Whether this iteration is one in which only the critic learns."""
         return self.critic is not None and self.critic.alone(self.iteration)
 
-    def _bookkeeping(
-        self, rows: Sequence[TrainingRow], drawn: int, metrics: dict[str, float], times: tuple[float, float, float]
-    ) -> dict[str, Any]:
-        started, rolled_out, updated = times
-        trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
+    def _bookkeeping(self, rows: Sequence[TrainingRow], drawn: int) -> dict[str, Any]:
         skipped = not rows and not self.critic_alone
         self.skipped += skipped
         return {
@@ -217,12 +237,6 @@ class MSGRPOTrainer:
             "learning_rate": learning_rate(self.config, self.iteration),
             "weights_version": self.source.version,
             "lag": self.source.lag,
-            "update_tokens": trained,
-            "rollout_tokens_per_second": metrics["response_tokens"] / (rolled_out - started),
-            "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
-            "rollout_seconds": rolled_out - started,
-            "update_seconds": updated - rolled_out,
-            "seconds": updated - started,
         }
 
     def _stream(self, number: int) -> np.random.Generator:
@@ -267,42 +281,42 @@ class MSGRPOTrainer:
         """Run to ``config.iterations`` and return :attr:`history`.
 
         Raises:
-            TrainingDivergedError: a NaN or exploding gradient; nothing of that step was applied.
-            RolloutError: the engine failed; KeyboardInterrupt: after Ctrl-C. Both once the checkpoint of the iterations
-                done is written.
+            UnusableModelError: a model that can't begin, as its first episodes show.
+            DeadRunError: nothing is learnt any more; TrainingDivergedError: a NaN or exploding gradient.
+            RolloutError: the engine failed; CheckpointError: a full disk; KeyboardInterrupt: Ctrl-C, a polite kill.
+
+        Whatever ends a run early, its last valid state is saved first, and a note of the error says how to go on.
         """
-        config = self.config
-        if self.out is not None and not self.processes.rank and not self._resumed:
-            check_unused(self.out)
-        self.log = RunLog(
-            config, self.out if self.processes.rank == 0 else None, first=self.iteration, quiet=self.quiet
-        )
-        with self.log:
-            try:
-                if not any(done == self.iteration for done, _ in self.evaluations):
-                    self._evaluate_if_due()
-                while self.iteration < config.iterations:
-                    self.log.iteration(self.iterate())
-                    self._evaluate_if_due()
-                    if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
-                        self.save()
-                self.save()
-            except (KeyboardInterrupt, RolloutError) as error:
-                # an engine may fail one process alone, and a checkpoint is written by all of them together
-                if isinstance(error, KeyboardInterrupt) or self.processes.count == 1:
-                    self._keep("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
-                raise
-            finally:
-                self.source.drop()
+        config, first = self.config, self.processes.rank == 0
+        if self.out is not None and first:
+            check_out(self.out, resumed=self._resumed)
+        self.log = RunLog(config, self.out if first else None, first=self.iteration, quiet=self.quiet)
+        with kills_interrupt():
+            if config.preflight_episodes and self.iteration == 0:  # before anything is written
+                fly(config, self._tasks_of(0), self.policy, self.source.play, self.log.say)
+            with self.log:
+                try:
+                    self._train()
+                except BaseException as error:
+                    with uninterrupted():
+                        self.source.drop()
+                        error.add_note(self.keeper.rescue(error))
+                    raise
+                finally:
+                    self.source.drop()
         return self.history
 
-    def _keep(self, what: str) -> None:
-        """Save the iterations done before a run ends early, and say how to go on."""
-        with uninterrupted():
-            self.source.drop()
-            self.save()
-            how = f"python -m agents.msgrpo --resume {self.out}" if self.out else "nothing was saved, as out is empty"
-            self.log.say(f"{what} after iteration {self.iteration}; to go on: {how}")
+    def _train(self) -> None:
+        if not any(done == self.iteration for done, _ in self.evaluations):
+            self._evaluate_if_due()
+        while self.iteration < self.config.iterations:
+            self.log.iteration(self.iterate())
+            self.watch.check()
+            self._evaluate_if_due()
+            if self.config.checkpoint_every and self.iteration % self.config.checkpoint_every == 0:
+                self.save()
+        self.watch.check_end(self.skipped)
+        self.save()
 
     def close(self) -> None:
         """End what the engine has started, such as workers on other machines; the trainer can't play any more."""
@@ -313,21 +327,14 @@ class MSGRPOTrainer:
         return self.evaluator.evaluate(self._seen_layouts)
 
     def save(self) -> Path | None:
-        """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""
+        """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes.
+
+        Raises:
+            CheckpointError: the disk is full, or can't be written.
+        """
         if self.out is None:
             return None
-        state = self._state()
-        weights = self.processes.state_dict(self.model)
-        folder = None
-        if self.processes.rank == 0:
-            folder = checkpoints.save_checkpoint(
-                self.out, self.iteration, self.config, state, lambda place: self._save_model(place, weights)
-            )
-            checkpoints.point(self.out, "last", folder)
-            if self._is_best or not (self.out / "best").exists():
-                checkpoints.point(self.out, "best", folder)
-            checkpoints.remove_old(self.out, self.config.keep_checkpoints)
-        self._is_best = False
+        folder = self.keeper.write(self._state())
         self.processes.wait()
         return folder
 
@@ -362,6 +369,8 @@ class MSGRPOTrainer:
         if self.critic is not None:
             self.critic.load_state_dict(state.get("critic"))
         self._resumed = True
+        self.watch = Watch(self.config, self.history)
+        self.keeper.resumed(folder)
         self.source.drop()
         self.source.renew(state.get("weights_version", self.iteration - self.skipped))
 
@@ -373,17 +382,19 @@ class MSGRPOTrainer:
         self.evaluations.append((done, results))
         self.log.evaluation(done, results)
         score = float(np.mean([result.score for result in results]))
-        if score >= self._best:  # of equals the later one: playing itself, it has 0 in every zero-sum game
-            self._best, self._is_best = score, True
+        # of equals the later one: playing itself, it has 0 in every zero-sum game
+        if score >= self._best and not self.watch.suspects:
+            self._best, self.keeper.best_so_far = score, True
             self.save()
 
-    def _state(self) -> dict[str, Any]:
-        return {
+    def _state(self) -> RunState:
+        """All that a checkpoint holds; collective where weights are sharded."""
+        training = {
             "iteration": self.iteration,
             "skipped": self.skipped,
             "weights_version": self.source.version,
             "best": float(self._best),
-            "history": self.history,
+            "history": list(self.history),
             "evaluations": [(done, [result._asdict() for result in results]) for done, results in self.evaluations],
             "own_prompts": self._own_prompts,
             "seen_layouts": sorted(self._seen_layouts),
@@ -392,9 +403,4 @@ class MSGRPOTrainer:
             "methods": self.methods.state_dict(),
             "critic": None if self.critic is None else self.critic.state_dict(),
         }
-
-    def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:
-        self.model.save_pretrained(folder, state_dict=weights)  # type: ignore[operator]
-        self.tokenizer.save_pretrained(folder)
-        write_card(folder, modes=[self.policy.prompt_map.mode], texts=self.policy.prompt_map.texts)
-        write_chat_template(folder, self.tokenizer)
+        return RunState(self.iteration, training, self.processes.state_dict(self.model))

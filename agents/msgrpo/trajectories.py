@@ -4,7 +4,8 @@ A trajectory's group is read off the task that was played (its scenario, its ini
 can't be in another order than the rows they belong to.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
     rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
-    settings = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
+    settings: dict[str, Any] = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
     if config.horizon:
         settings["max_steps"] = config.horizon
     tasks = []
@@ -194,20 +195,28 @@ def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
     Players are told different things: the first one's prompt doesn't say how long another one's is. A player that has
     no decision in this episode has no prompt.
     """
+    players = len(textgames.parallel_env(task.env_id, **task.kwargs).game.players)
+    prompts: dict[str, Prompt] = {}
+    for player, prompt in prompts_of_random_play(task, prompt_map):
+        prompts.setdefault(player, prompt)
+        if len(prompts) == players:
+            break
+    return list(prompts.values())
+
+
+def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator[tuple[str, Prompt]]:
+    """``(player, prompt)`` of every decision in an episode of random legal actions."""
     env = textgames.parallel_env(task.env_id, **task.kwargs)
     game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
     state, over, played = game.initial_state(rng), False, 0
-    prompts: dict[str, Prompt] = {}
-    while not over and played != limit and len(prompts) < len(game.players):
+    while not over and played != limit:
         joint = {}
+        left = None if limit is None else limit - played
         for player in game.to_move(state):
             joint[player] = game.sample_action(state, player, rng)
-            if player not in prompts:
-                left = None if limit is None else limit - played
-                prompts[player] = prompt_map(request_in(game, state, player, left))
+            yield player, prompt_map(request_in(game, state, player, steps_left=left))
         state, _, over = game.transition(state, joint, rng)
         played += 1
-    return list(prompts.values())
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:

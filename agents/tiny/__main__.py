@@ -3,10 +3,13 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.files import check_writable, refusal, replacing_folder
+from agents.interrupt import kills_interrupt
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
 from textgames.extras import install_command
@@ -17,9 +20,21 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; returns its exit status: 0 done, 2 what can't be used, 130 interrupted."""
     given = sys.argv[1:] if arguments is None else arguments
     options = _parser().parse_args(given)
+    try:
+        with kills_interrupt():
+            return _make(options, given)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from the last of what it keeps every few steps", file=sys.stderr)
+        return 130
+    except OSError as error:  # a full disk, a folder that may not be written, a file where a folder is wanted
+        print(f"error: {refusal(error)}", file=sys.stderr)
+        return 2
+
+
+def _make(options: argparse.Namespace, given: list[str]) -> int:
     try:
         recipe = _recipe(options)
         scenarios = list(scenarios_of(recipe.games))
@@ -29,11 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out.exists() and not options.out.is_dir():
         print(f"error: {options.out} is not a folder", file=sys.stderr)
         return 2
+    check_writable(options.out)
     if options.out.exists() and any(options.out.iterdir()) and not options.force:
         print(f"error: {options.out} is not empty; add --force to overwrite the model in it", file=sys.stderr)
         return 2
     try:
-        from agents.tiny import imitation, saving
+        from agents.tiny import imitation
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is not installed: {install_command('local')}", file=sys.stderr)
         return 2
@@ -58,17 +74,29 @@ def main(arguments: list[str] | None = None) -> int:
     # the card goes where the model goes: it must not tell the folders of this machine
     shown = ["DIR" if Path(word) == options.out else word for word in given]
     command = shlex.join(["python", "-m", "agents.tiny", *shown])
-    saving.save(made, options.out, command=command)  # kept even if the evaluation is interrupted
+    ours = not options.out.exists() or not any(options.out.iterdir())
+    _save(made, options.out, command=command, whole=ours)  # kept even if the evaluation is interrupted
     if options.episodes:
         print(f"\nplaying {options.episodes} episodes each", file=sys.stderr)
         figures = _figures(made, scenarios, recipe, options.episodes)
-        saving.save(made, options.out, figures, command=command)
+        _save(made, options.out, figures, command=command, whole=ours)
         for one in figures:
             print(
                 f"{one.scenario:22} {one.agent:18} success {one.success}  return {one.returned}  invalid {one.invalid}"
             )
     print(f"saved {options.out}; play it with: textbench run --agent hf:{options.out}", file=sys.stderr)
     return 0
+
+
+def _save(made: "Pretrained", out: Path, figures: "Sequence[Figures]" = (), *, command: str, whole: bool) -> None:
+    """Write the model, all or nothing where the folder is ours as a ``whole``; beside what else is in it otherwise."""
+    from agents.tiny.saving import save
+
+    if not whole:
+        save(made, out, figures, command=command)
+        return
+    with replacing_folder(out) as draft:
+        save(made, draft, figures, command=command)
 
 
 def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes: int) -> "list[Figures]":

@@ -78,10 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # textbench ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
         return 0
-    except OSError as error:  # a name that is too long, a folder that may not be looked into: any command may meet it
-        if error.filename is None:
-            raise
-        _say(f"can't use {error.filename}: {error.strerror}", arguments)
+    except OSError as error:  # a name that is too long, a full disk, a folder that may not be looked into
+        from agents.files import refusal
+
+        _say(refusal(error), arguments)
         return 2
 
 

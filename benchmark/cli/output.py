@@ -52,9 +52,9 @@ def report(ending: "Ending", output: Output) -> int:
         else:
             leaderboard.print(stats=output.stats)
             folder = quote(str(path))
-            output.say(f"step through the episodes: textbench replay {folder}")
+            output.say(f"the episodes: textbench replay {folder}")
             if not output.stats:
-                output.say(f"every figure, with its interval: textbench leaderboard {folder} --stats")
+                output.say(f"all figures: textbench leaderboard {folder} --stats")
             if results.unscored and stopped is None:
                 output.say(f"{results.unscored} episodes are unscored; play them again with: {resume_command(path)}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):

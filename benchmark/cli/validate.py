@@ -1,7 +1,8 @@
 """Check leaderboard entries: every episode is played again from its seed and responses, and must come out equal.
 
 Where the chances of a game are known, the entry's luck is told in standard deviations (z), with the probability that an
-honest player has at least so much (p). An entry with too much of it is refused.
+honest player has at least so much (p). An entry with too much of it is refused. How much undue luck an episode must
+have for that is told, too: the least that is found in 80% of cases. A player that peeks less often isn't found.
 
 examples:
   textbench validate leaderboards/planner
@@ -46,12 +47,21 @@ def run(args: Namespace) -> int:
         if verdict.problems:
             say_problems(entry, verdict.problems)
         else:
-            luck = [f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}" for name, check in verdict.luck.items()]
+            luck = [
+                f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g} "
+                f"({verdict.power[name]['detectable']:.2g} an episode would be found in 80% of cases)"
+                for name, check in verdict.luck.items()
+            ]
             told = f"; luck: {', '.join(luck)}" if luck else ""
             print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed{told}")
     if args.json:
         rows = {
-            entry: {"valid": not verdict.problems, "problems": verdict.problems, "luck": verdict.luck}
+            entry: {
+                "valid": not verdict.problems,
+                "problems": verdict.problems,
+                "luck": verdict.luck,
+                "power": verdict.power,
+            }
             for entry, verdict in report.items()
         }
         print(json.dumps(rows))

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from agents.baselines.human import PersonLeft
 from agents.episode import Episode, EpisodeTask, Step
+from agents.interrupt import kills_interrupt
 from agents.loop.rollout import rollout
 from benchmark.errors import UsageError
-from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.record import to_record
@@ -41,7 +41,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
     names = {me: "you", **dict.fromkeys(others, opponent.name)}
     telling = Telling(scenario, names, me)
     try:
-        with sigterm_interrupts():  # or a terminated process would leave the terminal without its echo
+        with kills_interrupt():  # or a terminated process would leave the terminal without its echo
             (episode,) = rollout(policies, [EpisodeTask.of(scenario, seed)], on_step=telling.add)
     except PersonLeft:
         if not sys.stdin.isatty():

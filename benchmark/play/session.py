@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agents.approvals import approve
+from agents.interrupt import kills_interrupt
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
-from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import AgentSpec, Players, not_read
@@ -101,7 +101,7 @@ class Session:
         try:
             with (
                 playing_elsewhere(options, self.players, folder) as elsewhere,
-                sigterm_interrupts(),
+                kills_interrupt(),
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents.clock import duration
+from agents.interrupt import kills_interrupt
 from benchmark.errors import UsageError
-from benchmark.interrupt import sigterm_interrupts
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay
 from benchmark.reproduce.jobs import Folder, Job, jobs_of
@@ -89,7 +89,7 @@ def work_on(timetable: Timetable, options: Options, work: Callable[[ProgressDisp
         options,
     )
     try:
-        with sigterm_interrupts(), ProgressDisplay(timetable, quiet=options.quiet) as display:
+        with kills_interrupt(), ProgressDisplay(timetable, quiet=options.quiet) as display:
             work(display)
     except KeyboardInterrupt:
         print(

@@ -15,7 +15,7 @@ from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder, Job
-from benchmark.reproduce.settings import Experiment, recipe_of
+from benchmark.reproduce.settings import PROTOCOL, Experiment, recipe_of
 from benchmark.runs.provenance import facts_of
 from textgames.scenarios import SCENARIOS
 
@@ -23,6 +23,9 @@ Report = Callable[[float], None]
 """Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
+
+WHATEVER_COMES = {"preflight_episodes": 0, "stop_after": 0, "eval_protocol": "default"}
+"""Every run of an experiment is trained to its end, also one that learns nothing; evaluations are the paper's."""
 
 KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped")
 """The metrics of every iteration that a run's result keeps."""
@@ -103,7 +106,8 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
         shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
     model, tokenizer = _load(folder.model("small"))
-    trainer = ReportingTrainer(model, tokenizer, job.game, MSGRPOConfig.from_mapping(settings), quiet=True)
+    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings)
+    trainer = ReportingTrainer(model, tokenizer, job.game, config, quiet=True)
     if going_on:
         trainer.resume(out)
     earlier = sum(metrics["seconds"] for metrics in trainer.history)  # before this process took over
@@ -153,7 +157,7 @@ def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report)
     scenarios: dict[str, Any] = {}
     for name in experiment.scenarios:
         first = SCENARIOS[name].seed(experiment.final_offset)
-        tasks = [EpisodeTask.of(name, first + k) for k in range(experiment.final_episodes)]
+        tasks = [EpisodeTask.of(name, first + k, protocol=PROTOCOL) for k in range(experiment.final_episodes)]
         episodes = []
         for episode in rollout(policy, tasks, max_concurrency=AT_ONCE):
             episodes.append(episode)

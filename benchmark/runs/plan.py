@@ -12,8 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.protocol import check_moves, same_protocol
 from benchmark.errors import UsageError, shown, unknown_name
-from benchmark.runs.manifest import RUN_KIND
+from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.registry import registered_ids
@@ -87,6 +88,7 @@ class Plan:
         scenarios = {
             name: scenario_from_json(name, data, own_games=own) for name, data in manifest["scenarios"].items()
         }
+        scenarios = played_by(manifest.get("settings", {}), scenarios)
         seeds: dict[Matchup, Sequence[int]] = {}
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
@@ -136,6 +138,25 @@ class Plan:
         for matchup in self.seeds:
             teams.setdefault((matchup.agents, players[matchup.scenario]), []).append(matchup)
         return list(teams.values())
+
+
+def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The protocol and the moves of a run's settings, as :mod:`agents.protocol` has them.
+
+    Raises:
+        UsageError: one of these isn't known.
+    """
+    told = {**OLD_PROTOCOL, **settings}
+    try:
+        return same_protocol(told["protocol"]), check_moves(told["moves"])
+    except ValueError as error:
+        raise UsageError(f"the manifest's {error}") from None
+
+
+def played_by(settings: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
+    """The scenarios as a run with these settings plays them; raises as :func:`protocol_of`."""
+    protocol, moves = protocol_of(settings)
+    return {name: scenario._replace(protocol=protocol, moves=moves) for name, scenario in scenarios.items()}
 
 
 def num_players(scenario: Scenario) -> int:

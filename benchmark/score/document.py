@@ -76,6 +76,8 @@ class ScenarioView(TypedDict):
     horizon: int
     first_seed: int
     training: bool
+    protocol: str  # of the runs in it, as in the scores: runs of another one have a scenario of their own
+    moves: str
     num_players: int
     actions: list[str]
     instructions: str
@@ -100,7 +102,7 @@ class ReferenceView(TypedDict):
     value: float | None
     kind: Literal["optimal", "clairvoyant", "reference"] | None
     """``"optimal"``: the exact optimum of a player who knows what players are told. ``"reference"``: what the strongest
-    player got, which can be beaten. A clairvoyant bound, for which hidden things are known, is never the 1 of a scale."""
+    player got, which can be beaten. A clairvoyant bound, for which hidden things are known, is never the 1."""
     source: str  # how it is computed, or who played it: ``"value iteration"``, ``"planner (search)"``
 
 
@@ -125,6 +127,8 @@ class ScoreView(TypedDict):
 
     agent: str
     scenario: str
+    protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
+    moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
     episodes: int  # scored episodes
     planned: int
     unscored: int
@@ -152,8 +156,8 @@ class ScoreView(TypedDict):
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
     normalized_plain: EstimateView | None  # the same of the plain mean
     above_blind: bool | None
-    """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a player
-    that doesn't read. ``None`` where there is no such score."""
+    """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a
+    player that doesn't read. ``None`` where there is no such score."""
     success_rate: EstimateView | None  # share of episodes, 0..1
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
@@ -175,10 +179,14 @@ class OverallView(TypedDict):
     rank: int | None  # from 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios
     tied: bool  # whether it shares its rank with another agent, as in :class:`ScoreView`
     normalized: EstimateView | None
-    """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its weight."""
-    above_blind: bool | None  # whether it and its interval are above 0, as in :class:`ScoreView`
+    """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its
+    weight."""
+    above_blind: bool | None
+    """Whether ``normalized`` and its interval are above 0, or the score and interval of one of the scenarios are, at
+    the level corrected by Bonferroni for their number. ``None`` where there is no such score."""
     success: EstimateView | None
     """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
+    invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 
@@ -190,7 +198,7 @@ class SuiteView(TypedDict):
     about: str
     scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
     normalized: dict[str, EstimateView | None]
-    """``{agent: overall score}`` as in :class:`OverallView`; ``None`` for an agent that isn't ranked in all of these."""
+    """``{agent: overall score}`` as in :class:`OverallView`; ``None`` for one that isn't ranked in all of these."""
 
 
 class ComparisonView(TypedDict):

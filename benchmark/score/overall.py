@@ -1,8 +1,8 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that doesn't
-read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game share its
-weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
+An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that
+doesn't read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game
+share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, solo_scenarios
@@ -29,25 +30,50 @@ from benchmark.score.scores import (
     rank,
     to_view,
 )
+from textgames.scenarios import Scenario
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
-since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among them."""
+since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among
+them."""
 
 
 def overall_scenarios(results: ResultColumns) -> list[str]:
     """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
 
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play.
+    one player that more than half of the agents were to play. Where there are several protocols, they are of one.
     """
-    shared = [scenario.name for scenario in solo_scenarios(results) if is_shared(results, scenario.name)]
+    protocol = main_protocol(results)
+    shared = [one.name for one in solo_scenarios(results) if is_shared(results, one.name) and _rules(one) == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario."""
-    return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
+    """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    players = _agents_by_protocol(results)[_rules(results.scenarios[scenario])]
+    return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
+
+
+def main_protocol(results: ResultColumns) -> tuple[str, str]:
+    """The protocol and the moves of most agents; a plain run's where other ones have as many."""
+    standard = STANDARD["protocol"], STANDARD["moves"]
+    found = _agents_by_protocol(results)
+    return max(found, key=lambda one: (len(found[one]), one == standard), default=standard)
+
+
+def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
+    """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for scenario in results.scenarios.values():
+        found.setdefault(_rules(scenario), set())
+    for agent, name in results.cells:
+        found[_rules(results.scenarios[name])].add(agent)
+    return found
+
+
+def _rules(scenario: Scenario) -> tuple[str, str]:
+    return scenario.protocol, scenario.moves
 
 
 def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, float]:
@@ -80,8 +106,11 @@ def overall_rows(
                 rank=None,
                 tied=False,
                 normalized=normalized,
-                above_blind=above_blind(normalized),
+                above_blind=above_blind(normalized) or _above_somewhere(results, references, agent, names)
+                if normalized is not None
+                else None,
                 success=to_view(successes[agent]) if agent in successes else None,
+                invalid_rate=_invalid_rate(results, agent),
                 scenarios=len(names) - len(lacks),
                 lacks=lacks,
             )
@@ -93,6 +122,12 @@ def overall_rows(
         for row in rows:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
     return names, sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
+
+
+def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
+    cells = [cell.columns for (name, _), cell in results.cells.items() if name == agent]
+    responses = sum(sum(columns["responses"]) for columns in cells)
+    return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
 
 
 def _estimates(
@@ -134,6 +169,21 @@ def _score(results: ResultColumns, references: References, agent: str, name: str
     return normalised(scenario, *episode_table(cell, scenario, references), luck_free(cell, scenario))
 
 
+def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
+    """Whether an agent is better than the best blind play of one of the scenarios, by Bonferroni's correction for all.
+
+    The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
+    clearly above it in a single one.
+    """
+    level = 1 - (1 - stats.CONFIDENCE) / len(names)
+    for name in names:
+        table = episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
+        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
+        if above_blind(to_view(estimate)):
+            return True
+    return False
+
+
 def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:
     """Whether an agent is worse than the best blind play of a scenario beyond chance."""
     cell, scenario = results.cells[agent, name], results.scenarios[name]
@@ -156,10 +206,10 @@ class OverallTest:
     """Tells agents apart over several scenarios: the paired test of what their overall scores differ by.
 
     On common seeds, every scenario's differences are in units of its span and weigh as the scenario does in the score.
-    The floor is in them: an agent that is below blind play in a scenario beyond chance has its returns there raised by a
-    constant, so that its mean is that of blind play; a scenario in which both are so takes no part. Below 0 by what may
-    be chance, returns stay as they are, since a floor would make a gain of noise. Two agents of whom neither scores above
-    0 anywhere have the same overall score, 0, and can't be told apart.
+    The floor is in them: an agent that is below blind play in a scenario beyond chance has its returns there raised by
+    a constant, so that its mean is that of blind play; a scenario in which both are so takes no part. Below 0 by what
+    may be chance, returns stay as they are, since a floor would make a gain of noise. Two agents of whom neither scores
+    above 0 anywhere have the same overall score, 0, and can't be told apart.
 
     The p-value is corrected by Bonferroni for everything that the board could compare: which tests are made depends on
     what the ones before showed.

@@ -3,9 +3,9 @@
 * **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. What
   it gets is computed for each episode's own first state where the game's chances allow that. Else it is its mean over
   many episodes of other starts, and the standard error of that mean takes part in the scores' intervals.
-* **1 is the reference.** Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`) and knows
-  no more than the player is told, it is the optimum, the exact value of the episode's first state: of the kind
-  ``"optimal"``. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
+* **1 is the reference.** Where the game's search player (:class:`agents.baselines.search.SearchPlayer`) is of the kind
+  ``"optimal"``, it is the optimum of a player who knows what players are told: the exact value of the episode's first
+  state. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
   ``"reference"``, which can be beaten; it is taken from the results where that agent played, else played here. A bound
   that only somebody who sees hidden things can reach (``"clairvoyant"``) is never 1.
 
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.baselines.search import SearchPlayer, YardstickPlayer, find_search_player
+from agents.baselines.search import find_search_player
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
@@ -29,7 +29,6 @@ from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 from textgames.solving.blind import BlindPlay, blind_play, blind_value
-from textgames.yardsticks import find_yardstick
 
 STRONGEST = "planner"
 """The agent whose returns are the reference where nobody knows the optimum."""
@@ -151,11 +150,11 @@ class StartValues:
     def optimal(self, seeds: Sequence[int]) -> Returns | None:
         """The optimum of each episode; ``None`` where nobody knows that of a player who sees what players see."""
         player = self._player
-        if player is None or not is_optimal(self._game, player):
+        if player is None or player.kind != "optimal":
             return None
 
         def value(seed: int) -> float:
-            return max(player.values(self._start(seed)[1]).values())
+            return player.value(self._start(seed)[1])
 
         return self._computed("optimal", "", seeds, value)
 
@@ -198,18 +197,6 @@ class StartValues:
         state, (request,) = episode.state, episode.requests().values()
         episode.finish()
         return state, request
-
-
-def is_optimal(game: Any, player: SearchPlayer) -> bool:
-    """Whether a search player's values are the optimum of a player who knows what the player of the game is told.
-
-    A search player reads what any player reads; that its values are exact is what its author promises. One that goes by
-    a yardstick has that yardstick's kind: of a clairvoyant one it has read what is hidden.
-    """
-    if isinstance(player, YardstickPlayer):
-        yardstick = find_yardstick(game)
-        return yardstick is not None and yardstick.kind == "optimal"
-    return player.exact
 
 
 def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:

@@ -79,6 +79,8 @@ def score_row(
     row = ScoreView(
         agent=agent,
         scenario=scenario.name,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
         episodes=cell.episodes,
         planned=cell.planned,
         unscored=cell.unscored,
@@ -209,7 +211,7 @@ def _episode_table(cell: Cell, scenario: Scenario, references: References | None
             unknown if scale.blind is None else scale.blind.values,
             unknown if scale.reference is None else scale.reference.values,
             columns["invalid"],
-            columns["length"],  # a response in every round
+            columns["responses"],
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],

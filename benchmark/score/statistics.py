@@ -199,8 +199,8 @@ def means_of_estimates(
     as 0. The upper end of the interval is that of the replicates with the same floor. At the lower end that would be
     wrong: the noise of a player whose scores are all 0 comes out positive where it is floored, and its interval would
     lie above 0. There a replicate counts as it is, below 0 too, except where ``below`` says that the scenario's score
-    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean of
-    0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
+    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean
+    of 0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
     """
     floor = 0.0 if below is not None else -np.inf
     values = [
@@ -216,14 +216,18 @@ def means_of_estimates(
                 low, high = _replicates(one, one.further(table), *_resampled(table, stream), stream)
                 low = np.zeros_like(low) if below is not None and below[agent][stream] else low
                 ends[agent] = _sum_of(ends[agent], (weights[stream] * low, weights[stream] * np.maximum(floor, high)))
-    return [
-        Estimate(value, None, None) if sums is None else _floored(_interval(value, *sums, confidence), floor)
+    estimates = [
+        Estimate(value, None, None) if sums is None else _interval(value, *sums, confidence)
         for value, sums, confidence in zip(values, ends, confidences, strict=True)
     ]
+    return estimates if below is None else [_floored(*pair) for pair in zip(estimates, below, strict=True)]
 
 
-def _floored(estimate: Estimate, floor: float) -> Estimate:
-    return estimate if estimate.low is None else estimate._replace(low=max(floor, estimate.low))
+def _floored(estimate: Estimate, below: Sequence[bool]) -> Estimate:
+    """The interval of a mean of floored figures: not below 0, and 0 alone where all of them are below it."""
+    if all(below):
+        return Estimate(0.0, 0.0, 0.0)
+    return estimate if estimate.low is None else estimate._replace(low=max(0.0, estimate.low))
 
 
 def _sum_of(first: tuple[Array, Array] | None, second: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -3,10 +3,11 @@
 ``ScoreView, OverallView, RatingView -> Column -> Figure``; a column knows its title, its figures and when it is needed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from agents.protocol import RETRIES, STANDARD
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
 from benchmark.show.scale import ENDS
 
@@ -126,6 +127,28 @@ def _without_luck(rows: Sequence[ScoreView]) -> bool:
     return any(row["luck"] and row["luck_free_return"] for row in rows)
 
 
+def protocol_note(row: Mapping[str, Any]) -> str:
+    """What the unreadable responses of a scenario led to, and what its prompts didn't tell."""
+    told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
+    more = row["protocol"].partition(":")[2] or str(RETRIES)
+    unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
+    return f"an unreadable response {told.format(more=more)}{unlisted}"
+
+
+def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The notes of those that aren't a plain run's, which everybody expects."""
+    others = (row for row in rows if any(row[name] != value for name, value in STANDARD.items()))
+    return list(dict.fromkeys(map(protocol_note, others)))
+
+
+PROTOCOL_NOTES = {
+    "random": "executes a random legal action",
+    "default": "executes the first legal action",
+    "forfeit": "loses the episode",
+    "retry": "is given again, up to {more} times, and then loses the episode",
+}
+
+
 def same_episodes(rows: Sequence[ScoreView]) -> int | None:
     """How many episodes each of the agents has, where nobody has more or misses one."""
     counts = {count for row in rows for count in (row["episodes"], row["planned"])}
@@ -209,6 +232,12 @@ SCORES: tuple[Column[ScoreView], ...] = (
     ),
 )
 
+
+def _invalid_share(row: OverallView) -> Figure:
+    share = row["invalid_rate"]
+    return Figure() if share is None else Figure(f"{share:.0%}", share)
+
+
 OVERALL: tuple[Column[OverallView], ...] = (
     Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
     Column("agent", "agent", _ranked_agent, "ascending"),
@@ -225,6 +254,9 @@ OVERALL: tuple[Column[OverallView], ...] = (
         lambda row: estimate_figure(row["success"], ".0%"),
         explain="mean over the same games, as far as they know success",
         needed=lambda rows: any(row["success"] for row in rows),
+    ),
+    Column(
+        "invalid", "invalid", _invalid_share, "ascending", "responses that named no legal action, of all on this board"
     ),
 )
 

@@ -104,6 +104,8 @@ def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioV
         horizon=scenario.horizon,
         first_seed=scenario.first_seed,
         training=scenario.training,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
         num_players=len(game.players),
         actions=list(game.actions),
         instructions=game.instructions(game.players[0]),

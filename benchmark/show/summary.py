@@ -7,8 +7,9 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import estimate_figure, number
+from benchmark.show.columns import estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
+from benchmark.show.terminal_tables import printable
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
@@ -29,7 +30,9 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    notes = wrap(" ".join(filter(None, (_counted(scores), scale_sentence(scores), _marked(rows)))), width)
+    told = [_counted(scores), scale_sentence(scores), _marked(rows)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
     shown = rows if not left_out else rows[: room - 1]
@@ -53,7 +56,9 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
             one = own[scenarios[0]]
             row["mean return"] = _estimate(one["mean_return"], ".2f")
             row["score"] = _marked_score(one)
-            row |= {"rating": _estimate(rating["rating"], "+.0f") for rating in _ratings(document, overall["agent"])}
+            for rating in document["ratings"]:
+                if rating["agent"] == overall["agent"]:
+                    row["rating"] = _estimate(rating["rating"], "+.0f")
         else:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
@@ -72,10 +77,6 @@ def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return overall
     order = [row["agent"] for row in document["scores"]]
     return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
-
-
-def _ratings(document: Mapping[str, Any], agent: str) -> list[Mapping[str, Any]]:
-    return [row for row in document["ratings"] if row["agent"] == agent]
 
 
 def _knows_success(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -104,21 +105,22 @@ def _percent(shares: Sequence[EstimateView | None]) -> str:
 
 
 def _short(name: str) -> str:
+    name = printable(name)
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Over what the figures are means: ``Means over 50 episodes of each of 4 scenarios.``"""
+    """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
     counts = sorted({row["episodes"] for row in scores})
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
-    of = f"of {scenarios[0]}" if len(scenarios) == 1 else f"of each of {len(scenarios)} scenarios"
-    return f"Means over {many} episode{'' if counts == [1] else 's'} {of}, in brackets 95% intervals."
+    of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% intervals."
 
 
 def _marked(rows: Sequence[Row]) -> str:
     marked = any(text.endswith(MARK) for row in rows for text in row.values())
-    return f"{MARK}: no better than that 0, within chance." if marked else ""
+    return f"{MARK}: no better than 0, within chance." if marked else ""
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:

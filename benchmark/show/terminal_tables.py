@@ -43,7 +43,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
     if suites := common.shown_suites(document):
-        columns = [common.OVERALL[1], *common.suite_columns(suites)]
+        columns = [common.OVERALL[1], *common.suite_columns(suites), common.OVERALL[-1]]
         rows = [row for row in document["overall"] if any(suite["normalized"].get(row["agent"]) for suite in suites)]
         # who lacks what of the overall score stands there, and has nothing to do with these
         rows = [{**row, "lacks": []} for row in rows]
@@ -63,7 +63,11 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
     sheets = []
     for suite, names in by_suite(dict.fromkeys(row["scenario"] for row in scores)).items():
         groups = {name: [row for row in scores if row["scenario"] == name] for name in names}
-        told = [(name, note) for name, rows in groups.items() for note in (_scale_note(rows), blind_note(rows))]
+        told = [
+            (name, note)
+            for name, rows in groups.items()
+            for note in (_scale_note(rows), blind_note(rows), *common.further_protocols(rows))
+        ]
         notes = [f"{name}: {note}" for name, note in told if note]
         about = ABOUT_SUITES.get(suite, "scenarios of no suite")
         sheets.append(_grouped_sheet(f"{suite}: {about}", common.SCORES, groups, notes))
@@ -129,6 +133,7 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
             common.luck_note(group),
             above_one(normalised, group[0]["reference"]["kind"]),
             blind_note(group),
+            *common.further_protocols(group),
         ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
@@ -244,7 +249,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 def print_lines(lines: Sequence[str]) -> None:
     """Print finished lines to standard output as they are."""
-    print("\n".join(map(printable, lines)))
+    print("\n".join(lines))
 
 
 def to_text(sheets: Sequence[Sheet]) -> str:

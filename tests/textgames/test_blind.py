@@ -10,7 +10,7 @@ import pytest
 import textgames
 from textgames import SCENARIOS, TSMG, Scenario
 from textgames.frozen_lake import FrozenLake
-from textgames.solving import blind
+from textgames.solving import fixed_policies
 from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
 from textgames.solving.blind_search import draw, search
 
@@ -112,7 +112,7 @@ def test_what_is_too_large_has_no_exact_value(monkeypatch: pytest.MonkeyPatch) -
     assert blind_value(duel, duel.initial_state(np.random.default_rng(0)), 9, ME, {}) is None
     guess = SCENARIOS["guess-number"].game()
     assert blind_value(guess, guess.initial_state(np.random.default_rng(0)), 10, ME, {}) is None
-    monkeypatch.setattr(blind, "MAX_STATES", 3)
+    monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
     assert blind_value(lake, lake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
 
 
@@ -137,7 +137,7 @@ def _binomial(n: int, k: int) -> int:
 def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same game where its values can't be computed: chosen and reported by playing."""
     computed = search(FrozenLake(), 8)
-    monkeypatch.setattr(blind, "MAX_STATES", 3)
+    monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
     played = search(FrozenLake(), 8)
     assert not played.exact
     assert played.value == pytest.approx(

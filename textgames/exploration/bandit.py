@@ -16,7 +16,7 @@ import numpy as np
 
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
 from textgames.settings import check_number, check_one_of, check_whole
-from textgames.solving.blind import chances_of
+from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textgames.exploration.deduction import AnswerTable, Indices
+from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable
 from textgames.texts.commands import Command
@@ -64,6 +64,10 @@ class GuessingGame(TSMG[GuessState]):
 
         Candidates and guess are places in ``secrets``.
         """
+        return None
+
+    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
+        """Optimal guessing, where not finding it costs ``lost``; ``None`` where that is too much to compute."""
         return None
 
     @abstractmethod

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textgames.settings import check_one_of, check_whole
-from textgames.solving.blind import chances_of
+from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import external_regret, swap_regret
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.blind import BlindPlay, FixedPolicy, blind_evaluator, chances_of, policy_text
+from textgames.solving.fixed_policies import BlindPlay, FixedPolicy, blind_evaluator, chances_of, policy_text
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.models.base import Completion
-from agents.turn import FinishReason, Usage
+from agents.turn import MOST_TOKENS, FinishReason, Usage
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -195,7 +195,7 @@ def completion_of(
 
 
 def read_usage(usage: object) -> Usage:
-    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say.
+    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say, or something absurd.
 
     Reasoning is part of the completion, as it is paid for. Where a server counts it beside the completion (its total
     says so), it is added here.
@@ -205,7 +205,7 @@ def read_usage(usage: object) -> Usage:
 
     def count(where: object, *names: str) -> int:
         values = [where.get(name) for name in names] if isinstance(where, dict) else []
-        return next((value for value in values if type(value) is int and 0 <= value < 2**53), 0)
+        return next((value for value in values if type(value) is int and 0 <= value <= MOST_TOKENS), 0)
 
     prompt = count(usage, "prompt_tokens", "input_tokens")
     completion = count(usage, "completion_tokens", "output_tokens")
@@ -223,4 +223,4 @@ def read_usage(usage: object) -> Usage:
 def served_by(answer: Mapping[str, Any]) -> str | None:
     """The name and the fingerprint under which the server says that it answered."""
     said = [answer.get(name) for name in ("model", "system_fingerprint")]
-    return " ".join(text[:MAX_NAME_LENGTH] for text in said if isinstance(text, str) and text) or None
+    return " ".join(writable(text[:MAX_NAME_LENGTH]) for text in said if isinstance(text, str) and text) or None

@@ -5,6 +5,7 @@ A checkpoint is written beside its place, flushed to disk and renamed, so one th
 """
 
 import json
+import pickle
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,9 @@ from typing import Any
 
 import torch
 
-from agents.files import replacing_folder, sync
+from agents.files import refusal, replacing_folder, sync
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import CheckpointError, ConfigError
 from agents.msgrpo.rows import TrainingRow
 
 STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
@@ -23,20 +24,29 @@ _NAME = re.compile(r"iteration-(\d{6,})")
 
 
 def save_checkpoint(
-    out: Path, iteration: int, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
-) -> Path:
-    """Write ``out/checkpoints/iteration-NNNNNN``; an existing one is kept, as the same iteration has the same state.
+    folder: Path, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
+) -> None:
+    """Write a checkpoint; one that is there is replaced.
 
     ``state`` holds tensors and plain values only, so that it can be loaded without running code.
+
+    Raises:
+        CheckpointError: the disk is full, or can't be written.
     """
-    folder = out / "checkpoints" / f"iteration-{iteration:06d}"
-    if (folder / STATE).exists():
-        return folder
-    with replacing_folder(folder) as draft:
-        save_model(draft)
-        (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
-        torch.save(dict(state), draft / STATE)
-    return folder
+    try:
+        with replacing_folder(folder) as draft:
+            save_model(draft)
+            (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+            # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
+            with (draft / STATE).open("wb") as file:
+                torch.save(dict(state), file)
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
+
+
+def checkpoint_folder(out: Path, iteration: int) -> Path:
+    """Where the checkpoint of so many iterations is."""
+    return out / "checkpoints" / f"iteration-{iteration:06d}"
 
 
 def point(out: Path, name: str, folder: Path) -> None:
@@ -46,6 +56,17 @@ def point(out: Path, name: str, folder: Path) -> None:
     link.symlink_to(folder.relative_to(out), target_is_directory=True)
     link.replace(out / name)
     sync(out)
+
+
+def iterations_in(checkpoint: Path) -> int:
+    """The iterations done in a checkpoint, by its name; -1 for a folder of another name."""
+    found = _NAME.fullmatch(checkpoint.resolve().name)
+    return int(found[1]) if found else -1
+
+
+def iteration_of(out: Path, name: str) -> int | None:
+    """The iterations done in the checkpoint that ``out/name`` points to; ``None`` where there is none."""
+    return iterations_in(out / name) if (out / name / STATE).is_file() else None
 
 
 def remove_old(out: Path, keep: int) -> None:
@@ -80,7 +101,7 @@ def load_state(folder: Path) -> dict[str, Any]:
     """
     try:
         state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError) as error:
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
     return state
 
@@ -100,7 +121,7 @@ def report_divergence(
     return (
         f"iteration {iteration}: {reason}; the step was not applied and {kept}. Lower learning_rate (now "
         f"{config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or set param_dtype "
-        "to float32; then resume from the last checkpoint"
+        "to float32"
     )
 
 

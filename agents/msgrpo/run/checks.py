@@ -1,28 +1,39 @@
 """What a run looks at before its first episode, so that it doesn't find out later."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agents.episode import EpisodeTask
+from agents.files import check_writable
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.run.evaluation import game_name
-from agents.msgrpo.trajectories import Game, first_prompts, too_long
+from agents.msgrpo.trajectories import Game, prompts_of_random_play, too_long
 from agents.prompt import PromptMap
+
+RANDOM_EPISODES = 4
+"""Whole episodes of random play whose prompts are measured: a game's prompts may grow while it is played."""
+LONGEST_READ = 8
+"""Of an episode's prompts, so many of the longest in letters are measured in tokens."""
 
 
 def check_prompts(
     config: MSGRPOConfig, games: Sequence[Game], prompt_map: PromptMap, reader: TransformersModel
 ) -> None:
-    """Every player's first prompt of every game fits, with a response behind it.
+    """Every player's prompts of every game fit, with a response behind them, as far as random play tells.
 
     Raises:
         ConfigError: one is longer than ``max_prompt_tokens``.
         UnusableModelError: the model's context is too short for it.
     """
-    for game in [*games, *config.eval_scenarios]:
-        longest = max(map(len, reader.encode(first_prompts(EpisodeTask.of(game, 0), prompt_map))))
+    shorter: dict[str, Any] = {"max_steps": config.horizon} if config.horizon else {}
+    places = [(game, shorter) for game in games] + [(game, {}) for game in config.eval_scenarios]
+    for game, settings in places:
+        tasks = [EpisodeTask.of(game, seed, **settings) for seed in range(RANDOM_EPISODES)]
+        longest = max(length for task in tasks for length in prompt_lengths(task, prompt_map, reader))
         if longest > config.max_prompt_tokens:
             raise too_long(longest, config.max_prompt_tokens)
         context = reader.context_length
@@ -33,17 +44,28 @@ def check_prompts(
             )
 
 
-def check_unused(out: Path) -> None:
-    """A new run doesn't write into another one's folder.
+def prompt_lengths(task: EpisodeTask, prompt_map: PromptMap, reader: TransformersModel) -> list[int]:
+    """The lengths in tokens of the first prompt and the longest ones of an episode of random play."""
+    prompts = [prompt for _, prompt in prompts_of_random_play(task, prompt_map)]
+    by_letters = sorted(prompts, key=lambda prompt: -sum(len(message.content) for message in prompt))
+    return [len(ids) for ids in reader.encode(prompts[:1] + by_letters[:LONGEST_READ])]
+
+
+def check_out(out: Path, *, resumed: bool = False) -> None:
+    """A run's folder can be written, and a new run doesn't write into another one's.
 
     Raises:
         ConfigError: the folder holds a run.
+        OSError: it can't be made or written.
     """
-    if not (out / "metrics.jsonl").exists():
+    check_writable(out)
+    metrics = out / "metrics.jsonl"
+    if resumed or not metrics.exists() or not metrics.stat().st_size:
         return
     if (out / "last").exists():
         raise ConfigError(
-            f"out = {str(out)!r} already holds a run: go on with --resume {out}, or choose another folder"
+            f"out = {str(out)!r} already holds a run: go on with --resume {shlex.quote(str(out))}, or choose another "
+            "folder"
         )
     raise ConfigError(
         f"out = {str(out)!r} holds the metrics of a run that was stopped before its first checkpoint, and can't go on: "

@@ -13,6 +13,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
+from agents.protocol import STANDARD
 from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, half_interval, random_positions
 from agents.turn import Policy, check_game
 from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
@@ -31,6 +32,10 @@ class EvaluationResult(NamedTuple):
         positions: how many positions these are.
         exploitability: what a best response gains against the model, on average over the seats, where it is measured;
             exact.
+        blind: the mean return of the best player who doesn't read, in games for one; and what it does.
+        blind_policy: of that player.
+        reference: the mean return of the best play that is known of; :mod:`agents.msgrpo.run.scale` has its kinds.
+        reference_kind: of that play.
     """
 
     scenario: str
@@ -50,6 +55,10 @@ class EvaluationResult(NamedTuple):
     random_regret: float | None = None
     positions: int = 0
     exploitability: float | None = None
+    blind: float | None = None
+    blind_policy: str = ""
+    reference: float | None = None
+    reference_kind: str = ""
 
     @property
     def score(self) -> float:
@@ -68,11 +77,11 @@ class EvaluationResult(NamedTuple):
         )
 
 
-def evaluation_tasks(game: Game, episodes: int) -> list[EpisodeTask]:
+def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protocol"]) -> list[EpisodeTask]:
     """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends."""
     scenario = SCENARIOS.get(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
-    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0) for k in range(episodes)]
+    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
 
 
 def evaluate(

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -16,6 +17,7 @@ from agents.clock import duration
 from agents.episode import Episode
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.run.evaluation import EvaluationResult
+from agents.msgrpo.run.scale import NAMES
 from agents.msgrpo.run.trackers import Trackers, open_trackers
 
 SHOWN = (
@@ -76,7 +78,10 @@ class RunLog:
             self._trackers and self._trackers.close,
         ):
             if stop:
-                stop()
+                with suppress(OSError):  # a full disk has been told of where it was met
+                    stop()
+        if isinstance(error, KeyboardInterrupt):
+            self.say(". ".join(["interrupted", *getattr(error, "__notes__", ())]))
         self._live = self._file = self._trackers = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
@@ -86,7 +91,7 @@ class RunLog:
         if self._live is not None:
             self._live.update(self._table())
         elif not self.console.quiet:
-            self.console.print(self._line(metrics), highlight=False)
+            self.console.print(self._line(metrics), highlight=False, soft_wrap=True)
 
     def evaluation(self, iteration: int, results: Sequence[EvaluationResult]) -> None:
         self.evaluations = list(results)
@@ -95,11 +100,13 @@ class RunLog:
         for result in results:
             self.console.print(
                 f"evaluation after {iteration}: {result.scenario} return {result.mean_return:.3f} "
-                f"[{result.low:.3f}, {result.high:.3f}]{_seats(result)}, success {result.success:.1%}, invalid "
-                f"{result.invalid_rate:.1%}, {result.episodes} episodes, {result.layouts_seen_in_training} of their "
-                f"layouts also met in training{_yardsticks(result)}",
+                f"[{result.low:.3f}, {result.high:.3f}]{_seats(result)}{_scale(result)}, "
+                f"success {result.success:.1%}, invalid {result.invalid_rate:.1%}, {result.episodes} episodes, "
+                f"{result.layouts_seen_in_training} of their layouts also met in training{_reads(result)}"
+                f"{_yardsticks(result)}",
                 highlight=False,
                 markup=False,
+                soft_wrap=True,
             )
 
     def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
@@ -110,7 +117,7 @@ class RunLog:
                 file.write(as_text(iteration, episode))
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False)
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)  # commands are to be copied
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
@@ -153,6 +160,8 @@ class RunLog:
         for result in self.evaluations:
             against = f" against {result.opponent}" if result.opponent else ""
             told = f"{result.mean_return:.3f} ({result.success:.1%} success)"
+            if result.blind is not None:
+                told += f", blind play {result.blind:.3f}"
             for name in ("regret", "exploitability"):
                 if (value := getattr(result, name)) is not None:
                     told += f", {name} {value:.3f}"
@@ -170,6 +179,22 @@ def _seats(result: EvaluationResult) -> str:
     told = ", ".join(f"{player} {mean:.3f}" for player, mean in (result.seats or {}).items())
     against = f"against {result.opponent}" if result.opponent else "against itself"
     return f" {against} ({told})" if told else ""
+
+
+def _scale(result: EvaluationResult) -> str:
+    """What the return lies between."""
+    ends = []
+    if result.blind is not None:
+        ends.append(f"blind play {result.blind:.3f}: {result.blind_policy}")
+    if result.reference is not None:
+        ends.append(f"{NAMES[result.reference_kind]} {result.reference:.3f}")
+    return f" ({'; '.join(ends)})" if ends else ""
+
+
+def _reads(result: EvaluationResult) -> str:
+    """A warning where the return doesn't show that the model reads what it is told."""
+    blind = result.blind is not None and not result.low > result.blind
+    return "; not surely better than blind play, which reads nothing" if blind else ""
 
 
 def _yardsticks(result: EvaluationResult) -> str:

@@ -18,7 +18,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.scenarios import Scenario
 
-OWN_PLAYERS = ("random", "greedy", "planner")
+OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
 
 _NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)

@@ -128,7 +128,7 @@ def suite_table(document: ViewDocument) -> Table | None:
     if not suites:
         return None
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
+    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites), *capitalised(common.OVERALL[-1:])]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
     return table._replace(
         sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
@@ -226,7 +226,7 @@ def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, s
     if "success" in keys:
         aim = scenario["success_means"] or "met the game's aim"
         yield "Success", f"share of episodes in which the player {aim}"
-    yield "Invalid", "share of responses that named no legal action"
+    yield "Invalid", f"share of responses that named no legal action; {common.protocol_note(scenario)}"
     yield "Length", "rounds until the end; in a round everyone whose turn it is acts once"
     if "tokens" in keys:
         yield "Tokens", "of prompts and responses, per episode"

@@ -149,7 +149,8 @@ def test_horizon_and_penalty_reach_the_environment(make_trainer: Any) -> None:
 
 def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None:
     """Nothing is valid and nothing pays: all returns are equal."""
-    trainer = make_trainer(replace(SHORT, format_penalty=0.0, horizon=1, temperature=1e-3), model={"hidden": 8})
+    config = replace(SHORT, format_penalty=0.0, horizon=1, temperature=1e-3, stop_after=0, preflight_episodes=0)
+    trainer = make_trainer(config, model={"hidden": 8})
     before = [p.detach().clone() for p in trainer.model.parameters()]
     history = trainer.train()
     assert [h["skipped"] for h in history] == [True] * 4
@@ -207,7 +208,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
 ) -> None:
     config = replace(
         SHORT, iterations=6, checkpoint_every=3, eval_every=2, eval_episodes=4, keep_checkpoints=9, schedule="cosine",
-        kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2, credit=credit,
+        kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2, credit=credit, stop_after=0,
     )  # fmt: skip
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()

@@ -9,7 +9,7 @@ from agents import load_agent
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.checks import check_unused
+from agents.msgrpo.run.checks import check_out
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
 def test_folder_of_a_run_without_a_checkpoint_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("{}\n")
     with pytest.raises(ConfigError, match="stopped before its first checkpoint"):
-        check_unused(tmp_path)
+        check_out(tmp_path)
 
 
 def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--config configs/NAME.toml"),
+        ([], "the name of a recipe"),
         (["--config", "none.toml"], "can't read the config 'none.toml'"),
         (["--resume", "nowhere"], "nothing to resume in 'nowhere'"),
         (["--config", "{config}", "--set", "grups=2"], "did you mean 'groups'?"),
