@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
-from agents.turn import Policy, Turn, TurnRequest
+from agents.turn import Policy, Turn, TurnRequest, own_action_help
 from textgames.environments.table import metrics_info
 from textgames.tsmg import TSMG
 
@@ -127,7 +127,6 @@ class LiveEpisode:
     def requests(self) -> dict[str, TurnRequest]:
         task, env = self.task, self._env
         limit, game = env.rules.max_steps, env.game
-        listed = type(game).action_help is TSMG.action_help
         return {
             player: TurnRequest(
                 observation=observation,
@@ -138,7 +137,7 @@ class LiveEpisode:
                 steps_left=None if limit is None else limit - env.elapsed_steps,
                 game=game,
                 seed=(task.seed, *task.noise, self._round, self._index[player]),
-                action_help="" if listed else game.action_help(env.state(), player),
+                action_help=own_action_help(game, env.state(), player, self._infos[player]["legal_actions"]),
                 sample_action=None
                 if self._infos[player]["legal_actions"]
                 else partial(game.sample_action, env.state(), player),

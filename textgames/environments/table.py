@@ -41,19 +41,18 @@ class Table:
     Args:
         game: the rules.
         rules: what the environment adds to them.
-        waits_out: whether a player who is out stays at the table until the game is over, so that it can be paid late.
 
     Attributes:
         state: the game's state; ``None`` before the start.
         elapsed: rounds played.
         agents: the players whose own episodes go on, in the order of the game's.
         asked: those of them who are to move now; nobody when the episode is over.
+        waits_out: whether a player who is out stays until the game is over, as it may be paid late.
     """
 
-    def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
-        self.game, self.rules, self.waits_out = game, rules, waits_out
-        self.takes_turns = type(game).to_move is not TSMG.to_move
-        self._may_drop_out = not waits_out and type(game).is_playing is not TSMG.is_playing
+    def __init__(self, game: TSMG[Any], rules: EpisodeRules) -> None:
+        self.game, self.rules = game, rules
+        self.waits_out = game.pays_late is not False
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
@@ -69,21 +68,17 @@ class Table:
         """Begin in any state, as if so many rounds had been played; who is out of the game already isn't here."""
         self.start(state)
         self.elapsed = elapsed
-        if self._may_drop_out:
+        if not self.waits_out:
             self.agents = [player for player in self.agents if self.game.is_playing(state, player)]
             self.asked = self._to_move()
 
     def _to_move(self) -> tuple[Player, ...]:
-        if not self.takes_turns and not self.waits_out:  # everybody who is here acts at once
-            return tuple(self.agents)
-        if not self.agents:
-            return ()
         agents = self.agents
-        return tuple([player for player in self.game.to_move(self.state) if player in agents])
+        return tuple([player for player in self.game.to_move(self.state) if player in agents]) if agents else ()
 
     def legal_actions(self, player: Player) -> tuple[str, ...]:
-        """What a player may choose from now; nothing where it isn't its turn, in a game in which players take turns."""
-        return () if self.takes_turns and player not in self.asked else self.game.legal_actions(self.state, player)
+        """What a player may choose from now; nothing where it isn't asked."""
+        return self.game.legal_actions(self.state, player) if player in self.asked else ()
 
     def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
         """Play a round with the response of everybody who is to move.
@@ -140,16 +135,15 @@ class Table:
         game, state, agents = self.game, self.state, self.agents
         terminations = dict.fromkeys(agents, over)
         truncations = dict.fromkeys(agents, cut_off and not over)
-        if not over and (self._may_drop_out or self._sent_away):
+        if not over and (self._sent_away or not self.waits_out):
             for player in agents:
-                if player in self._sent_away or (self._may_drop_out and not game.is_playing(state, player)):
+                if player in self._sent_away or not (self.waits_out or game.is_playing(state, player)):
                     terminations[player], truncations[player] = True, False
         if over or cut_off:
             self.agents = []
         elif True in terminations.values():
             self.agents = [player for player in agents if not terminations[player]]
-        if self.takes_turns or self.waits_out or self.agents is not agents:
-            self.asked = self._to_move()  # else it is everybody, as before
+        self.asked = self._to_move()
         infos = {player: _IDLE.copy() for player in agents}
         for player, (action, unreadable) in executed.items():
             info = infos[player]
@@ -157,7 +151,7 @@ class Table:
             if unreadable is not None:
                 info["valid"], info["unreadable"] = False, unreadable
         legal_actions = game.legal_actions
-        for player in self.asked if self.takes_turns else agents:
+        for player in self.asked:
             infos[player]["legal_actions"] = legal_actions(state, player)
         if self.agents is not agents:
             for player in agents:
@@ -184,10 +178,9 @@ class Table:
 
 
 def metrics_info(game: TSMG[Any], state: Any, player: Player) -> dict[str, Any]:
-    """``{"metrics": {name: value}}`` for the last info of an episode, of games that have metrics."""
-    if type(game).metrics is TSMG.metrics:
-        return {}
-    return {"metrics": {name: float(value) for name, value in game.metrics(state, player).items()}}
+    """``{"metrics": {name: value}}`` for the last info of an episode, where the game has any."""
+    metrics = game.metrics(state, player)
+    return {"metrics": {name: float(value) for name, value in metrics.items()}} if metrics else {}
 
 
 def response_space(game: TSMG[Any]) -> ResponseText:
@@ -315,7 +308,7 @@ def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any
     Raises:
         ValueError: no such player, or nobody is named who plays the others.
     """
-    if len(game.players) == 1 and type(game).to_move is TSMG.to_move and player == game.players[0]:
+    if len(game.players) == 1 and player == game.players[0]:
         return None
     if opponents is None and len(game.players) > 1:
         raise ValueError(

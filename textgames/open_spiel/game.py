@@ -59,6 +59,7 @@ class OpenSpiel(TSMG[SpielState]):
         self.reading = reading_of(*self.key)
         self.players = tuple(f"player_{number}" for number in range(game.num_players()))
         self.actions = self.reading.actions
+        self.longest_episode = game.max_game_length()
         self.return_range = _finite_range(game.min_utility(), game.max_utility())
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
         self._history_is_read = _reads_history(name, kind, self.hidden_information, observation)

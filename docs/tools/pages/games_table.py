@@ -15,7 +15,7 @@ from agents.baselines.search import find_search_player
 from pages import games, scores
 from pages.marks import remade
 from pages.prose import table
-from textgames import SCENARIOS, SUITES, TSMG, find_yardstick
+from textgames import SCENARIOS, SUITES, find_yardstick
 
 FILE = Path(__file__).parents[2] / "games.md"
 SPEEDS = games.FOLDER / "speeds.json"
@@ -64,9 +64,7 @@ def yardstick(name: str) -> str:
     told = []
     if known is not None and known.exact:
         told.append(f"exact: {known.method}")
-    elif (
-        len(game.players) == 2 and game.hidden_information and type(game).initial_outcomes is not TSMG.initial_outcomes
-    ):
+    elif len(game.players) == 2 and game.hidden_information and game.has_initial_outcomes:
         told.append("exact: exploitability")
     elif any(
         "external_regret" in metric for metric in game.metrics(game.initial_state(np.random.default_rng(0)), "player_0")

@@ -100,7 +100,7 @@ class MatrixGame(TSMG[MatrixState]):
         # the best response to a program is computed for every memory and number of rounds
         check_whole("rounds", rounds, 1, 1000 if opponent is None else 100)
         self.payoffs: Payoffs = GAMES[matrix]
-        self.rounds = int(rounds)
+        self.rounds = self.longest_episode = int(rounds)
         self.opponent: Opponent | None = None
         self.best_response: BestResponse | None = None
         if opponent is not None:
