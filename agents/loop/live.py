@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
-from textgames.environments.table import metrics_info
+from textgames.environments.metrics import metrics_of
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -221,4 +221,4 @@ class LiveEpisode:
 def final_metrics(env: "TextParallelEnv") -> dict[str, dict[str, float]]:
     """``{player: {name: value}}`` in an environment's last state; empty for games without metrics."""
     game, state = env.game, env.state()
-    return {player: told["metrics"] for player in env.possible_agents if (told := metrics_info(game, state, player))}
+    return {player: told for player in env.possible_agents if (told := metrics_of(game, state, player))}

@@ -10,10 +10,11 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from textgames.environments.limits import Limits, asked_of_gymnasium
+from textgames.environments.metrics import Metrics
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import metrics_info, response_space, seat_of
+from textgames.environments.table import response_space, seat_of
 from textgames.tsmg import TSMG
 
 
@@ -36,7 +37,7 @@ class TextGameEnv(gym.Env[str, str]):
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
     the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
-    (tuple of names); at the end of an episode of a game that has metrics also ``metrics``.
+    (tuple of names); at the end of an episode also ``metrics``, a mapping that is worked out when it is looked at.
 
     In a game of several players a step goes on to the player's next turn, and ``max_steps`` counts the rounds of all.
     What the player is paid meanwhile belongs to the step, and what it is paid before its first turn to the first step.
@@ -172,7 +173,7 @@ class TextGameEnv(gym.Env[str, str]):
             "legal_actions": () if over else self._legal_actions(),
         }
         if over:
-            info |= metrics_info(game, state, player)
+            info["metrics"] = Metrics(game, state, player)
         return game.observe(state, player), reward, terminated, truncated, info
 
     def _legal_actions(self) -> tuple[str, ...]:

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textgames.environments.metrics import Metrics
 from textgames.environments.rules import EpisodeRules, Snapshot
 from textgames.environments.spaces import ResponseText
 from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
 _NOT_ASKED = ("", None)
-_IDLE: dict[str, Any] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
-"""The info of a player who wasn't asked and isn't now."""
 
 
 class Round(NamedTuple):
@@ -74,7 +73,10 @@ class Table:
 
     def _to_move(self) -> tuple[Player, ...]:
         agents = self.agents
-        return tuple([player for player in self.game.to_move(self.state) if player in agents]) if agents else ()
+        if not agents:
+            return ()
+        moving = self.game.to_move(self.state)
+        return moving if len(agents) == len(self.game.players) else tuple([each for each in moving if each in agents])
 
     def legal_actions(self, player: Player) -> tuple[str, ...]:
         """What a player may choose from now; nothing where it isn't asked."""
@@ -135,7 +137,7 @@ class Table:
         game, state, agents = self.game, self.state, self.agents
         terminations = dict.fromkeys(agents, over)
         truncations = dict.fromkeys(agents, cut_off and not over)
-        if not over and (self._sent_away or not self.waits_out):
+        if not over and (self._sent_away or not self.waits_out):  # somebody may leave while others play on
             for player in agents:
                 if player in self._sent_away or not (self.waits_out or game.is_playing(state, player)):
                     terminations[player], truncations[player] = True, False
@@ -144,21 +146,23 @@ class Table:
         elif True in terminations.values():
             self.agents = [player for player in agents if not terminations[player]]
         self.asked = self._to_move()
-        infos = {player: _IDLE.copy() for player in agents}
-        for player, (action, unreadable) in executed.items():
-            info = infos[player]
-            info["action"] = action or ""
-            if unreadable is not None:
-                info["valid"], info["unreadable"] = False, unreadable
-        legal_actions = game.legal_actions
-        for player in self.asked:
-            infos[player]["legal_actions"] = legal_actions(state, player)
+        infos: dict[Player, dict[str, Any]] = {}
+        asked, legal_actions = self.asked, game.legal_actions
+        for player in agents:
+            action, unreadable = executed.get(player, _NOT_ASKED)
+            infos[player] = {
+                "valid": unreadable is None,
+                "action": action or "",
+                "unreadable": unreadable,
+                "success": False,
+                "legal_actions": legal_actions(state, player) if player in asked else (),
+            }
         if self.agents is not agents:
             for player in agents:
                 if terminations[player] or truncations[player]:
                     action, _ = executed.get(player, _NOT_ASKED)
                     infos[player]["success"] = action is not None and game.succeeded(state, player)
-                    infos[player] |= metrics_info(game, state, player)
+                    infos[player]["metrics"] = Metrics(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
     def first_info(self, player: Player) -> dict[str, Any]:
@@ -175,12 +179,6 @@ class Table:
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         self._sent_away = frozenset(snapshot.sent_away)
         self.asked = self._to_move()
-
-
-def metrics_info(game: TSMG[Any], state: Any, player: Player) -> dict[str, Any]:
-    """``{"metrics": {name: value}}`` for the last info of an episode, where the game has any."""
-    metrics = game.metrics(state, player)
-    return {"metrics": {name: float(value) for name, value in metrics.items()}} if metrics else {}
 
 
 def response_space(game: TSMG[Any]) -> ResponseText:

@@ -18,11 +18,12 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from textgames.environments.limits import Limits
+from textgames.environments.metrics import Metrics
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import metrics_info, response_space, seat_of
+from textgames.environments.table import response_space, seat_of
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
@@ -292,13 +293,11 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return self.game.legal_actions(state, self._player)
 
     def _metrics(self, ended: list[int]) -> dict[str, Any]:
-        """The metrics of the games that just ended, as an array of dictionaries; nothing in a game without any."""
+        """The metrics of the games that just ended, as an array of mappings."""
         metrics, where = np.empty(self.num_envs, dtype=object), np.zeros(self.num_envs, dtype=np.bool_)
         for i in ended:
-            told = metrics_info(self.game, self._states[i], self._player)
-            if told:
-                metrics[i], where[i] = told["metrics"], True
-        return {"metrics": metrics, "_metrics": where} if where.any() else {}
+            metrics[i], where[i] = Metrics(self.game, self._states[i], self._player), True
+        return {"metrics": metrics, "_metrics": where}
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
         if value is None:
