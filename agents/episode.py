@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agents.turn import Turn
+from agents.protocol import check_moves, read_protocol
+from agents.turn import Refused, Turn
 from textgames.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class EpisodeTask:
             and differ in transitions and in sampling noise (the groups of MS-GRPO).
         noise: more entropy for sampling alone, for repeated plays of one seed; the transitions stay the seed's.
         start: where the episode begins, in place of an initial state that the seeds decide.
+        retries: how many more answers a player may give to a decision when the one before couldn't be read.
+        moves_listed: whether prompts may list the legal moves.
     """
 
     scenario: str
@@ -48,6 +51,8 @@ class EpisodeTask:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     noise: tuple[int, ...] = ()
     start: EpisodeStart | None = None
+    retries: int = 0
+    moves_listed: bool = True
 
     @classmethod
     def of(
@@ -57,12 +62,17 @@ class EpisodeTask:
         *,
         layout_seed: int | None = None,
         noise: tuple[int, ...] = (),
+        protocol: str | None = None,
+        moves: str | None = None,
         **settings: Any,
     ) -> "EpisodeTask":
         """The episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
+        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, which
+        are ``"default"`` and ``"listed"`` for those of the table.
+
         Raises:
-            ValueError: neither a scenario nor a registered id.
+            ValueError: neither a scenario nor a registered id, or no such protocol.
         """
         import textgames
 
@@ -74,9 +84,16 @@ class EpisodeTask:
                 raise ValueError(
                     f"unknown scenario {scenario!r}{did_you_mean(scenario, known)}; there are {', '.join(known)}"
                 )
-            return cls(scenario, scenario, seed, layout_seed, settings, noise)
-        kwargs = {**scenario.kwargs, "max_steps": scenario.horizon, **settings}
-        return cls(scenario.name, scenario.env_id, seed, layout_seed, kwargs, noise)
+            name, env_id, kwargs = scenario, scenario, {}
+        else:
+            name, env_id, kwargs = scenario.name, scenario.env_id, {**scenario.kwargs, "max_steps": scenario.horizon}
+            protocol, moves = protocol or scenario.protocol, moves or scenario.moves
+        check_moves(moves or "listed")
+        invalid_action, retries = read_protocol(protocol or "default")
+        if invalid_action != "default":
+            kwargs["invalid_action"] = invalid_action
+        listed = moves != "unlisted"
+        return cls(name, env_id, seed, layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +114,7 @@ class Step:
         state: the game's state before the round. It is there in episodes that were just played, for those who compute
             with it (credit, inspection); records of episodes don't keep it, as it can be played again.
         steps_left: rounds until truncation, this one included; ``None`` where there is no limit, and in records.
+        refused: the answers before ``turn`` that couldn't be read, where the protocol lets players answer again.
     """
 
     index: int
@@ -109,6 +127,12 @@ class Step:
     reward: float
     state: Any = None
     steps_left: int | None = None
+    refused: tuple[Refused, ...] = ()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All answers to this decision; the last one is :attr:`turn`."""
+        return (*[each.turn for each in self.refused], self.turn)
 
 
 class RewardLedger:
@@ -180,5 +204,6 @@ class Episode:
 
 
 def invalid_rate(steps: Sequence[Step]) -> float:
-    """The share of steps whose response named no legal action, 0 to 1; 0 where there are no steps."""
-    return sum(not step.valid for step in steps) / max(1, len(steps))
+    """The share of responses that named no legal action, 0 to 1; 0 where there are none."""
+    responses = sum(1 + len(step.refused) for step in steps)
+    return sum(len(step.refused) + (not step.valid) for step in steps) / max(1, responses)

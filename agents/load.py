@@ -45,6 +45,7 @@ class Baseline(NamedTuple):
 
 BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
+    "blind": Baseline("agents.baselines.blind:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
     "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
@@ -57,7 +58,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
     Args:
         spec: one of
 
-            - ``random``, ``greedy``, ``planner``, ``human``;
+            - ``random``, ``blind``, ``greedy``, ``planner``, ``human``;
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
               (``tiny-msgrpo`` is the first of the two that are post-trained), and ``tiny-lake`` and ``tiny-snake``,
               which read one game only and play it better;
@@ -69,7 +70,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
 
             - of every language model: see :func:`language_agent`;
             - of one provider's models: see its class, such as :class:`~agents.models.openai.OpenAIModel`;
-            - of ``random``: ``seed``;
+            - of ``random`` and ``blind``: ``seed``;
             - of your own class or function: whatever it takes by name.
 
     Raises:
@@ -86,8 +87,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
         return _as_policy(player, spec, given)
     _refuse_unknown(options)
     provider, name = found
-    if "mode" not in given and (mode := call_with(provider.trained_mode, given, name)):
-        given["mode"] = mode
+    if (card := call_with(provider.card, given, name)) is not None:  # what a person says goes first
+        given = {"mode": card.mode, "texts": card.texts, **given}
     model = call_with(provider.make, given, name)
     policy: Policy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
     return policy
@@ -106,6 +107,7 @@ def language_agent(
     history: int | None = None,
     prompts: str | Path | None = None,
     system: str | None = None,
+    texts: PromptTexts | None = None,
     prompt_map: PromptMap | None = None,
     cache: str | Path | ResponseCache | None = None,
 ) -> LanguageAgentPolicy:
@@ -113,8 +115,9 @@ def language_agent(
 
     ``temperature``, ``top_p``, ``max_tokens`` and ``stop`` are those of :class:`~agents.models.base.Decoding`, and
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
-    ``prompts`` (a file with another wording) and ``system`` (another system message) make the prompt map, and
-    ``prompt_map`` stands for all of them. ``cache`` is a file of responses that may be used again, or the cache itself.
+    ``prompts`` (another wording: a file, or the name of one that ships, such as ``without-clock``; else ``texts``) and
+    ``system`` (another system message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a
+    file of responses that may be used again, or the cache itself.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -122,7 +125,8 @@ def language_agent(
         settings: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
         decoding = Decoding(**{name: value for name, value in settings.items() if value is not None})
     if prompt_map is None:
-        texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
+        texts = PromptTexts.default() if texts is None else texts
+        texts = texts if prompts is None else PromptTexts.from_file(prompts)
         texts = texts if system is None else replace(texts, system=system)
         prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
     return LanguageAgentPolicy(model, prompt_map, decoding, name)

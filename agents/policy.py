@@ -117,6 +117,20 @@ class LanguageAgentPolicy:
         prompt = self.prompt_map(asked)
         return turn_of(prompt, await self._server.generate_async(prompt, self.decoding, asked.seed))
 
+    def unknown_model(self) -> str | None:
+        """Why the model's server has no model of its name, as half a sentence; ``None`` where it has, or can't say.
+
+        One question to the server, which a run asks before its first episode.
+        """
+        return _run(self._unknown_model())
+
+    async def _unknown_model(self) -> str | None:
+        unknown = getattr(self._server, "unknown_name", None)
+        try:
+            return None if unknown is None else await unknown()
+        finally:
+            await self.aclose()
+
     async def _act_concurrently(self, requests: Sequence[TurnRequest]) -> list[Turn]:
         limit = asyncio.Semaphore(self.max_concurrency)
 

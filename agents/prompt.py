@@ -16,10 +16,12 @@ from typing import Any
 from agents.turn import Message, Prompt, TurnRequest
 from textgames.names import did_you_mean
 
-PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory")
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
+_CLOCK = ("clock",)
 _MEMORY = ("memory", "no_memory")
-_TABLES = ("response", "open_response")
+_PROTOCOL = ("unlisted", "complaint")
+_TABLES = ("response", "open_response", "reasons")
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,13 @@ class PromptTexts:
             its template in ``response`` is used.
         no_actions: what ``$actions`` says where the legal actions aren't known.
         no_limit: what ``$steps_left`` says where there is no limit.
+        clock: stands behind every observation, to say how many moves are left; left out where there is no limit. Empty
+            for never.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
+        unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
+        complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
+        reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part.
@@ -49,11 +56,16 @@ class PromptTexts:
     no_actions: str
     no_limit: str
     open_response: Mapping[str, str] = field(default_factory=dict)
+    clock: str = ""  # records and cards of models from before there was a clock don't have it
     memory: str = ""
     no_memory: str = "nothing yet"
+    unlisted: str = ""
+    complaint: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        parts = {"system": self.system, "opening": self.opening, "observation": self.observation}
+        parts = {"system": self.system, "opening": self.opening, "observation": self.observation, "clock": self.clock}
+        parts |= {"complaint": self.complaint}
         for table in _TABLES:
             texts = {mode: text.strip("\n") for mode, text in getattr(self, table).items()}
             object.__setattr__(self, table, texts)
@@ -69,6 +81,8 @@ class PromptTexts:
         for part in parts.keys() - {"observation"}:
             if "observation" in used[part]:
                 raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+            if "reason" in used[part] and part != "complaint":
+                raise ValueError(f"$reason belongs in complaint only, it also stands in {part}")
         shown = any("memory" in placeholders for placeholders in used.values())
         if shown != bool(self.memory):
             raise ValueError(
@@ -82,36 +96,80 @@ class PromptTexts:
     @cache
     def default(cls) -> "PromptTexts":
         """The texts that ship with the package, which are read once."""
-        return cls(**tomllib.loads(files("agents").joinpath("prompts/default.toml").read_text(encoding="utf-8")))
+        return cls(**_read(prompt_path("default")))
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
-        keys = (*_TEXTS, *_MEMORY) if self.memory else _TEXTS
+        keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
-        return plain | {table: dict(getattr(self, table)) for table in _TABLES}
+        plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
+        return plain | {
+            table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
+        """The texts that :meth:`as_data` gave.
+
+        Raises:
+            ValueError: they aren't whole, or hold something else.
+        """
+        _check_data(data)
+        if missing := [key for key in (*_TEXTS, "response") if key not in data]:
+            raise ValueError(f"prompts without {', '.join(missing)}")
+        return cls(**data)
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
-        """Read a TOML file of the form of ``prompts/default.toml``. What it leaves out stays as in that file.
+        """Read a TOML file of the form of ``prompts/default.toml``, or one of those that ship, by its name.
+
+        What it leaves out stays as in that file, but for the clock of a file that shows ``$steps_left`` in its own way.
 
         Raises:
             ValueError: not readable, not TOML, an unknown key or a wrong type, a bad placeholder; naming the file.
         """
-        try:
-            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ValueError(f"can't read the prompt file {str(path)!r}: {error}") from None
+        data = _read(prompt_path(path))
         try:
             _check_data(data)
             texts = cls.default().as_data()
+            if _shows_steps_left(data):
+                texts["clock"] = ""
             return cls(**(texts | data | {table: texts[table] | data.get(table, {}) for table in _TABLES}))
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
+    def read_in(self, mode: str) -> dict[str, Any]:
+        """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
+        plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
+        return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response")}
+
+
+def packaged_prompts() -> tuple[str, ...]:
+    """The names of the files of prompts that ship."""
+    return tuple(sorted(file.name.removesuffix(".toml") for file in files("agents").joinpath("prompts").iterdir()))
+
+
+def prompt_path(name: str | Path) -> Path:
+    """Where a file of prompts lies: at that path, or among those that ship, under that name."""
+    if not Path(name).exists() and str(name) in packaged_prompts():
+        return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
+    return Path(name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        ships = ", ".join(packaged_prompts())
+        near = did_you_mean(str(path), packaged_prompts())
+        raise ValueError(
+            f"can't read the prompt file {str(path)!r}{near}: {error}; by name there are {ships}"
+        ) from None
+
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_MEMORY, *_TABLES)
+    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_PROTOCOL, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
@@ -121,6 +179,10 @@ def _check_data(data: Mapping[str, Any]) -> None:
         modes = data.get(table, {})
         if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
             raise ValueError(f"{table} must be a table of texts, one per mode, got {modes!r}")
+
+
+def _shows_steps_left(data: Mapping[str, Any]) -> bool:
+    return any(written in repr(data) for written in ("$steps_left", "${steps_left}"))
 
 
 @cache
@@ -181,6 +243,11 @@ class PromptMap:
         return None if self.texts.memory else self.history_turns
 
     @property
+    def tells_steps_left(self) -> bool:
+        """Whether prompts depend on how many moves are left."""
+        return _shows_steps_left(self.texts.read_in(self.mode))
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
@@ -193,17 +260,27 @@ class PromptMap:
             messages.append(Message("system", system))
         parts = [_fill(texts.opening, values)]
         for ago, (observation, response) in self._last_turns(request):
-            then = values | {"observation": observation, "steps_left": self._steps_left(request, ago)}
+            left = self._left_then(request, ago)
+            then = values | {"observation": observation, "steps_left": self._told(left)}
             then["memory"] = self._memory(request.history[: len(request.history) - ago])
-            parts.append(_fill(texts.observation, then))
+            parts += [_fill(texts.observation, then), self._clock(left, then)]
             messages += [Message("user", _join(parts)), Message("assistant", response)]
             parts = []
         template = texts.response[self.mode]
         if request.action_help and not request.legal_actions:
             template = texts.open_response.get(self.mode, template)
-        parts += [_fill(texts.observation, values), _fill(template, values)]
+        parts += [_fill(texts.observation, values), self._clock(request.steps_left, values), _fill(template, values)]
         messages.append(Message("user", _join(parts)))
+        for refused in request.refused:
+            messages.append(Message("assistant", refused.turn.response))
+            messages.append(Message("user", self._complaint(refused.unreadable, values)))
         return tuple(messages)
+
+    def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
+        """What a player is told whose answer couldn't be read."""
+        own, ours = self.texts, PromptTexts.default()
+        reason = own.reasons.get(unreadable) or ours.reasons[unreadable]
+        return _fill(own.complaint or ours.complaint, {**values, "reason": reason}).strip("\n")
 
     def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
         """``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
@@ -215,11 +292,16 @@ class PromptMap:
         return {
             "instructions": request.instructions,
             "observation": request.observation,
-            "actions": request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions,
+            "actions": self._actions(request),
             "player": request.player,
-            "steps_left": self._steps_left(request),
+            "steps_left": self._told(request.steps_left),
             "memory": self._memory(request.history),
         }
+
+    def _actions(self, request: TurnRequest) -> str:
+        if request.legal_actions and not request.moves_listed:
+            return self.texts.unlisted or PromptTexts.default().unlisted
+        return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
 
     def _memory(self, history: Sequence[tuple[str, str]]) -> str:
         """What the player wrote last in the tag that it remembers."""
@@ -229,8 +311,21 @@ class PromptMap:
                     return str(written[-1]).strip()
         return self.texts.no_memory
 
-    def _steps_left(self, request: TurnRequest, ago: int = 0) -> str:
-        return self.texts.no_limit if request.steps_left is None else str(request.steps_left + ago)
+    def _told(self, steps_left: int | None) -> str:
+        return self.texts.no_limit if steps_left is None else str(steps_left)
+
+    def _clock(self, steps_left: int | None, values: Mapping[str, str]) -> str:
+        """What says how many moves are left; nothing where there is no limit."""
+        return "" if steps_left is None else _fill(self.texts.clock, values)
+
+    def _left_then(self, request: TurnRequest, ago: int) -> int | None:
+        """The rounds that were left so many of the player's turns ago.
+
+        Where nobody told, as in a request that somebody made by hand, the player has moved in every round.
+        """
+        if request.history_steps_left:
+            return request.history_steps_left[-ago]
+        return None if request.steps_left is None else request.steps_left + ago
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,19 @@ Prompt = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An answer that couldn't be read, where the player may answer again.
+
+    Attributes:
+        turn: the answer.
+        unreadable: why it couldn't be read, a value of ``textgames.UnreadableReason``.
+    """
+
+    turn: "Turn"
+    unreadable: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
     """Everything that a player may know when it has to choose.
 
@@ -38,12 +51,16 @@ class TurnRequest:
         history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
         player: who is asked, as in ``game.players``.
         steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
+        history_steps_left: what ``steps_left`` was at each of the turns in ``history``, which in games of turns isn't
+            one more each time; empty where nobody told.
         game: the rules, for players that search; they read the state from the observation and play ahead on their
             own copy. Language models never see it.
         seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
             the batch, in whatever order, after a resume too.
         action_help: the game's words on what may be written as an action; empty where ``legal_actions`` says it all.
         sample_action: draws a random legal action from a generator, where they can't be listed; for random play.
+        refused: what was answered to this decision already and couldn't be read, oldest first.
+        moves_listed: whether the prompt may list the legal actions; ``legal_actions`` has them in any case.
     """
 
     observation: str
@@ -56,6 +73,9 @@ class TurnRequest:
     seed: tuple[int, ...] = ()
     action_help: str = ""
     sample_action: "Callable[[np.random.Generator], str] | None" = None
+    history_steps_left: tuple[int | None, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    moves_listed: bool = True
 
 
 def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: tuple[str, ...]) -> str:
@@ -78,6 +98,10 @@ def request_in(
         seed=seed,
         action_help=game.action_help(state, player),
     )
+
+
+MOST_TOKENS = 10**9
+"""The most tokens that a decision, or an episode, is believed to have: more is a fault of whoever has counted."""
 
 
 class Usage(NamedTuple):

@@ -23,6 +23,7 @@ from benchmark.show import terminal_tables as tables
 from benchmark.show.document_of import results_document
 from benchmark.show.html_tables import to_html
 from benchmark.show.markdown import leaderboard_markdown
+from benchmark.show.summary import summary_lines
 
 if TYPE_CHECKING:
     import pandas
@@ -137,7 +138,9 @@ class Results:
         rows = compare(replace(columns, scenarios=keep), wanted)
         ratings = [row for row in rating_rows(columns) if row["agent"] in wanted and row["scenario"] in keep]
         if not rows and not ratings:
-            raise UsageError("these agents have no two scored episodes with equal seeds in any scenario")
+            several = len({(one.protocol, one.moves) for one in columns.scenarios.values()}) > 1
+            alike = ", played by the same protocol" if several else ""
+            raise UsageError(f"these agents have no two scored episodes with equal seeds in any scenario{alike}")
         return Comparison(rows, ratings)
 
     def to_pandas(self, table: Table = "episodes") -> "pandas.DataFrame":
@@ -216,6 +219,13 @@ class Leaderboard(_Tables):
     def overall(self) -> list[OverallView]:
         """One row for every agent, over ``document["overall_scenarios"]``; best agents first."""
         return self._whole["overall"]  # type: ignore[no-any-return]
+
+    def print(self, *, stats: bool = False) -> None:
+        """Print to standard output: at most a dozen lines, or with ``stats`` the tables of all figures."""
+        if stats:
+            super().print()
+        else:
+            tables.print_lines(summary_lines(self._whole, tables.stdout_console().width))
 
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown."""

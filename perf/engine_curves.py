@@ -18,10 +18,11 @@ import numpy as np
 from scipy import stats
 
 from agents.models.base import Decoding
+from agents.models.local.card import read_card
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.trajectories import prompts_of
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap
 from benchmark.credit.exact.truth import Truth
 from benchmark.reproduce.claims import student
 from benchmark.reproduce.plots import COLOURS, figure_of, save, style
@@ -42,7 +43,9 @@ def exact_return(checkpoint: Path) -> float:
     config = MSGRPOConfig.from_toml(checkpoint / "msgrpo.toml")
     scenario = SCENARIOS[config.scenarios[0]]
     model = TransformersModel.from_pretrained(checkpoint, device="cpu")
-    policy = LanguageAgentPolicy(model, PromptMap(config.response_mode), Decoding(temperature=TEMPERATURE))
+    policy = LanguageAgentPolicy(
+        model, prompts_of(config, read_card(str(checkpoint))), Decoding(temperature=TEMPERATURE)
+    )
     rules, unused = scenario.game(), np.random.default_rng(0)
     starts = [rules.initial_state(layout_generator(scenario.seed(k), unused)) for k in range(STARTS)]
     truth = Truth.of(policy, rules, starts, scenario.horizon, format_penalty=0.0, max_states=100_000)

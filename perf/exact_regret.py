@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from agents import Decoding, LanguageAgentPolicy, PromptMap
+from agents.models.local.card import read_card
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.run.evaluation import evaluation_tasks
 from agents.regret import DirectAnswers, exact_regret, random_positions
@@ -28,7 +29,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for folder in options.models:
         model = TransformersModel.from_pretrained(str(folder), device="cpu")
-        policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(temperature=options.temperature))
+        card = read_card(str(folder))
+        prompts = PromptMap("direct") if card is None else PromptMap("direct", texts=card.texts)
+        policy = LanguageAgentPolicy(model, prompts, Decoding(temperature=options.temperature))
         found = exact_regret(DirectAnswers(policy), positions)
         print(
             f"| {folder} | {found.mean:.3f} | {found.low:.3f} to {found.high:.3f} | {found.invalid:.1%} "

@@ -41,12 +41,13 @@ def frozen_lake_prompts(count: int) -> list[Prompt]:
     """One prompt per map, all different."""
     scenario = SCENARIOS["frozen-lake"]
     game = scenario.game()
+    prompt_map = PromptMap.from_file("without-clock")  # which the shipped model reads
     prompts: dict[Prompt, None] = {}
     seed = 0
     while len(prompts) < count:
         state = game.initial_state(np.random.default_rng(seed))
         request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
-        prompts[PromptMap()(request)] = None
+        prompts[prompt_map(request)] = None
         seed += 1
     return list(prompts)
 

@@ -1,8 +1,8 @@
 """A recipe over several seeds: its learning curve with intervals.
 
-    python perf/seeds.py configs/tiny-frozen-lake-think.toml --seeds 5 --out runs/seeds
+    python perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --out runs/seeds
     python perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/tic-tac-toe
-    python perf/seeds.py configs/tiny-frozen-lake-best.toml --seeds 5 --fresh 500 --out runs/lake
+    python perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --fresh 500 --out runs/lake
 
 Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, goes on where a run was interrupted, and prints, for
 every evaluation, the mean over seeds with its 95% interval (Student's t: the seeds are the sample, not the episodes).

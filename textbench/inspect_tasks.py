@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from inspect_ai import Task, task
 
+from agents.protocol import STANDARD
 from textbench.integrations.inspect import scenario_task
 from textgames.scenarios import SCENARIOS
 
@@ -22,6 +23,8 @@ def _register(name: str) -> Callable[..., Task]:
         prompts: str | None = None,
         opponents: str = "random",
         seat: str | None = None,
+        protocol: str = STANDARD["protocol"],
+        moves: str = STANDARD["moves"],
     ) -> Task:
         return scenario_task(
             name,
@@ -32,6 +35,8 @@ def _register(name: str) -> Callable[..., Task]:
             prompts=prompts,
             opponents=opponents,
             seat=seat,
+            protocol=protocol,
+            moves=moves,
         )
 
     registered: Callable[..., Task] = scenario

@@ -37,6 +37,9 @@ class Scenario(NamedTuple):
         horizon: rounds after which an episode is truncated.
         first_seed: seed of episode 0.
         training: whether it is one of the two that agents are post-trained on.
+        protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`; a
+            run plays all of its scenarios by its own protocol. Environments that are made here don't go by it.
+        moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Scenario(NamedTuple):
     horizon: int
     first_seed: int
     training: bool = False
+    protocol: str = "default"
+    moves: str = "listed"
 
     def make(self, **kwargs: Any) -> Any:
         """Its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""

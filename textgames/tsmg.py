@@ -24,13 +24,14 @@ What a game may add, each with a default under which it is a game of simultaneou
   :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.texts.commands` helps to write them);
 * exact chances, for solvers and for scores without luck: :meth:`TSMG.outcomes`, :meth:`TSMG.initial_outcomes`;
 * the way back from an observation to its state, for players that search: :meth:`TSMG.read_observation`;
+* what a player gets who gives up: :attr:`TSMG.worst_round`, :attr:`TSMG.zero_sum`, :meth:`TSMG.forfeit`;
 * what counts besides the return: :meth:`TSMG.metrics`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, action_content
 
@@ -69,10 +70,13 @@ class TSMG(ABC, Generic[StateT]):
             nobody who plays is told of the moves of others but by its own observation.
         pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
             nothing, is right for every game; ``False`` lets environments send such a player away at once.
+        made_with: the settings that it was given, where it was made by its id; ``None`` for a game built by hand.
         return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
         longest_episode: rounds by which the rules have ended every episode, where they bound it; environments without
             a limit of their own tell it to Gymnasium.
+        worst_round: the lowest reward that bad play gets in a round, in games that pay round by round.
+        zero_sum: whether two play and one's gain is the other's loss, so that the game is over when one gives up.
     """
 
     players: tuple[Player, ...] = ("player_0",)
@@ -83,6 +87,9 @@ class TSMG(ABC, Generic[StateT]):
     pays_late: bool | None = None
     return_range: tuple[float, float] | None = None
     longest_episode: int | None = None
+    made_with: Mapping[str, Any] | None = None
+    worst_round: float | None = None
+    zero_sum: bool = False
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}
     success_means: ClassVar[str] = ""
@@ -153,6 +160,37 @@ class TSMG(ABC, Generic[StateT]):
     def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
         """What tells how ``player`` did besides the return, at an episode's end: ``{"regret": 3.2}``. Optional."""
         return {}
+
+    def forfeit(self, state: StateT, player: Player, rounds_left: float) -> dict[Player, float]:
+        """What a player gets who gives up in this state, as a loss pays: never more than bad play would still get.
+
+        By default :attr:`worst_round` for every round that is left, else the lowest return of :attr:`return_range`. In
+        a :attr:`zero_sum` game the other player gets what it loses, and the game is over; else the others play on.
+
+        Args:
+            state: the state in which the player had to act.
+            player: who gives up.
+            rounds_left: rounds until truncation, this one included; infinite where there is no limit.
+
+        Returns:
+            ``{player: reward}`` of those who are paid for it.
+
+        Raises:
+            NotImplementedError: nobody knows what a loss pays here.
+        """
+        if self.worst_round:
+            if rounds_left == float("inf"):
+                raise NotImplementedError(f"{type(self).__name__} pays round by round: giving up needs a step limit")
+            loss = self.worst_round * rounds_left
+        elif self.worst_round is None and self.return_range is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} doesn't say what a loss pays: give it a return_range, or a worst_round where "
+                "it pays round by round"
+            )
+        else:
+            loss = 0.0 if self.return_range is None or self.worst_round is not None else self.return_range[0]
+        others = [other for other in self.players if other != player] if self.zero_sum else []
+        return {player: loss, **dict.fromkeys(others, 0.0 - loss)}
 
     # ---------------------------------------------------------------- exact chances
 

@@ -11,12 +11,23 @@ Both may also be given as ``"module:Class"``, so that nothing is imported before
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from textgames.tsmg import TSMG, Action, Player
 
 NO_VARIANCE = 1e-24
 """What rounding may leave of a variance of zero, by which nothing should be divided."""
+
+
+Kind = Literal["optimal", "clairvoyant", "reference"]
+"""What is known of the best play of a game, by three names.
+
+* ``"optimal"``: exact values of the best player among those who know what a model is told. In a game that hides
+  something they are expectations over it.
+* ``"clairvoyant"``: exact values of a player who also knows what is hidden. Nobody who reads reaches them, so they are
+  a bound and never the 1 of a score; as fixed numbers they serve to take out luck.
+* ``"reference"``: what a good player gets, or an estimate of it.
+"""
 
 
 class Moments(NamedTuple):
@@ -40,15 +51,20 @@ class Yardstick(ABC):
     player it is that of optimal play; in a zero-sum game of two who take turns, that of optimal play by both.
 
     Attributes:
-        exact: whether the values are the true ones, and not estimates.
+        kind: what the values are; see :data:`Kind`.
         method: how they are computed, in a few words, for tables of results: ``"value iteration"``.
         version: to be raised whenever any value changes. Scores without luck are made with these values, and choosing
             among several on the data that they correct would let one pick the result.
     """
 
-    exact: bool = True
+    kind: Kind = "optimal"
     method: str = "exact"
     version: str = "1"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are the most that a player can get who knows what a model is told."""
+        return self.kind == "optimal"
 
     @abstractmethod
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
@@ -71,6 +87,15 @@ class Yardstick(ABC):
         """
         return None
 
+    def blind_value(
+        self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float | None:
+        """The exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
+
+        ``None`` where there is no shorter way to it than to go through all that may happen.
+        """
+        return None
+
 
 class HeuristicYardstick(Yardstick):
     """A fixed function of the state that guesses what it is worth, where nobody knows.
@@ -80,7 +105,7 @@ class HeuristicYardstick(Yardstick):
     costs precision there, and nothing else.
     """
 
-    exact = False
+    kind = "reference"
     method = "heuristic"
 
     def __init__(self, game: TSMG[Any]) -> None:

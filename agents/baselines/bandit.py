@@ -48,13 +48,13 @@ class BanditPlayer(SearchPlayer):
         self._prior = UniformMeans() if self._gap is None else OneGoodArm(self._gap)
         solved = game.prior != "gaussian" and is_solved(self._prior, game.num_arms, game.rounds)
         self._method: Method = method or ("bayes" if solved else _UNSOLVED[game.prior])
-        self.exact = self._method == "bayes"
+        self.kind = "optimal" if self._method == "bayes" and game.tells_prior else "reference"
         self.method = _NAMES[self._method]
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Bayes-optimal values; or, where the rule is another, those of staying with each arm to the end."""
         evidence, left = self._read(request)
-        if self.exact and left > 1:
+        if self._method == "bayes" and left > 1:
             wins = tuple(round(total) for total in evidence.sums)
             losses = tuple(n - won for n, won in zip(evidence.pulls, wins, strict=True))
             solved = bayes_bandit(self._gap, self._game.num_arms, sum(evidence.pulls) + left)

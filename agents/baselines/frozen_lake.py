@@ -16,7 +16,7 @@ from textgames.frozen_lake.text import GRID_KEY, read_observation
 class FrozenLakePlayer(SearchPlayer):
     """Frozen Lake's search: exact finite-horizon value iteration."""
 
-    exact = True
+    kind = "optimal"
     method = FrozenLakeSolver.method
 
     def __init__(self, game: FrozenLake) -> None:

@@ -1,6 +1,7 @@
 """Players of the guessing games: they read the answers so far, and know no more than any player does."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,10 +11,16 @@ from agents.turn import TurnRequest
 from textgames.exploration.deduction import Indices
 from textgames.exploration.guess_number import GuessNumber, guess_value
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame
-from textgames.exploration.mastermind import Mastermind
+from textgames.exploration.word_guess import WordGuess
 
 _LEFT = re.compile(r"^Guesses left: (\d+)$", re.MULTILINE)
 _ANSWER = re.compile(r"^\d+\. ([^:\n]+): (.+)$", re.MULTILINE)
+
+
+MANY = 64
+"""With more candidates, only the most promising guesses are solved by the players that choose."""
+
+PROMISING = 12
 
 
 class GuessingPlayer(SearchPlayer):
@@ -64,29 +71,54 @@ class GuessingPlayer(SearchPlayer):
         return np.array(possible), *((guesses, LOST_GUESSES) if steps is None or steps >= guesses else (steps, 0))
 
 
-class MastermindPlayer(GuessingPlayer):
-    """Optimal guessing where there are few enough codes, else the guess whose answer tells most."""
+class SolvedGuessingPlayer(GuessingPlayer):
+    """Optimal guessing where that is computed, else the guess whose answer tells most.
 
-    def __init__(self, game: Mastermind) -> None:
+    Among many candidates only the guesses that tell most are looked at, which makes the first guess at 313 words take a
+    second in place of twenty. That the best one is among them is checked by the tests.
+    """
+
+    def __init__(self, game: GuessingGame, knows_secrets: bool = True) -> None:
         super().__init__(game)
         self._solve = game.solver
-        self.exact = game.solver() is not None
-        self.method = "dynamic programming over sets of codes" if self.exact else GuessingPlayer.method
+        self._solved = game.solver() is not None
+        self.kind = "optimal" if self._solved and knows_secrets else "reference"
+        self.method = "dynamic programming over what is possible" if self._solved else GuessingPlayer.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
+        return self._values(request, range(len(self._game.secrets)))
+
+    def value(self, request: TurnRequest) -> float:
+        return max(self._values(request, self._promising(request)).values())
+
+    def plan(self, request: TurnRequest) -> Choice:
+        return self.choice(self._values(request, self._promising(request)))
+
+    def _promising(self, request: TurnRequest) -> list[int]:
+        """The guesses among which the best one is looked for, in the order of the list."""
+        candidates, _, _ = self._read(request)
+        if len(candidates) <= MANY or not self._solved:
+            return list(range(len(self._game.secrets)))
+        estimated = self._game.table.estimated_values(candidates)
+        return sorted(np.argsort(-estimated, kind="stable")[:PROMISING].tolist())
+
+    def _values(self, request: TurnRequest, guesses: Sequence[int]) -> dict[str, float]:
         candidates, guesses_left, lost = self._read(request)
         solver = self._solve(lost)
         if solver is None:
             return super().values(request)
-        return {
-            guess: solver.guess_value(candidates, place, guesses_left) for place, guess in enumerate(self._game.secrets)
-        }
+        return {self._game.secrets[guess]: solver.guess_value(candidates, guess, guesses_left) for guess in guesses}
+
+
+def word_guess_player(game: WordGuess) -> SolvedGuessingPlayer:
+    """It knows the list of words: the optimum of what a model knows where that is shown the list, too."""
+    return SolvedGuessingPlayer(game, knows_secrets=game.show_words)
 
 
 class GuessNumberPlayer(GuessingPlayer):
     """Optimal guessing of a number, exactly: what is possible is an interval."""
 
-    exact = True
+    kind = "optimal"
     method = "dynamic programming over intervals"
 
     def __init__(self, game: GuessNumber) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer, YardstickPlayer
 from agents.turn import TurnRequest
-from textgames.exploration.online_learning import LARGEST_LOSS, OnlineLearning, read_losses
 from textgames.social.matrix_game import MatrixGame
 from textgames.social.matrix_game.yardstick import BestResponseYardstick
 from textgames.solving.regret import hedge, hedge_rate
@@ -43,21 +42,6 @@ class LeaderPlayer(SearchPlayer):
     def greedy(self, request: TurnRequest) -> Choice:
         losses = list(self.losses(request))
         return Choice(request.legal_actions[losses.index(min(losses))], "It would have been the best so far.")
-
-
-class OnlineLearningPlayer(LeaderPlayer):
-    """The player of :class:`~textgames.exploration.online_learning.OnlineLearning`."""
-
-    def __init__(self, game: OnlineLearning) -> None:
-        self._game = game
-        self._rate = hedge_rate(game.num_actions, game.rounds, LARGEST_LOSS)
-
-    def losses(self, request: TurnRequest) -> list[float]:
-        shown = read_losses(request.observation)
-        return [sum(row[action] for row in shown) for action in range(self._game.num_actions)]
-
-    def rate(self, request: TurnRequest) -> float:
-        return self._rate
 
 
 class MatrixGamePlayer(LeaderPlayer):

@@ -21,19 +21,25 @@ from weakref import WeakKeyDictionary
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.turn import TurnRequest
 from textgames.tsmg import TSMG
-from textgames.yardsticks import Yardstick, find_yardstick
+from textgames.yardsticks import Kind, Yardstick, find_yardstick
 
 
 class SearchPlayer(ABC):
     """Computes moves in one game with its settings. It sees what any player sees: the request's text.
 
     Attributes:
-        exact: whether :meth:`values` are the true ones, those of optimal play, and not estimates.
+        kind: what :meth:`values` are: ``"optimal"`` where they are the true ones of the best play by what the
+            observation tells, else ``"reference"``; see :data:`textgames.yardsticks.Kind`.
         method: how they are computed, in a few words, for tables of results.
     """
 
-    exact: bool = False
+    kind: Kind = "reference"
     method: str = "search"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are those of optimal play, and not estimates."""
+        return self.kind == "optimal"
 
     @abstractmethod
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -45,7 +51,15 @@ class SearchPlayer(ABC):
 
     def plan(self, request: TurnRequest) -> Choice:
         """The best move that the search finds: an action of the largest value, the first of equals."""
-        action, value = _best(self.values(request))
+        return self.choice(self.values(request))
+
+    def value(self, request: TurnRequest) -> float:
+        """The value of where the player stands: that of its best action."""
+        return max(self.values(request).values())
+
+    def choice(self, values: dict[str, float]) -> Choice:
+        """The best of some actions."""
+        action, value = _best(values)
         return Choice(action, f"Playing ahead, {action} gains {value:+.2f} on average in the rounds to come.")
 
     def greedy(self, request: TurnRequest) -> Choice:
@@ -78,7 +92,7 @@ class YardstickPlayer(SearchPlayer):
 
     def __init__(self, game: TSMG[Any], yardstick: Yardstick) -> None:
         self._game, self._yardstick = game, yardstick
-        self.exact, self.method = yardstick.exact, yardstick.method
+        self.kind, self.method = yardstick.kind, yardstick.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         state = self._game.read_observation(request.observation, request.player)
@@ -95,14 +109,14 @@ observation alone, for requests that are bare strings."""
 
 _FACTORIES: dict[str, Factory | str] = {
     "textgames.exploration.guess_number:GuessNumber": "agents.baselines.guessing:GuessNumberPlayer",
-    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:MastermindPlayer",
-    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:GuessingPlayer",
+    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:SolvedGuessingPlayer",
+    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:word_guess_player",
     "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
     "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.planning:SlidingPuzzlePlayer",
     "textgames.planning.sokoban:Sokoban": "agents.baselines.planning:SokobanPlayer",
     "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
     "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
-    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.hedge:OnlineLearningPlayer",
+    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.online_learning:OnlineLearningPlayer",
     "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.hedge:matrix_game_player",
     "textgames.exploration.contextual_bandit:ContextualBandit": (
         "agents.baselines.contextual_bandit:ContextualBanditPlayer"

@@ -5,16 +5,17 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
-from agents.turn import Policy, Turn, TurnRequest, own_action_help
+from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
 from textgames.environments.metrics import metrics_of
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
     from textgames.environments.parallel import TextParallelEnv
 
+Past = TypeVar("Past")
 
 Policies = Policy | Mapping[str, Policy]
 """Who plays: one policy for all players, or ``{player: policy}``."""
@@ -90,12 +91,15 @@ class LiveEpisode:
         self._index = {player: index for index, player in enumerate(players)}
         self._instructions = {player: env.instructions(player) for player in players}
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
+        self._left_then: dict[str, list[int | None]] = {player: [] for player in players}
         self._steps: list[Step] = []
         self._ledger = RewardLedger(players)
         self._successes = dict.fromkeys(players, False)
         self._truncated = False
         self._error: str | None = None
         self._round = 0
+        self._accepted: dict[str, Turn] = {}  # of this round; the others are still asked
+        self._refused: dict[str, tuple[Refused, ...]] = {}
         self._started = perf_counter()
         if task.start is not None:
             self._infos = env.start_at(task.start.state, task.start.elapsed_steps, seed=task.seed)
@@ -111,6 +115,11 @@ class LiveEpisode:
         return self._ledger.returns
 
     @property
+    def state(self) -> Any:
+        """The game's state now."""
+        return self._env.state()
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """What was played so far; a step knows only of the reward of its own round."""
         return tuple(self._steps)
@@ -124,7 +133,12 @@ class LiveEpisode:
         """Whether no more than the rounds that were played were asked for."""
         return self.task.start is not None and self._round == self.task.start.rounds
 
+    def refused_of(self, player: str) -> tuple[Refused, ...]:
+        """What a player has answered in this round that couldn't be read; it is asked again."""
+        return self._refused.get(player, ())
+
     def requests(self) -> dict[str, TurnRequest]:
+        """What everybody is asked who has to answer now, or has to answer again."""
         task, env = self.task, self._env
         limit, game = env.rules.max_steps, env.game
         return {
@@ -132,28 +146,37 @@ class LiveEpisode:
                 observation=observation,
                 instructions=self._instructions[player],
                 legal_actions=self._infos[player]["legal_actions"],
-                history=self._shown_history(player),
+                history=tuple(self._shown(player, self._history[player])),
+                history_steps_left=tuple(self._shown(player, self._left_then[player])),
                 player=player,
                 steps_left=None if limit is None else limit - env.elapsed_steps,
                 game=game,
-                seed=(task.seed, *task.noise, self._round, self._index[player]),
+                seed=(task.seed, *task.noise, self._round, self._index[player], *self._attempt(player)),
                 action_help=own_action_help(game, env.state(), player, self._infos[player]["legal_actions"]),
                 sample_action=None
                 if self._infos[player]["legal_actions"]
                 else partial(game.sample_action, env.state(), player),
+                refused=self.refused_of(player),
+                moves_listed=task.moves_listed,
             )
             for player, observation in self._reads.items()
+            if player not in self._accepted
         }
 
-    def _shown_history(self, player: str) -> tuple[tuple[str, str], ...]:
+    def _attempt(self, player: str) -> tuple[int, ...]:
+        """What tells the seed of another answer from that of the first."""
+        return (len(self._refused[player]),) if player in self._refused else ()
+
+    def _shown(self, player: str, past: list[Past]) -> list[Past]:
+        """Of what is kept of a player's turns, as much as its policy reads."""
         turns: int | None = getattr(self.policies[player], "history_turns", 0)
-        if turns == 0:
-            return ()
-        history = self._history[player]
-        return tuple(history if turns is None else history[-turns:])
+        return past if turns is None else past[-turns:] if turns else []
 
     def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
         """Play one round with the answers of everybody who was asked, and return its steps.
+
+        Where an answer can't be read and its player may answer again, no round is played yet, and there are no steps:
+        :meth:`requests` has who is still asked.
 
         A provider's error ends the episode where it stands: nothing is executed in place of a response that there
         isn't.
@@ -162,6 +185,9 @@ class LiveEpisode:
             if turn.error is not None:
                 self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
                 return ()
+        if self.task.retries and not self._all_accepted(turns):
+            return ()
+        turns = {player: self._accepted.get(player) or turns[player] for player in self._reads}
         env = self._env
         state, limit = env.state(), env.rules.max_steps
         steps_left = None if limit is None else limit - env.elapsed_steps
@@ -170,6 +196,7 @@ class LiveEpisode:
         for player, turn in turns.items():
             info, read = infos[player], self._reads[player]
             self._history[player].append((read, turn.response))
+            self._left_then[player].append(steps_left)
             steps.append(
                 Step(
                     index=self._round,
@@ -182,8 +209,10 @@ class LiveEpisode:
                     reward=float(rewards[player]),
                     state=state,
                     steps_left=steps_left,
+                    refused=self.refused_of(player),
                 )
             )
+        self._accepted, self._refused = {}, {}
         self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
         for player, info in infos.items():
             self._successes[player] = bool(info["success"])
@@ -194,6 +223,18 @@ class LiveEpisode:
         self._round += 1
         self._truncated = self._truncated or (self._left and bool(env.agents))
         return tuple(steps)
+
+    def _all_accepted(self, turns: Mapping[str, Turn]) -> bool:
+        """Sort out whose answer stands; whether nobody has to answer again."""
+        game, state = self._env.game, self._env.state()
+        for player, turn in turns.items():
+            refused = self.refused_of(player)
+            if len(refused) == self.task.retries or game.interpret(turn.response, state, player) is not None:
+                self._accepted[player] = turn
+            else:
+                reason = str(game.why_invalid(turn.response, state, player).reason)
+                self._refused[player] = (*refused, Refused(turn, reason))
+        return len(self._accepted) == len(self._reads)
 
     def finish(self) -> Episode:
         metrics = {} if self._error is not None else final_metrics(self._env)

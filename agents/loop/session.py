@@ -31,7 +31,8 @@ class Outcome(NamedTuple):
             in a round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
         valid: whether the response named a legal action; ``None`` where others have to answer before the round is
             played, and of a response that came as an error.
-        action: the name of the action that was executed; empty in these cases.
+        action: the name of the action that was executed; empty in these cases, and where the same player is asked
+            again, as the protocol ``retry`` has it: its next prompt then says what was wrong.
         unreadable: why the response wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``.
     """
 
@@ -64,7 +65,8 @@ class EpisodeSession:
         prompt_map: makes the prompts; the one that ``textbench run`` uses when not given.
         name: what the episode's record calls the player outside.
         pool: environments to play in; those of this process when not given, so that no game is built twice.
-        **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``.
+        **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``; and ``protocol``
+            and ``moves``, as :mod:`agents.protocol` has them.
 
     Raises:
         ValueError: no such scenario, player, agent or setting, or a seed that is no whole number of at least 0.
@@ -202,6 +204,8 @@ class EpisodeSession:
         for step in played:
             if step.player == player:
                 return Outcome(paid, step.valid, step.action, step.unreadable)
+        if refused := self._live.refused_of(player):
+            return Outcome(paid, False, "", refused[-1].unreadable)
         return Outcome(paid, None, "", None)
 
     def _play(self) -> tuple[Step, ...]:

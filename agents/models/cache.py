@@ -1,5 +1,6 @@
 """The response cache: what a model said to a prompt, kept in one SQLite file and never asked (or paid for) twice.
 
+A row that hasn't the form of a completion, or whose checksum doesn't fit, is as good as none: the model is asked again.
 By default only deterministic decoding (temperature 0) is answered from it: with sampling, a second play of a state has
 to be a second draw.
 """
@@ -11,12 +12,18 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from agents.checksum import opened, sealed
 from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
+from agents.models.served.answers import writable
 from agents.redaction import Redactor
-from agents.turn import Prompt, Usage, WeightsSpan
+from agents.turn import MOST_TOKENS, FinishReason, Prompt, Usage, WeightsSpan
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
@@ -62,25 +69,18 @@ class ResponseCache:
     def get(self, key: str) -> Completion | None:
         """The kept completion, marked as cached, or ``None``."""
         rows = self._run("SELECT completion FROM responses WHERE key = ?", (key,))
-        if not rows:
-            return None
-        try:
-            data = json.loads(rows[0][0])
-            for name in ("prompt_ids", "token_ids", "logprobs"):
-                data[name] = None if data[name] is None else tuple(data[name])
-            data["left_out"] = tuple(data.get("left_out", ()))
-            data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
-            usage = Usage(*data.pop("usage"))._replace(cached=True)
-            return Completion(**data, usage=usage)
-        except (ValueError, TypeError, KeyError) as error:
-            raise self._unusable(f"an entry can't be read ({error})") from None
+        return read_row(rows[0][0]) if rows else None
 
     def put(self, key: str, completion: Completion) -> None:
-        """Keep a completion, without any secret that the model repeated. Errors aren't responses and aren't kept."""
+        """Keep a completion, without any secret that the model repeated.
+
+        Errors aren't responses and aren't kept, and neither is what :meth:`get` wouldn't take for a completion.
+        """
         if completion.error is not None:
             return
-        data = asdict(replace(completion, seconds=0.0)) | {"usage": list(completion.usage)}
-        self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, self._redactor.scrub(json.dumps(data))))
+        row = row_of(completion, self._redactor)
+        if read_row(row) is not None:
+            self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, row))
 
     def __len__(self) -> int:
         return int(self._run("SELECT count(*) FROM responses")[0][0])
@@ -136,6 +136,56 @@ class ResponseCache:
         )
 
 
+def row_of(completion: Completion, redactor: Redactor) -> str:
+    """A completion as the cache keeps it: a JSON object with a checksum."""
+    said = None if completion.served_by is None else writable(completion.served_by)
+    kept = replace(completion, seconds=0.0, served_by=said, reasoning=writable(completion.reasoning))
+    text = json.dumps(asdict(kept) | {"usage": list(kept.usage)})
+    return sealed(redactor.scrub(text).encode(), b"}").decode()
+
+
+def read_row(row: object) -> Completion | None:
+    """The completion of a row, marked as cached; ``None`` where the row is damaged or was never one."""
+    from pydantic import ValidationError
+
+    try:
+        data = _row_type().validate_json(opened(str(row).encode(), b"}"))
+    except (ValueError, ValidationError):
+        return None
+    usage = Usage(*data.pop("usage"))._replace(cached=True)
+    data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
+    return Completion(**data, usage=usage)
+
+
+@cache
+def _row_type() -> "TypeAdapter[Any]":
+    """The form of a row, with the limits of an episode's record; made late, as few runs have a cache."""
+    from typing import NotRequired
+
+    from pydantic import ConfigDict, Field, TypeAdapter, with_config
+    from typing_extensions import TypedDict
+
+    count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+
+    @with_config(ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
+    class Row(TypedDict):
+        text: str
+        prompt_ids: tuple[int, ...] | None
+        token_ids: tuple[int, ...] | None
+        logprobs: tuple[float, ...] | None
+        finish_reason: FinishReason
+        usage: Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]
+        seconds: float
+        error: None
+        # what earlier versions didn't keep
+        served_by: NotRequired[str | None]
+        weights: NotRequired[tuple[tuple[int, int, int], ...]]
+        reasoning: NotRequired[str]
+        left_out: NotRequired[tuple[str, ...]]
+
+    return TypeAdapter(Row)
+
+
 class CachedModel:
     """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
 
@@ -183,6 +233,10 @@ class AsyncCachedModel:
             completion = await self.model.generate_async(prompt, decoding, seed)
             self.cache.put(key, completion)
         return completion
+
+    async def unknown_name(self) -> str | None:
+        unknown = getattr(self.model, "unknown_name", None)
+        return None if unknown is None else await unknown()
 
     async def aclose(self) -> None:
         close = getattr(self.model, "aclose", None)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.models import hf
-from agents.models.local.card import trained_mode
+from agents.models.local.card import read_card
 from agents.models.provider import Provider
 
 if TYPE_CHECKING:
@@ -75,5 +75,5 @@ PROVIDER = Provider(
     # the post-trained model, without saying on what, is the one of the paper's headline game
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
     missing=_missing,
-    trained_mode=lambda name: trained_mode(str(FOLDER / name)),
+    card=lambda name: read_card(str(FOLDER / name)),
 )

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agents.models.local.card import trained_mode
+from agents.models.local.card import Card, read_card
 from agents.models.provider import Provider
 from textgames.extras import missing_packages
 
@@ -35,9 +35,9 @@ def load(
     )
 
 
-def mode_of(path_or_repo: str, *, adapter: str | None = None) -> str | None:
-    """The response mode that the weights were trained in; an adapter's goes before that of the model below it."""
-    return (None if adapter is None else trained_mode(adapter)) or trained_mode(path_or_repo)
+def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
+    """How the weights were asked when they were trained; an adapter's card goes before that of the model below it."""
+    return (None if adapter is None else read_card(adapter)) or read_card(path_or_repo)
 
 
 PROVIDER = Provider(
@@ -46,5 +46,5 @@ PROVIDER = Provider(
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
     missing=partial(missing_packages, "torch", "transformers", extra="local"),
-    trained_mode=mode_of,
+    card=card_of,
 )

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from agents.entry_points import installed
 from agents.models.base import AsyncLanguageModel, LanguageModel
+from agents.models.local.card import Card
 
 ENTRY_POINT_GROUP = "textbench.providers"
 """Packages add providers under this group of entry points: ``mine = "my_package:MINE"``."""
@@ -31,7 +32,7 @@ class Provider:
         takes: what stands for the model's name in lists.
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         missing: says what has to be done before its models can run here; ``None`` when they can.
-        trained_mode: ``trained_mode(model, **options)``, the response mode that a model was trained in, or ``None``.
+        card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         paid: whether tokens cost money, or may: a limit on money then needs a price.
         price: ``price(model, **options)``, the list price as far as it is known here: a mapping with ``input``,
             ``output`` and perhaps ``cached_input`` in US dollars per million tokens, and ``source``, or ``None``.
@@ -43,7 +44,7 @@ class Provider:
     takes: str = "MODEL"
     models: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[], str | None] = lambda: None
-    trained_mode: Callable[..., str | None] = lambda model: None
+    card: Callable[..., Card | None] = lambda model: None
     paid: bool = False
     price: Callable[..., Mapping[str, Any] | None] = lambda model: None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
-from agents.models.local.card import trained_mode
+from agents.models.local.card import read_card
 from agents.models.provider import Provider
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
@@ -147,5 +147,5 @@ PROVIDER = Provider(
     example="Qwen/Qwen2.5-3B-Instruct",
     takes="PATH_OR_REPO",
     missing=lambda: missing_packages("vllm", extra="vllm"),
-    trained_mode=trained_mode,
+    card=read_card,
 )

@@ -1,4 +1,4 @@
-"""``python -m agents.msgrpo --config configs/NAME.toml [--set key=value ...] [--resume DIR]``.
+"""``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
 Exit codes: 0 done, 1 stopped by divergence or a failing engine, 2 a setting, model or folder that can't be used, 130
 interrupted (the checkpoint is written and the command that goes on is printed).
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from agents.tiny import Recipe
 
 
+_CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
-    parser.add_argument("--config", metavar="FILE", help="settings in TOML; configs/ has recipes")
+    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -37,6 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="override a setting; preset=NAME sets those of a method",
     )
     parser.add_argument("--resume", metavar="DIR", help="go on with a run's folder or a checkpoint")
+    parser.add_argument(
+        "--allow",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --resume: code or a server that the folder names, module:Name or an address",
+    )
     parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
     parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")
     options = parser.parse_args(arguments)
@@ -56,27 +66,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.resume:
         from agents.msgrpo.run.checkpoint import CONFIG, find_checkpoint, run_folder
+        from agents.msgrpo.run.claims import check_claims, said_by
 
         checkpoint = find_checkpoint(options.resume)
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
-        config = saved if not options.config else MSGRPOConfig.from_toml(options.config)
+        named = MSGRPOConfig.from_toml(options.config) if options.config else None
+        config = named or saved
         config = config.with_overrides([f'out="{run_folder(checkpoint)}"', *options.set])
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
+        check_claims(options.resume, run_folder(checkpoint), config, named, [*options.allow, *said_by(options.set)])
         return config
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.print_config:
         return MSGRPOConfig().with_overrides(options.set)
-    raise ConfigError("what to train is missing: give --config configs/NAME.toml, or --resume DIR")
+    raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    from agents.approvals import approve
     from agents.msgrpo.methods import Methods
+    from agents.msgrpo.run.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
 
+    if config.out and not options.resume:
+        approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     Methods.of(config)
     games_of("", config)
@@ -95,8 +112,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         return 1
     if trainer.out is not None and trainer.processes.rank == 0:
         agent = shlex.quote(f"hf:{trainer.out / 'best'}")
-        prompts = f" --prompts {shlex.quote(config.prompt_file)}" if config.prompt_file else ""
-        print(f"textbench run --agent {agent}{prompts}")
+        print(f"textbench run --agent {agent}")
     return 0
 
 
@@ -149,7 +165,7 @@ def _source(config: MSGRPOConfig) -> str:
         return str(folder)
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
-    from agents.tiny import Recipe, pretrain, save
+    from agents.tiny import pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():
@@ -158,13 +174,20 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
         # the same for every seed of a run, like any model one starts from
-        recipe = Recipe.quick() if config.model == "tiny-quick" else _legal_play(config)
+        recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
         print(f"making the base model in {folder}, about a minute", file=sys.stderr)
         try:
             save(pretrain(recipe), folder)
         except ValueError as error:
             raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
     return str(folder)
+
+
+def _demonstrator(config: MSGRPOConfig) -> "Recipe":
+    """The base for the run's response mode and prompts: one that is made for others hardly answers."""
+    from agents.tiny import Recipe
+
+    return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")
 
 
 def _legal_play(config: MSGRPOConfig) -> "Recipe":
@@ -175,7 +198,7 @@ def _legal_play(config: MSGRPOConfig) -> "Recipe":
             "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
             f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
         )
-    return Recipe.legal_play(config.scenarios)
+    return Recipe.legal_play(config.scenarios, prompts=config.prompt_file or "default")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.fields import POINTS
 from agents.msgrpo.plugins import accepted
 from agents.msgrpo.presets import layered, preset
+from agents.msgrpo.recipes import no_such_recipe, recipe_path
 from agents.msgrpo.settings import TrainingSettings
 from textgames.names import did_you_mean, nearest_or_all
 
@@ -74,15 +75,16 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
-        """Read a file, then apply ``key=value`` overrides.
+        """Read a file, or a recipe that ships by its name, then apply ``key=value`` overrides.
 
         Raises:
             ConfigError: a file that can't be read or isn't TOML, and everything that the constructor refuses.
         """
         try:
-            settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            settings = tomllib.loads(recipe_path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            raise ConfigError(f"can't read the config {str(path)!r}: {error.strerror or error}") from None
+            more = no_such_recipe(path) if isinstance(error, FileNotFoundError) else ""
+            raise ConfigError(f"can't read the config {str(path)!r}: {error.strerror or error}{more}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not a TOML file: {error}") from None
         return cls.from_mapping(settings).with_overrides(overrides)

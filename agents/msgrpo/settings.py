@@ -64,7 +64,8 @@ class TrainingSettings:
     response_mode: Literal["think", "direct"] = setting("rollout", "think")
     """What the prompt asks for: reasoning, plan and action, or the action alone."""
     prompt_file: str = setting("rollout", "")
-    """TOML file with the prompts' wording (PromptMap.from_file); empty: the built-in wording."""
+    """The prompts' wording: a TOML file (PromptMap.from_file) or the name of one that ships, such as without-clock.
+    Empty: what the model was trained with, where textbench.json in its folder has it, else the built-in wording."""
     max_prompt_tokens: int = setting("rollout", 1500, ge=1)
     """Longest prompt. A longer one is an error, never cut."""
     max_response_tokens: int = setting("rollout", 256, ge=1)
@@ -205,6 +206,8 @@ class TrainingSettings:
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)
     """Sampling temperature in evaluation; 0: greedy."""
+    eval_protocol: Literal["random", "default", "forfeit", "retry"] = setting("evaluation", "random")
+    """What an unreadable response leads to in evaluation, as in textbench run; the paper's is default."""
     eval_opponent: str = setting("evaluation", "")
     """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""

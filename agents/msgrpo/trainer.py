@@ -31,7 +31,7 @@ import torch
 
 from agents.episode import Episode, EpisodeTask
 from agents.models.base import Decoding
-from agents.models.local.card import write_card, write_chat_template
+from agents.models.local.card import card_of, write_card, write_chat_template
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
@@ -70,14 +70,16 @@ class MSGRPOTrainer:
         tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
         game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
         config: the settings; the defaults are the author's for a model of 3 billion parameters.
-        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``.
+        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``,
+            whatever the model was trained with before.
         engine: samples the rollouts in place of the live model, and is sent new weights after every update.
         evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
         processes: the other processes; found out from the launcher's environment by default.
         quiet: nothing in the terminal.
 
     Raises:
-        ConfigError: settings that can't be used together, or with this game.
+        ConfigError: settings that can't be used together, or with this game, or with a model that was made for
+            another response mode or other prompts.
         UnusableModelError: a model or tokenizer that can't be trained.
 
     Attributes:
@@ -107,6 +109,8 @@ class MSGRPOTrainer:
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
+        self._own_prompts = None if prompt_map is None else prompt_map.settings
+        prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
         self.model, self.tokenizer = prepare_model(model, tokenizer, config), tokenizer
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         self.processes = current_processes(cpu=on_cpu) if processes is None else processes
@@ -119,8 +123,7 @@ class MSGRPOTrainer:
         self._seen_layouts: set[str] = set()
         self._show_samples = False
         self._external, self._evaluate_outside = engine, evaluate
-        self._own_prompts = None if prompt_map is None else prompt_map.settings
-        self._build(autocast_dtype(config), prompts_of(config) if prompt_map is None else prompt_map)
+        self._build(autocast_dtype(config), prompt_map)
 
     def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
         config = self.config
@@ -393,5 +396,5 @@ class MSGRPOTrainer:
     def _save_model(self, folder: Path, weights: dict[str, torch.Tensor]) -> None:
         self.model.save_pretrained(folder, state_dict=weights)  # type: ignore[operator]
         self.tokenizer.save_pretrained(folder)
-        write_card(folder, mode=self.policy.prompt_map.mode)
+        write_card(folder, modes=[self.policy.prompt_map.mode], texts=self.policy.prompt_map.texts)
         write_chat_template(folder, self.tokenizer)

@@ -10,12 +10,13 @@ import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
+from agents.models.local.card import CARD_NAME, Card
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.prompt import PromptMap
+from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
 
@@ -70,18 +71,43 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     return games
 
 
-def prompts_of(config: MSGRPOConfig) -> PromptMap:
-    """The prompts that the config names.
+def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
+    """The prompts that the config names; where it names none, those that the model to be trained was made with.
 
     Raises:
-        ConfigError: a prompt file that can't be read, or that lacks the response mode.
+        ConfigError: a prompt file that can't be read, or that lacks the response mode; or the card of the model says
+            that it knows another mode or other prompts.
     """
     try:
         if config.prompt_file:
-            return PromptMap.from_file(config.prompt_file, config.response_mode)
-        return PromptMap(config.response_mode)
+            prompts = PromptMap.from_file(config.prompt_file, config.response_mode)
+        else:
+            texts = PromptTexts.default() if base is None else base.texts
+            known = texts if config.response_mode in texts.response else PromptTexts.default()
+            prompts = PromptMap(config.response_mode, texts=known)
     except ValueError as error:
         raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
+    if base is not None:
+        _check_base(config, base, prompts)
+    return prompts
+
+
+def _check_base(config: MSGRPOConfig, base: Card, prompts: PromptMap) -> None:
+    """Refuse a model that was made for other prompts: nearly all of its answers would be invalid, to the end."""
+    name, wrong = f"model = {config.model!r}" if config.model else "the model", base.contradiction(prompts)
+    if wrong == "mode":
+        modes = " or ".join(f"response_mode = {mode!r}" for mode in base.modes)
+        raise ConfigError(
+            f"{name} was trained with {modes} ({CARD_NAME} in its folder says so), and this run has response_mode = "
+            f"{config.response_mode!r}, in which it hardly answers: set {modes}, or take a model made for "
+            f"{config.response_mode!r}, such as model = 'tiny-quick' with a new folder out"
+        )
+    if wrong:
+        raise ConfigError(
+            f"{name} was trained with other prompts than prompt_file = {config.prompt_file!r} ({CARD_NAME} in its "
+            "folder has them): leave prompt_file out, and the run uses those; or take a model made for this file, such "
+            "as model = 'tiny-quick' with a new folder out"
+        )
 
 
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
@@ -177,7 +203,8 @@ def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
         for player in game.to_move(state):
             joint[player] = game.sample_action(state, player, rng)
             if player not in prompts:
-                prompts[player] = prompt_map(request_in(game, state, player))
+                left = None if limit is None else limit - played
+                prompts[player] = prompt_map(request_in(game, state, player, left))
         state, _, over = game.transition(state, joint, rng)
         played += 1
     return list(prompts.values())

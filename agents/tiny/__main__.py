@@ -81,7 +81,9 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
     torch.set_num_threads(recipe.threads)
     model = TransformersModel(made.model, made.tokenizer, name="tiny")
     policies = [
-        LanguageAgentPolicy(model, PromptMap(mode=mode), Decoding(max_tokens=64), name=f"this model, {mode}")
+        LanguageAgentPolicy(
+            model, PromptMap(mode=mode, texts=recipe.texts), Decoding(max_tokens=64), name=f"this model, {mode}"
+        )
         for mode in recipe.modes
     ]
     beside = [load_agent(name) for name in ("random", "greedy", "planner")]
@@ -90,7 +92,18 @@ def _figures(made: "Pretrained", scenarios: list[str], recipe: Recipe, episodes:
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = Recipe.quick() if options.quick else Recipe()
-    names = ("seed", "steps", "examples", "threads", "learning_rate", "batch_size", "games", "modes", "foresight")
+    names = (
+        "seed",
+        "steps",
+        "examples",
+        "threads",
+        "learning_rate",
+        "batch_size",
+        "games",
+        "modes",
+        "prompts",
+        "foresight",
+    )
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     return replace(recipe, **changes)
@@ -103,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="of data, weights and batches (default 0)")
     parser.add_argument("--games", nargs="+", metavar="GAME", help="frozen-lake, snake, or single scenarios")
     parser.add_argument("--modes", nargs="+", metavar="MODE", help="think, direct or both")
+    parser.add_argument("--prompts", metavar="FILE", help="the prompts' wording, or the name of one that ships")
     parser.add_argument("--steps", type=int, help="optimiser steps")
     parser.add_argument("--examples", type=int, help="demonstrated decisions")
     parser.add_argument("--batch-size", type=int, help="examples per step")

@@ -5,23 +5,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.prompt import PromptMap, as_text
+from agents.prompt import PromptMap, PromptTexts, as_text
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG
 
+MARKED_STEPS = 7_777_777_777
+"""A number of moves left that no prompt has, to find where prompts say it."""
+
 
 class Example(NamedTuple):
     """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many.
 
-    ``fixed`` are texts that are to be one token each, where the demonstration knows them.
+    ``frame`` are the parts of ``before`` and ``after`` that are the same at every decision: what stands around the
+    number of moves that are left. ``fixed`` are texts that are to be one token each, where the demonstration knows
+    them.
     """
 
     before: str
     observation: str
     after: str
     response: str
+    frame: tuple[tuple[str, ...], tuple[str, ...]]
     fixed: tuple[str, ...] = ()
 
     @property
@@ -56,19 +62,23 @@ def demonstrations(
     *,
     modes: Sequence[str] = ("think",),
     foresight: int = 1,
+    texts: PromptTexts | None = None,
 ) -> list[Example]:
     """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``.
 
-    The layouts are those of the environment's training seeds; transitions and choices come from ``rng``.
+    The layouts are those of the environment's training seeds; transitions and choices come from ``rng``. ``texts`` is
+    the prompts' wording, the package's when not given.
     """
     game = scenario.game()
     demonstrator = Demonstrator(game, style, foresight=foresight)
-    # what a prompt says around its observation, which depends on the mode alone
-    frames = {mode: _frame(PromptMap(mode=mode), game) for mode in modes}
+    texts = PromptTexts.default() if texts is None else texts
+    # what a prompt says around its observation, which depends on the mode and the moves left alone
+    frames = {mode: _frame(PromptMap(mode=mode, texts=texts), game) for mode in modes}
     examples: list[Example] = []
     while len(examples) < count:
         state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
-        for _ in range(scenario.horizon):
+        for step in range(scenario.horizon):
+            left = str(scenario.horizon - step)
             actions = {}
             for player in game.players:
                 if not game.is_playing(state, player):
@@ -79,7 +89,9 @@ def demonstrations(
                 mode = modes[int(rng.integers(len(modes)))]
                 before, after = frames[mode]
                 response = told.think if mode == "think" else told.direct
-                examples.append(Example(before, observation, after, response))
+                examples.append(
+                    Example(left.join(before), observation, left.join(after), response, frame=(before, after))
+                )
             joint = {player: actions.get(player, game.actions[0]) for player in game.players}
             state, _, over = game.transition(state, joint, rng)
             if over:
@@ -87,10 +99,18 @@ def demonstrations(
     return examples[:count]
 
 
-def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[str, str]:
-    """The text before and after the observation in a game's prompts, for players that are told the same."""
+def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The text before and after the observation in a game's prompts, for players that are told the same.
+
+    Each is in parts, which the number of moves left joins.
+    """
     player = game.players[0]
     here = "<observation>"
-    prompt = as_text(prompt_map(TurnRequest(here, game.instructions(player), game.actions, player=player)))
-    before, _, after = prompt.partition(here)
-    return before, after
+    request = TurnRequest(here, game.instructions(player), game.actions, player=player, steps_left=MARKED_STEPS)
+    before, _, after = as_text(prompt_map(request)).partition(here)
+    return around_the_clock(before), around_the_clock(after)
+
+
+def around_the_clock(text: str) -> tuple[str, ...]:
+    """The parts of a text that :data:`MARKED_STEPS` stands between."""
+    return tuple(text.split(str(MARKED_STEPS)))

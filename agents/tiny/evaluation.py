@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
+from agents.protocol import STANDARD
 from agents.tiny.statements import check
 from agents.turn import Policy
 from textgames.scenarios import SCENARIOS
@@ -46,7 +47,7 @@ class Figures(NamedTuple):
 def evaluate(policy: Policy, scenario: str, episodes: int) -> Figures:
     """Play a scenario's first episodes with one policy for all players; the figures are player 0's."""
     chosen = SCENARIOS[scenario]
-    tasks = [EpisodeTask.of(chosen, chosen.seed(episode)) for episode in range(episodes)]
+    tasks = [EpisodeTask.of(chosen, chosen.seed(episode), protocol=STANDARD["protocol"]) for episode in range(episodes)]
     played = sorted(rollout(policy, tasks, max_concurrency=128), key=lambda episode: episode.seed)
     player = next(iter(played[0].returns))
     steps = [episode.steps_of(player) for episode in played]

@@ -109,12 +109,15 @@ def demonstrate(recipe: Recipe) -> list[Example]:
         rng = np.random.default_rng([recipe.seed, 1, index])
         if has_demonstrator(SCENARIOS[name].game()):
             examples += demonstrations(
-                SCENARIOS[name], count, recipe.style, rng, modes=recipe.modes, foresight=recipe.foresight
+                *(SCENARIOS[name], count, recipe.style, rng),
+                modes=recipe.modes,
+                foresight=recipe.foresight,
+                texts=recipe.texts,
             )
         elif "think" in recipe.modes:
             raise ValueError(f"{name} is demonstrated by random legal moves, without reasoning: set modes to direct")
         else:
-            examples += legal_play(SCENARIOS[name], count, rng)
+            examples += legal_play(SCENARIOS[name], count, rng, texts=recipe.texts)
     return examples
 
 
@@ -122,7 +125,7 @@ def make_tokenizer(examples: Sequence[Example]) -> Any:
     """The tokenizer for these examples, from an even sample of them."""
     sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
     known = [example for example in sample if example.fixed]
-    blocks = constant_blocks((one.before, one.observation, one.after) for one in sample if not one.fixed)
+    blocks = constant_blocks((one.frame[0], one.observation, one.frame[1]) for one in sample if not one.fixed)
     words = [example.observation if example.fixed else example.response for example in sample]
     return build_tokenizer([*blocks, *whole_texts(known)], words)
 

@@ -14,8 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.prompt import PromptMap, as_text
-from agents.tiny.data import Example
+from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.tiny.data import MARKED_STEPS, Example, around_the_clock
 from agents.turn import TurnRequest
 from textgames.scenarios import TRAINING_SEEDS, Scenario
 from textgames.tsmg import TSMG, Player
@@ -23,10 +23,18 @@ from textgames.tsmg import TSMG, Player
 _CONSTANT = 0.9  # a line in fewer of a player's observations than this share says something about the position
 
 
-def legal_play(scenario: Scenario, count: int, rng: np.random.Generator, *, favourites: float = 0.5) -> list[Example]:
+def legal_play(
+    scenario: Scenario,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    favourites: float = 0.5,
+    texts: PromptTexts | None = None,
+) -> list[Example]:
     """Play training seeds at random until there are ``count`` decisions, of all players, answered directly.
 
-    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform.
+    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform. ``texts`` is the
+    prompts' wording, the package's when not given.
 
     Raises:
         ValueError: the game doesn't list its actions.
@@ -34,12 +42,13 @@ def legal_play(scenario: Scenario, count: int, rng: np.random.Generator, *, favo
     game = scenario.game()
     if not game.actions:
         raise ValueError(f"{scenario.name} doesn't list its actions, so random legal play can't be demonstrated")
-    frames = {player: _frame(game, player) for player in game.players}
+    prompt_map = PromptMap("direct", texts=PromptTexts.default() if texts is None else texts)
+    frames = {player: _frame(prompt_map, game, player) for player in game.players}
     examples: list[Example] = []
     while len(examples) < count:
         state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
-        for _ in range(scenario.horizon):
-            joint = {}
+        for step in range(scenario.horizon):
+            joint, left = {}, str(scenario.horizon - step)
             for player in game.to_move(state):
                 legal, observation = game.legal_actions(state, player), game.observe(state, player)
                 drawn = legal[int(rng.integers(len(legal)))]
@@ -47,11 +56,12 @@ def legal_play(scenario: Scenario, count: int, rng: np.random.Generator, *, favo
                 before, between, after = frames[player]
                 examples.append(
                     Example(
-                        before,
+                        left.join(before),
                         observation,
-                        f"{between}{', '.join(legal)}{after}",
+                        f"{left.join(between)}{', '.join(legal)}{left.join(after)}",
                         f"<action>{joint[player]}</action>",
-                        (before, between, after, *game.actions),
+                        (before, (*between, *after)),
+                        (*before, *between, *after, *game.actions),
                     )
                 )
             state, _, over = game.transition(state, joint, rng)
@@ -65,13 +75,18 @@ def favourite(observation: str, legal: Sequence[str]) -> str:
     return legal[crc32(observation.encode()) % len(legal)]
 
 
-def _frame(game: TSMG[Any], player: Player) -> tuple[str, str, str]:
-    """What a player's prompts say before the observation, between it and the legal actions, and after these."""
+def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player) -> tuple[tuple[str, ...], ...]:
+    """What a player's prompts say before the observation, between it and the legal actions, and after these.
+
+    Each is in parts, which the number of moves left joins.
+    """
     here, there = "<observation>", "<actions>"
-    request = TurnRequest(here, game.instructions(player), game.actions, player=player, action_help=there)
-    before, _, rest = as_text(PromptMap(mode="direct")(request)).partition(here)
+    request = TurnRequest(
+        here, game.instructions(player), game.actions, player=player, steps_left=MARKED_STEPS, action_help=there
+    )
+    before, _, rest = as_text(prompt_map(request)).partition(here)
     between, _, after = rest.partition(there)
-    return before, between, after
+    return around_the_clock(before), around_the_clock(between), around_the_clock(after)
 
 
 def whole_texts(examples: Sequence[Example]) -> list[str]:
@@ -80,13 +95,14 @@ def whole_texts(examples: Sequence[Example]) -> list[str]:
     Everything else, such as a board's cells, is left to be read piece by piece. In order of first appearance.
     """
     texts: dict[str, None] = {}
-    lines: dict[str, Counter[str]] = {}
-    count: Counter[str] = Counter()
+    lines: dict[tuple[str, ...], Counter[str]] = {}
+    count: Counter[tuple[str, ...]] = Counter()
     for example in examples:
         texts |= dict.fromkeys(example.fixed)
         # what stands before the observation tells the players apart
-        count[example.before] += 1
-        lines.setdefault(example.before, Counter()).update(set(example.observation.splitlines(keepends=True)))
+        player = example.frame[0]
+        count[player] += 1
+        lines.setdefault(player, Counter()).update(set(example.observation.splitlines(keepends=True)))
     for player, found in lines.items():
         # sorted: a set's order differs from process to process, and with it the ids of tokens
         texts |= dict.fromkeys(line for line, times in sorted(found.items()) if times >= _CONSTANT * count[player])

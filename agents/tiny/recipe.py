@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from agents.prompt import PromptTexts
 from agents.tiny.demonstrator import FORESIGHTS, StyleShares
 
 
@@ -15,6 +16,7 @@ class Recipe:
         games: what it learns to read: ``"frozen-lake"`` and ``"snake"``, each with its variants, or single scenarios.
             Those of other games are demonstrated by random legal moves, in direct mode.
         modes: response modes to learn: ``"think"``, ``"direct"``.
+        prompts: the wording that it learns to read: a file, or the name of one that ships.
         examples: decisions that are demonstrated, over all scenarios.
         style: how noisy the demonstrator is.
         foresight: how many moves ahead the demonstrator's reasoning reports, from 1 (the neighbouring cells) to 6 (all
@@ -30,11 +32,12 @@ class Recipe:
         threads: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
 
     Raises:
-        ValueError: a number that can't be; the message names the field.
+        ValueError: a number that can't be, or a file of prompts that can't be read; the message names the field.
     """
 
     games: tuple[str, ...] = ("frozen-lake", "snake")
     modes: tuple[str, ...] = ("think", "direct")
+    prompts: str = "default"
     examples: int = 120_000
     style: StyleShares = field(default_factory=StyleShares)
     steps: int = 1_250
@@ -74,6 +77,7 @@ class Recipe:
             raise ValueError(f"modes are think and direct, got {self.modes!r}")
         if not self.games:
             raise ValueError("games is empty; name frozen-lake, snake or both")
+        PromptTexts.from_file(self.prompts)  # a file that can't be read is said now
         self.style.checked()
 
     @classmethod
@@ -110,6 +114,15 @@ class Recipe:
             "layers": 2,
         }
         return cls.quick(**(settings | changes))
+
+    @property
+    def texts(self) -> PromptTexts:
+        """The texts of the prompts.
+
+        Raises:
+            ValueError: :attr:`prompts` can't be read.
+        """
+        return PromptTexts.from_file(self.prompts)
 
     @property
     def as_data(self) -> dict[str, Any]:

@@ -19,13 +19,20 @@ from textgames.scenarios import SCENARIOS
 RECIPE_FILE = "recipe.json"
 
 _LIMITS = """\
-- It knows only the wording of the package's default prompts (in the response modes above, no system message, no
-  history) for the scenarios named above: whole blocks of it are single tokens. Other wordings, axes on the grid, or
-  observations without coordinates or grid are encoded without loss but mean nothing to it.
+- It knows only the wording of the prompts that it was trained with (in the response modes above, no system message, no
+  history) for the scenarios named above: whole blocks of it are single tokens. `textbench.json` has that wording, and
+  this package asks it so. Other wordings, axes on the grid, or observations without coordinates or grid are encoded
+  without loss but mean nothing to it.
 - It was trained on the moves of a player that errs on purpose. It is a starting point for reinforcement learning, not
   a strong player.
 - Its reasoning is a report on the position in a fixed form; see the share of true statements above.
 - It speaks no other language and knows nothing else.
+"""
+
+
+_NO_CLOCK = """\
+- Its prompts don't say how many moves are left, as the package's default prompts do. Where the best move depends on
+  that, nobody who reads them can play as well as the yardstick, which knows it.
 """
 
 
@@ -38,7 +45,7 @@ def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), 
     folder.mkdir(parents=True, exist_ok=True)
     made.model.save_pretrained(folder)
     save_tokenizer(made.tokenizer, folder)
-    write_card(folder, mode=made.recipe.modes[0])
+    write_card(folder, modes=made.recipe.modes, texts=made.recipe.texts)
     write_chat_template(folder, made.tokenizer)
     for weights in folder.glob("*.safetensors"):
         weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
@@ -88,7 +95,7 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 
 ## Limits
 
-{_LIMITS}"""
+{_LIMITS}{"" if recipe.texts.clock else _NO_CLOCK}"""
 
 
 def _demonstrated(recipe: Recipe) -> str:

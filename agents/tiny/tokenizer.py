@@ -30,8 +30,10 @@ _VARIABLE = re.compile(r"(\(\d+, \d+\)|, |none|\n[A-Z\d_](?: [A-Z\d_])+(?=\n|$))
 _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't worth a token
 
 
-def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
+def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]]) -> list[str]:
     """The texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
+
+    What stands before and after an observation is in parts, between which a prompt has the number of moves left.
 
     These are what stands before and after observations, their header lines, and their labels.
     """
@@ -41,7 +43,7 @@ def constant_blocks(prompts: Iterable[tuple[str, str, str]]) -> list[str]:
     for before, observation, after in prompts:
         header, line_end, rest = observation.partition("\n")
         key = _GRID_KEY.findall(rest)
-        frames |= dict.fromkeys((before, header + line_end, after, *key))
+        frames |= dict.fromkeys((*before, header + line_end, *after, *key))
         # not a set: its order differs from process to process, and with it the ids of tokens
         labels.update(list(dict.fromkeys(_VARIABLE.split(_GRID_KEY.sub("", rest)))))
         count += 1

@@ -124,6 +124,10 @@ def _dispatch(arguments: list[str]) -> int:
         args = parser.parse_args(rest)
     except SystemExit as stop:  # --help, or a usage error that has been printed
         return int(stop.code or 0)
+    for module in getattr(args, "imports", ()):  # of the commands that read folders
+        from benchmark.runs.plan import import_games
+
+        import_games(module, f"--import {module}")
     return int(command.run(args))
 
 

@@ -9,6 +9,8 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_import_option
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Whom to compare, and how to say it."""
@@ -18,6 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

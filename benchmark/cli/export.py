@@ -11,6 +11,8 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from benchmark.cli.sources import add_import_option
+
 if TYPE_CHECKING:
     from benchmark.score.results import ResultColumns
 
@@ -45,6 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     data.add_argument(
         "--mode", metavar="MODE", help="think or direct (default: each agent's own, think for the others)"
     )
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

@@ -1,15 +1,16 @@
-"""Show the scores of runs and leaderboard entries: counts, 95% intervals, normalised scores, ranks.
+"""Show the scores of runs and leaderboard entries: a dozen lines, or with --stats every figure.
 
 examples:
   textbench leaderboard                          the newest run in runs/
   textbench leaderboard runs/a runs/b leaderboards
+  textbench leaderboard runs/a --stats           every table: all intervals, luck, lengths, tokens, what ranks go by
   textbench leaderboard runs/a --html page.html
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from benchmark.cli.sources import add_page_options, given_or_newest
+from benchmark.cli.sources import add_import_option, add_page_options, given_or_newest
 
 if TYPE_CHECKING:
     from benchmark.cli.output import Output
@@ -22,10 +23,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent (several times)")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document")
+    output.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
     output.add_argument("--markdown", action="store_true", help="print Markdown tables")
     output.add_argument("--html", metavar="FILE", help="write the page with tables, comparison and replays")
     add_page_options(parser)
     parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:
@@ -33,7 +36,7 @@ def run(args: Namespace) -> int:
     from benchmark.cli.output import Output
     from benchmark.results import read_results
 
-    output = Output(args.json, args.quiet)
+    output = Output(args.json, args.quiet, args.stats)
     results = read_results(*given_or_newest(args.sources, output), agents=args.agent or (), quiet=args.quiet)
     if args.html:
         return _write_page(args, results, output)
@@ -43,7 +46,7 @@ def run(args: Namespace) -> int:
     elif args.markdown:
         print(leaderboard.to_markdown(), end="")
     else:
-        leaderboard.print()
+        leaderboard.print(stats=args.stats)
     return 0
 
 

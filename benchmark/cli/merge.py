@@ -8,11 +8,14 @@ example (two machines play different seeds of the same scenarios):
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_import_option
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the runs to merge and the new folder."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
     parser.add_argument("--out", required=True, metavar="DIR", help="the new run folder")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

@@ -21,6 +21,7 @@ class Output:
 
     json: bool = False  # one JSON document on stdout instead of tables
     quiet: bool = False  # nothing on stderr but errors
+    stats: bool = False  # every table with every figure instead of the few lines that a run ends in
 
     def say(self, message: str) -> None:
         from benchmark.play.progress import teller
@@ -49,9 +50,11 @@ def report(ending: "Ending", output: Output) -> int:
             about = {"run": str(path), "complete": complete, "stopped": stopped}
             output.document(about | leaderboard.document)
         else:
-            leaderboard.print()
-            replay = f"textbench replay {quote(str(path))}"
-            output.say(f"episodes and settings are in {path}; step through them with: {replay}")
+            leaderboard.print(stats=output.stats)
+            folder = quote(str(path))
+            output.say(f"the episodes: textbench replay {folder}")
+            if not output.stats:
+                output.say(f"all figures: textbench leaderboard {folder} --stats")
             if results.unscored and stopped is None:
                 output.say(f"{results.unscored} episodes are unscored; play them again with: {resume_command(path)}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):

@@ -11,6 +11,8 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_import_option
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Which episode, and how."""
@@ -21,6 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="only episodes with this seed")
     parser.add_argument("--failed", action="store_true", help="only episodes that weren't a success")
     parser.add_argument("--plain", action="store_true", help="print the whole episode instead of stepping through it")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

@@ -1,7 +1,8 @@
 """Go on with a run that was interrupted, or play its unscored episodes again.
 
 Everything that decides what is played comes from the run's manifest; how fast, how long and for how much can be given
-anew, and the number of episodes may grow.
+anew, and the number of episodes may grow. A folder that somebody else has made runs no code, asks no server and sends
+no secret until you name it, too: a terminal asks once, elsewhere the refusal has the arguments to add.
 
 examples:
   textbench resume runs/20260131-235959-1a2b3c --max-cost 20
@@ -10,6 +11,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_import_option
 from benchmark.play.options import CLUSTER, OPERATING, add_options, checked_options, read_options
 
 _NAMES = (*(name for name in OPERATING if name != "out"), "sets", *CLUSTER)
@@ -19,11 +21,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the folder and the options that may change."""
     parser.add_argument("folder", metavar="DIR", help="the run folder")
     add_options(parser, _NAMES)
-    parser.add_argument("--base-url", metavar="URL", help="the same server, where its address holds credentials")
+    parser.add_argument("--base-url", metavar="URL", help="the same server: where its address holds credentials")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="an agent whose code (file.py:Agent) or server the folder names",
+    )
     parser.add_argument("--episodes", metavar="N", help="extend the run to so many episodes per scenario and agent")
     parser.add_argument("--repair", action="store_true", help="set damaged lines aside and play their episodes again")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:
@@ -38,6 +49,20 @@ def run(args: Namespace) -> int:
     changed = {name: getattr(args, name) for name in ("base_url", "episodes") if getattr(args, name) is not None}
     changed = checked_options(changed, {"episodes": "--episodes"})
     options = replace(options, **changed, given=options.given | changed.keys())
-    output = Output(args.json, args.quiet)
-    session = reopen_session(Path(args.folder), options, output.say, repair=args.repair)
+    output = Output(args.json, args.quiet, args.stats)
+    session = reopen_session(
+        Path(args.folder), options, output.say, repair=args.repair, allowed=args.allow, ask=ask_at_terminal
+    )
     return report(session.play(quiet=output.quiet), output)
+
+
+def ask_at_terminal(question: str) -> bool:
+    """Ask the user, where there is one."""
+    import sys
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from benchmark.show.terminal_tables import printable
+
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

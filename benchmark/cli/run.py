@@ -1,4 +1,4 @@
-"""Play agents on scenarios into a run folder, and print the leaderboard.
+"""Play agents on scenarios into a run folder, and print how well they did.
 
 With nothing: random, greedy, planner and the embedded models on the paper's four scenarios, 50 episodes each.
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from benchmark.play.options import RunOptions
     from benchmark.runs.plan import Plan
     from benchmark.show.terminal_tables import Sheet
+    from textgames.scenarios import Scenario
 
 
 MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are listed one by one
@@ -31,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the options of a run."""
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--dry-run", action="store_true", help="say what would be played, and play nothing")
 
@@ -41,7 +43,7 @@ def run(args: Namespace) -> int:
     from benchmark.play.agents.choice import plan_run
     from benchmark.play.session import open_session
 
-    output = Output(args.json, args.quiet)
+    output = Output(args.json, args.quiet, args.stats)
     planned = plan_run(read_options(args), output.say)
     if not args.dry_run:
         return report(open_session(planned).play(quiet=output.quiet), output)
@@ -96,7 +98,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
     rows: list[dict[str, Any]] = []
     for matchup, seeds in plan.seeds.items():
-        most = len(seeds) * plan.scenarios[matchup.scenario].horizon * len(matchup.agents)
+        most = len(seeds) * _requests_at_most(plan.scenarios[matchup.scenario]) * len(matchup.agents)
         row: dict[str, Any] = {"scenario": matchup.scenario, "agents": list(matchup.agents), "episodes": len(seeds)}
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests = sum(row["requests_at_most"] for row in rows)
@@ -150,13 +152,20 @@ def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
     return Sheet("tokens and money", columns, lines, notes)
 
 
+def _requests_at_most(scenario: "Scenario") -> int:
+    """Of one seat in one episode."""
+    from agents.protocol import answers_at_most
+
+    return scenario.horizon * answers_at_most(scenario.protocol)
+
+
 def _per_agent(plan: "Plan") -> list[dict[str, Any]]:
     """What every agent has to play: the episodes that it sits in, and its own decisions."""
     rows = []
     for agent in plan.agents:
         seats = [(matchup, seeds) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]
         most = sum(
-            plan.scenarios[matchup.scenario].horizon * matchup.agents.count(agent) * len(seeds)
+            _requests_at_most(plan.scenarios[matchup.scenario]) * matchup.agents.count(agent) * len(seeds)
             for matchup, seeds in seats
         )
         episodes = sum(len(seeds) for _, seeds in seats)

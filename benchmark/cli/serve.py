@@ -7,8 +7,10 @@ examples:
   textbench serve frozen-lake
   textbench serve tic-tac-toe --against planner --port 9000
   textbench serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
+  TEXTBENCH_SERVE_TOKEN=... textbench serve snake --host 0.0.0.0 --allow-host games.example.com
 """
 
+import re
 import socket
 from argparse import ArgumentParser, Namespace
 from typing import Any
@@ -16,6 +18,8 @@ from typing import Any
 from benchmark.cli.sources import whole_number
 
 LAST_PORT = 65_535
+LEAST_TOKEN = 8  # characters
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,6 +28,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
     parser.add_argument("--port", default="8000", metavar="N", help="port (default 8000; 0 takes a free one)")
     parser.add_argument("--max-sessions", default="256", metavar="N", help="clients at once (default 256)")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that others reach this server by, or *.example.com (default: this machine's and --host alone)",
+    )
+    parser.add_argument(
+        "--token",
+        metavar="SECRET",
+        help="let in only who brings it; better in $TEXTBENCH_SERVE_TOKEN (others see options)",
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        default="3600",
+        metavar="S",
+        help="seconds after which a silent session ends (default 3600; 0 never)",
+    )
     parser.add_argument("--no-web", action="store_true", help="leave out the page at /web")
     parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default random)")
     parser.add_argument("--self-play", action="store_true", help="the client plays all seats, one after the other")
@@ -49,15 +71,19 @@ def run(args: Namespace) -> int:
     if missing := missing_packages("openenv", extra="openenv"):
         raise UsageError(f"textbench serve needs what isn't installed, {missing}")
     served = _served(args)
+    gate = _gate(args)
     try:
         listening = listen(args.host, port)
     except OSError as error:
         raise UsageError(str(error)) from None
-    url = f"http://{args.host}:{listening.getsockname()[1]}"
+    host = f"[{args.host}]" if ":" in args.host else args.host
+    url = f"http://{host}:{listening.getsockname()[1]}"
 
     def announce() -> None:
         print(url, flush=True)
         page = "" if args.no_web else f"; play it by hand at {url}/web"
+        if gate["token"] is None and gate["bound"] not in LOOPBACK:
+            print("whoever reaches this port can play: --token SECRET lets in only who brings it", file=sys.stderr)
         name = served["scenario"].name
         print(f"{name} for up to {most} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
@@ -68,11 +94,27 @@ def run(args: Namespace) -> int:
         from textbench.integrations.openenv.server import GameServer, make_app
 
         try:
-            app = make_app(ServedGame(**served), max_sessions=most, web=not args.no_web)
+            app = make_app(ServedGame(**served), max_sessions=most, web=not args.no_web, **gate)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from None
         GameServer(app, announce).serve_on(listening)
     return 0
+
+
+def _gate(args: Namespace) -> dict[str, Any]:
+    """The arguments of :class:`textbench.integrations.openenv.gate.Gate`."""
+    import os
+
+    from benchmark.errors import UsageError
+
+    token = args.token if args.token is not None else os.environ.get("TEXTBENCH_SERVE_TOKEN") or None
+    if token is not None and not (len(token) >= LEAST_TOKEN and token.isascii() and token.isprintable()):
+        raise UsageError(f"the token has at least {LEAST_TOKEN} characters, ASCII without line breaks; set another one")
+    for name in args.allow_host:
+        if not re.fullmatch(r"(\*\.)?[\w.-]+|\[?[0-9a-fA-F:]+\]?", name):
+            raise UsageError(f"--allow-host takes a name without scheme and port, got {name!r}")
+    idle = whole_number("--idle-timeout", args.idle_timeout, 0)
+    return {"bound": args.host, "allow": tuple(args.allow_host), "token": token, "idle": float(idle)}
 
 
 def _served(args: Namespace) -> dict[str, Any]:

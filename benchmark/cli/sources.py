@@ -21,6 +21,18 @@ def add_page_options(parser: ArgumentParser) -> None:
     )
 
 
+def add_import_option(parser: ArgumentParser) -> None:
+    """The option of the commands that read folders with which the user names modules; a folder never does."""
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module that registers games of your own; none is imported since a folder names it",
+    )
+
+
 def _episodes(text: str) -> int:
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number from 1 to 999999999, got {text!r}")

@@ -6,6 +6,8 @@ example:
 
 from argparse import ArgumentParser, Namespace
 
+from benchmark.cli.sources import add_import_option
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, its agent, the folder of entries, and what is said about the entry."""
@@ -14,6 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", default="leaderboards", metavar="DIR", help="where entries are (default leaderboards)")
     parser.add_argument("--author", default="", metavar="NAME", help="who submits it")
     parser.add_argument("--note", default="", metavar="TEXT", help="a line for the reader")
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

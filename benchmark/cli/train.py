@@ -1,7 +1,7 @@
 """Fine-tune a model with MS-GRPO: the same as python -m agents.msgrpo, with the benchmark's scenarios for evaluation.
 
 example:
-  textbench train --config configs/NAME.toml --set iterations=10
+  textbench train --config tiny-frozen-lake --set iterations=10
 """
 
 from argparse import Namespace

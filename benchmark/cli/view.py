@@ -9,7 +9,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_page_options, given_or_newest
+from benchmark.cli.sources import add_import_option, add_page_options, given_or_newest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,6 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_page_options(parser)
+    add_import_option(parser)
 
 
 def run(args: Namespace) -> int:

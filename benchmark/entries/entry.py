@@ -11,13 +11,16 @@ from pathlib import Path
 
 from agents.files import replacing
 from agents.redaction import Redactor
-from benchmark.errors import StorageError, UsageError, unknown_name
+from benchmark.errors import StorageError, UsageError, shown, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
-from benchmark.runs.record import Key, to_line
+from benchmark.runs.record import Key, sealed_line, to_line
 
 MIN_EPISODES = 50  # of every scenario, from its first seed on
+LONGEST_NAME = 100  # characters of an agent's name
+DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+"""Names that Windows keeps for devices, with any ending: no checkout there can hold a folder of that name."""
 
 
 def submit(
@@ -43,6 +46,8 @@ def submit(
     """
     folder = RunFolder.open(source)
     name = _choose_agent(folder, agent)
+    if problem := name_problem(name):
+        raise UsageError(problem)
     plan = Plan.from_manifest(folder.manifest)
     _check_complete(folder, plan, name)
     seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
@@ -64,7 +69,7 @@ def submit(
     try:
         with replacing(file, "wb") as target:
             for _, offset in order:  # one record at a time in memory
-                target.write(redactor.scrub_bytes(to_line(folder.record_at(offset))))
+                target.write(sealed_line(redactor.scrub_bytes(to_line(folder.record_at(offset)))))
     except OSError as error:
         raise StorageError(f"can't write {file}: {error.strerror}") from None
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
@@ -75,6 +80,23 @@ def submit(
 def folder_name(agent: str) -> str:
     """The agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
     return re.sub(r"[^\w.+@-]+", "-", agent).strip("-.") or "agent"
+
+
+def name_problem(name: str) -> str | None:
+    """Why an agent's name can't be an entry's; ``None`` where it can.
+
+    Other alphabets have letters that look like those of ASCII, and some that look like nothing at all. A name becomes a
+    folder's, an argument of commands and a cell of tables, on everybody's computer.
+    """
+    advice = "play it under another name: textbench run --agent NAME=SPEC"
+    if not (name.isascii() and name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST_NAME):
+        accepted = f"accepted are 1 to {LONGEST_NAME} letters, digits and signs of ASCII"
+        return f"the agent's name is {shown(name)}, {accepted}; {advice}"
+    if not name[0].isalnum():
+        return f"the agent's name is {name!r}, a name begins with a letter or a digit; {advice}"
+    if folder_name(name).partition(".")[0].casefold() in DEVICES or folder_name(name).endswith("."):
+        return f"the agent's name is {name!r}, which can't be a folder's on Windows; {advice}"
+    return None
 
 
 def _choose_agent(folder: RunFolder, agent: str | None) -> str:

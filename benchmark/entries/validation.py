@@ -15,24 +15,35 @@ from typing import Any, get_args
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.turn import FinishReason
-from benchmark.entries.entry import MIN_EPISODES
+from benchmark.entries.authors import author_problems, is_shipped, kind_problems
+from benchmark.entries.entry import MIN_EPISODES, name_problem
+from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError, shown
-from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec
+from benchmark.play.agents.players import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import MAX_SEED, MEASURED, Key, Record, defined_metrics, key_of, observations_digest
+from benchmark.runs.record import (
+    MAX_SEED,
+    MEASURED,
+    Key,
+    Record,
+    answers_of,
+    defined_metrics,
+    key_of,
+    observations_digest,
+)
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
+from benchmark.score.luck.check import LuckCheck, LuckPower, LuckTally, luck_problems
 from benchmark.score.stopping import looks
 from textgames.scenarios import SCENARIOS, Scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_MODELS = ("openai", "litellm", "hf", "vllm")
 """The project's own kinds: every decoding setting is known to reach the model, or the record says that it didn't."""
-LONGEST_NAME, LONGEST_TEXT = 100, 1000  # characters of an agent's name, and of a manifest's texts but the prompts
+LONGEST_TEXT = 1000  # characters of a manifest's texts but the prompts
 
 
 @dataclass
@@ -43,6 +54,8 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
     # {scenario: how much luck it had} of the scenarios with chance, where every episode was looked at
     luck: Mapping[str, LuckCheck] = field(default_factory=dict)
+    # {scenario: how much undue luck that check would have found} of the same ones
+    power: Mapping[str, LuckPower] = field(default_factory=dict)
 
 
 def validate(path: Path) -> list[str]:
@@ -68,13 +81,15 @@ def check_entry(path: Path) -> Verdict:
         for file in (path / MANIFEST_NAME, folder.episodes_path)
         if file.is_symlink()
     ]
-    tally = LuckTally(plan.scenarios)
-    problems = problems or list(islice(_episode_problems(folder, plan, tally), MAX_PROBLEMS))
+    tally, tokens = LuckTally(plan.scenarios), TokenTally()
+    problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
     if problems:
         return Verdict(problems)
     luck = tally.checks()
-    problems = list(islice(_player_problems(folder, plan), MAX_PROBLEMS))
-    return Verdict([*luck_problems(luck), *problems][:MAX_PROBLEMS], luck)
+    card = folder.manifest["agents"][0]
+    counts = () if is_shipped(card["spec"]) else tokens.problems(card)  # those of a model that ships are counted anew
+    found = [*luck_problems(luck), *counts, *islice(author_problems(folder, plan), MAX_PROBLEMS)]
+    return Verdict(found[:MAX_PROBLEMS], luck, tally.powers())
 
 
 def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
@@ -118,16 +133,11 @@ def _text_problems(value: Any, place: str) -> Iterator[str]:
 
 def _card_problems(card: dict[str, Any]) -> Iterator[str]:
     name, spec, settings = card["name"], card["spec"], card["settings"]
-    # Other alphabets have letters that look like these, and some that look like nothing at all.
-    if not (name.isascii() and name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST_NAME):
-        yield (
-            f"the agent's name is {shown(name)}, accepted are 1 to {LONGEST_NAME} letters, digits and signs of ASCII; "
-            "play it under such a name: textbench run --agent NAME=SPEC"
-        )
-    if name.casefold() in OWN_PLAYERS and spec != name:
+    if problem := name_problem(name):
+        yield problem
+    if is_shipped(name.casefold()) and spec != name:
         yield f"the agent's name is {name!r}, which is a player of the project, but its spec is {shown(spec)}"
-    if card["kind"] not in ("scripted", spec.partition(":")[0]):
-        yield f"the card's kind is {shown(card['kind'])}, its spec {shown(spec)}"
+    yield from kind_problems(card)
     prompt_map = settings.get("prompt_map")
     if prompt_map is not None and settings.get("prompt_map_digest") != data_digest(prompt_map):
         yield "prompt_map_digest isn't the digest of the prompt map"
@@ -211,7 +221,7 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
         yield path, ours, theirs
 
 
-def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterator[str]:
+def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: TokenTally) -> Iterator[str]:
     if not folder.episodes_path.is_file() or not folder.episodes_path.stat().st_size:
         yield f"{EPISODES_NAME} is missing or empty"
         return
@@ -233,7 +243,8 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterat
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                problems = (*_measure_problems(record), *replay_problems(record, SCENARIOS[record["scenario"]], tally))
+                scenario = plan.scenarios[record["scenario"]]  # which is the table's, played by the entry's protocol
+                problems = (*_measure_problems(record), *replay_problems(record, scenario, tally, tokens))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
             yield from (f"{place} ({key}): {problem}" for problem in problems)
@@ -242,7 +253,8 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally) -> Iterat
 
 def _measure_problems(record: Record) -> Iterator[str]:
     """Where figures that no replay can give contradict each other."""
-    counted = [sum(step["tokens"][i] for step in record["steps"] if "tokens" in step) for i in (0, 1)]
+    answers = [answer for step in record["steps"] for answer in answers_of(step)]
+    counted = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
@@ -250,21 +262,24 @@ def _measure_problems(record: Record) -> Iterator[str]:
         if player not in record["agents"] or not all(model.isprintable() for model in models):
             yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
     for player, number in record[MEASURED].get("provider_cached_tokens", {}).items():
-        prompts = sum(step.get("tokens", (0, 0))[0] for step in record["steps"] if step["player"] == player)
+        steps = (step for step in record["steps"] if step["player"] == player)
+        prompts = sum(answer.get("tokens", (0, 0))[0] for step in steps for answer in answers_of(step))
         if number > prompts:
             yield f"measured.provider_cached_tokens of {shown(player)} is {number}, all its prompts have {prompts}"
     for player, names in record[MEASURED].get("left_out", {}).items():
         if player not in record["agents"] or not set(names) <= set(OMITTABLE):
             yield f"measured.left_out says that {shown(player)} was asked without {shown(names)}"
-    for index, step in enumerate(record["steps"]):
-        if step.get("reasoning_tokens", 0) > step.get("tokens", (0, 0))[1]:
+    for index, answer in ((i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)):
+        if answer.get("reasoning_tokens", 0) > answer.get("tokens", (0, 0))[1]:
             yield f"step {index}: has more reasoning tokens than completion tokens"
-        if step.get("finish_reason", "stop") not in get_args(FinishReason):
-            yield f"step {index}: finish_reason is {shown(step['finish_reason'])}, there are {get_args(FinishReason)}"
+        if answer.get("finish_reason", "stop") not in get_args(FinishReason):
+            yield f"step {index}: finish_reason is {shown(answer['finish_reason'])}, there are {get_args(FinishReason)}"
 
 
-def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None = None) -> Iterator[str]:
-    """Where a record differs from what its own seed and responses give; its luck goes to the tally."""
+def replay_problems(
+    record: Record, scenario: Scenario, tally: LuckTally | None = None, tokens: TokenTally | None = None
+) -> Iterator[str]:
+    """Where a record differs from what its own seed and responses give; its luck and its tokens go to the tallies."""
     if record["error"] is not None:
         yield f"is unscored ({record['error']})"
         return
@@ -276,6 +291,8 @@ def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None 
     end = played.end
     if tally is not None:
         tally.add(record["scenario"], played)
+    if tokens is not None:
+        tokens.add(record, played)
     if not end.over:
         yield f"ends after {len(played.steps)} responses, but the game goes on"
     if list(record["agents"]) != list(end.returns):
@@ -284,6 +301,9 @@ def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None 
         for name in ("action", "valid", "unreadable", "reward"):
             if claimed.get(name) != getattr(step, name):
                 yield f"step {index}: {name} is {shown(claimed.get(name))}, the replay gives {getattr(step, name)!r}"
+        for before, again in zip(claimed.get("refused", ()), step.refused, strict=True):
+            if before["unreadable"] != again.unreadable:
+                yield f"step {index}: refused for {shown(before['unreadable'])}, the replay gives {again.unreadable!r}"
     for name, value in (
         ("returns", end.returns),
         ("successes", end.successes),
@@ -296,33 +316,3 @@ def replay_problems(record: Record, scenario: Scenario, tally: LuckTally | None 
     metrics = defined_metrics(end.metrics)
     if record.get("metrics", metrics) != metrics:  # a record of before games had metrics is as good
         yield f"metrics is {shown(record['metrics'])}, the replay gives {metrics!r}"
-
-
-def _player_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
-    """Whether one of the project's own players really wrote the responses that are under its name."""
-    from agents.episode import EpisodeTask
-    from agents.load import load_agent
-    from agents.loop.rollout import rollout
-
-    name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
-    if spec not in OWN_PLAYERS:
-        return
-    tasks = [
-        EpisodeTask.of(SCENARIOS[matchup.scenario], seed)
-        for matchup, seeds in plan.seeds.items()
-        for seed in seeds
-        if matchup.agents == (name,)
-    ]
-    ours = {
-        Key(episode.scenario, (name,), episode.seed): [step.turn.response for step in episode.steps]
-        for episode in rollout(load_agent(spec), tasks)
-    }
-    for number, record in folder.numbered_records():
-        place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
-        if any("tokens" in step for step in record["steps"]) and len(record["agents"]) == 1:
-            yield f"{place}: has tokens, but the agent {spec!r} has no model"
-        for index, (step, answer) in enumerate(zip(record["steps"], ours.get(key_of(record), ()), strict=False)):
-            theirs = step["response"]
-            if theirs != answer:
-                yield f"{place}, step {index}: the response is {theirs!r}, the agent {spec!r} answers {answer!r}"
-                break

@@ -33,7 +33,7 @@ from benchmark.play.options import RunOptions
 from benchmark.play.runner import Elsewhere, Stopped, TableWork
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.provenance import code_version
-from benchmark.runs.record import Record, to_line, to_record
+from benchmark.runs.record import Record, to_line, to_record, unscored
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,12 @@ class TableSetup:
     def result(self, episode: Episode) -> "Result":
         """The line of the episode's record, under the agents' names in this run and without the worker's secrets."""
         redactor = _redactor(tuple(secrets_of(self.options)))
-        line = redactor.scrub_bytes(to_line(to_record(episode) | {"agents": self.seats}))
+        record = to_record(episode) | {"agents": self.seats}
+        try:
+            line = to_line(record)
+        except ValueError as error:  # a figure that isn't a number
+            line = to_line(unscored(record, str(error)))
+        line = redactor.scrub_bytes(line)
         heard = _notices()
         new = tuple(map(redactor.scrub, heard))
         heard.clear()

@@ -33,7 +33,7 @@ def new_manifest(
     settings = {name: getattr(options, name) for name in COUNTING}
     settings = {name: value for name, value in settings.items() if name not in ADDED or value is not None}
     settings["agents"], settings["scenarios"] = list(options.agents), list(options.scenarios)
-    operation = {name: getattr(options, name) for name in OPERATING if name not in ("out", "cache")}
+    operation = {name: getattr(options, name) for name in OPERATING if name != "out"}
     for part, own in zip((settings, operation), stored(options.agent_options), strict=True):
         part.pop("agent_options", None)
         if own is not None:

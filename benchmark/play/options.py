@@ -7,13 +7,14 @@ and its default. Options that *count* decide what is played and can't change whe
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
+from agents.protocol import STANDARD, check_moves, same_protocol
 from benchmark.errors import UsageError, shown, unknown_name
 from benchmark.toml_files import read_toml
 
@@ -29,6 +30,7 @@ def option(
     counts: bool = False,
     stored: bool = True,
     alone: str | None = None,
+    read: Callable[[str], str] | None = None,
     **bounds: float,
 ) -> Any:
     """A field of :class:`RunOptions`.
@@ -40,10 +42,11 @@ def option(
         counts: whether it decides what is played.
         stored: whether a run's manifest has it; what only stands for other options needn't be kept.
         alone: what a flag without a value means; ``None`` where it needs one.
+        read: makes the one spelling of a text of several; raises the ``ValueError`` of one that isn't accepted.
         bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
     metadata = {"text": text, "metavar": metavar, "counts": counts, "stored": stored, "alone": alone, "bounds": bounds}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={**metadata, "read": read})
 
 
 _AGENTS = "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC"
@@ -89,6 +92,21 @@ class RunOptions:
         None, "K", "last turns that the prompt repeats (default 0)", counts=True, ge=0, le=10**6
     )
     prompts: str | None = option(None, "FILE", "file with your own wording of the prompts (TOML)", counts=True)
+    protocol: str = option(
+        STANDARD["protocol"],
+        "NAME",
+        "what an unreadable response leads to: random (default: a random legal move), default (the first one), "
+        "forfeit (a loss), retry or retry:K (K more answers, 2 by default, then a loss)",
+        counts=True,
+        read=same_protocol,
+    )
+    moves: str = option(
+        STANDARD["moves"],
+        "NAME",
+        "listed (default) or unlisted: whether prompts list the legal moves",
+        counts=True,
+        read=check_moves,
+    )
     max_concurrency: int | None = option(
         None, "N", "episodes in flight (default 64; 256 where servers find their own pace)", ge=1, le=10**5
     )
@@ -151,8 +169,9 @@ OTHER_VARIABLES = (
     "TEXTBENCH_ENGINES",
     "TEXTBENCH_ENGINES_MINUTES",
     "TEXTBENCH_LITELLM",
+    "TEXTBENCH_SERVE_TOKEN",
 )
-"""The references' cache folder, what tells the tests to write their expected files anew, and what .ci reads."""
+"""The cache folder, what tells the tests to write expected files anew, what .ci reads, and a served game's token."""
 
 
 def takes_many(name: str) -> bool:
@@ -258,7 +277,14 @@ def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> di
     except ValidationError as error:
         first = error.errors()[0]
         raise refuse(str(first["loc"][0]), first["input"]) from None
-    return {name: getattr(checked, name) for name in values}
+    read = {name: getattr(checked, name) for name in values}
+    for name, value in read.items():
+        if (reader := OPTIONS[name].metadata["read"]) is not None:
+            try:
+                read[name] = reader(value)
+            except ValueError as error:
+                raise UsageError(f"{origins.get(name, name)}: {error}") from None
+    return read
 
 
 @cache

@@ -15,11 +15,10 @@ from typing import NamedTuple
 from agents.episode import EpisodeTask, Step
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.turn import Policy, is_served
-from benchmark.errors import StorageError
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record
+from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
 
 
 @dataclass(frozen=True)
@@ -208,10 +207,10 @@ class _TeamRun:
         return self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
-        usage = step.turn.usage
-        if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
-            tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
-            self._meter.count_tokens(self._seat[step.player], *tokens)
+        for usage in (turn.usage for turn in step.turns):
+            if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
+                tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
+                self._meter.count_tokens(self._seat[step.player], *tokens)
         self._stop_above_budget()
 
     def _stop_above_budget(self) -> None:
@@ -230,8 +229,9 @@ class _TeamRun:
         record["agents"] = dict(zip(record["agents"], self._team, strict=True))
         try:
             self._folder.append(record)
-        except ValueError as error:
-            raise StorageError(f"{record['scenario']} seed {record['seed']} can't be written: {error}") from None
+        except ValueError as error:  # figures beyond anything real, from a server or a game
+            record = unscored(record, str(error))
+            self._folder.append(record)
         matchup = Matchup(record["scenario"], tuple(self._team))
         self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
         self._display.update()

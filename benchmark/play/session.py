@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agents.approvals import approve
 from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.play.agents.choice import PlannedRun
-from benchmark.play.agents.options import prompt_files, resumed, secrets_of, with_agent_options
+from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import AgentSpec, Players
+from benchmark.play.claims import check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
@@ -28,7 +30,7 @@ from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
-from benchmark.runs.plan import Plan
+from benchmark.runs.plan import Plan, import_registration
 from benchmark.runs.record import Key, key_of, paid_tokens
 
 
@@ -117,7 +119,7 @@ class Session:
 
 
 def open_session(planned: PlannedRun) -> Session:
-    """Check every agent, then open a new run folder, or the old one of ``--out`` when it was made with equal settings.
+    """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
     Raises:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
@@ -125,7 +127,9 @@ def open_session(planned: PlannedRun) -> Session:
     """
     options, players, plan = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
+    claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
+    players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.
     path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
@@ -133,33 +137,59 @@ def open_session(planned: PlannedRun) -> Session:
         # The user's file of prompts may change or move; a resume needs the one that was used.
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
         files = {name: file.read_bytes() for name, file in kept.items()}
-        return Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
+        session = Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
+        approve(path, claims)  # this command has named them, so a resume needn't again
+        return session
     folder = RunFolder.open_for_writing(path, redactor)
     try:
         take_over(path, folder.manifest, as_stored(manifest, redactor))
     except UsageError:
         folder.close()
         raise
+    approve(path, claims)
     return Session(folder, players, options, redactor)
 
 
-def reopen_session(path: Path, given: RunOptions, say: Callable[[str], None], *, repair: bool = False) -> Session:
+def nobody(question: str) -> bool:
+    """Answers where there is nobody to ask."""
+    return False
+
+
+def reopen_session(
+    path: Path,
+    given: RunOptions,
+    say: Callable[[str], None],
+    *,
+    repair: bool = False,
+    allowed: Sequence[str] = (),
+    ask: Callable[[str], bool] = nobody,
+) -> Session:
     """Open a run folder to play what it lacks, with the settings of its manifest.
+
+    Whatever runs code, asks a server or sends a secret is only done where this user has named it himself.
 
     Args:
         path: the run folder.
         given: the options that may change; those that nobody set stay as they were.
         say: is told of damaged lines.
         repair: set damaged lines aside first, and play their episodes again.
+        allowed: agents that the manifest names and whose code may be run, or whose servers may be asked.
+        ask: puts a question to the user, whether what else the manifest names is to be trusted.
 
     Raises:
-        UsageError: it isn't a run folder, or what would be played isn't any more what was asked for (named).
+        UsageError: it isn't a run folder, it names what its user hasn't, or what would be played isn't any more what
+            was asked for (named).
         StorageError: it is in use or can't be written.
     """
     manifest = read_manifest(path)
-    plan = Plan.from_manifest(manifest)
     options = resumed_options(path, manifest, given)
     specs = [AgentSpec.parse(text) for text in options.agents]
+    env_ids = [scenario["env_id"] for scenario in manifest["scenarios"].values()]
+    check_claims(path, options, env_ids, given, allowed, ask)
+    for env_id in env_ids:
+        import_registration(env_id)
+    plan = Plan.from_manifest(manifest)
+    options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
     if "episodes" in given.given and options.until is None:
         plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment(secrets=secrets_of(options))
@@ -178,7 +208,7 @@ def reopen_session(path: Path, given: RunOptions, say: Callable[[str], None], *,
 
 
 def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
-    """The options of a manifest, with those that may change replaced by what is given.
+    """The options of a manifest, with those that may change replaced by what is given; agents' own aren't checked yet.
 
     Raises:
         UsageError: the manifest's settings aren't those of this version.
@@ -195,8 +225,8 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOpt
     values = settings | operation | {name: getattr(given, name) for name in given.given if name != "sets"}
     values["agent_options"] = resumed(path, settings.get("agent_options"), changeable) or None
     options = RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
-    specs = map(AgentSpec.parse, options.agents)
-    return with_agent_options(replace(options, sets=given.sets), {spec.name: spec.spec for spec in specs})
+    own = read_sets(given.sets, [AgentSpec.parse(text).name for text in options.agents])
+    return replace(options, agent_options=together(options.agent_options, own) or None)
 
 
 def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:

@@ -201,6 +201,16 @@ def student(values: Array) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
+def student_p_value(values: Array) -> float:
+    """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
+    if len(values) < 2 or not values.std():
+        return 1.0
+    from scipy.special import stdtr
+
+    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
+    return 2 * float(stdtr(len(values) - 1, -abs(t)))
+
+
 def mean_over_runs(trained: Array) -> Estimate:
     """The mean over runs and episodes with its bootstrap interval over both; shape (runs, episodes)."""
     means, _ = _resampled(trained, trained[0])

@@ -15,6 +15,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from agents.tiny.statements import check
 from agents.turn import Policy, Turn, TurnRequest
+from benchmark.reproduce.settings import PROTOCOL
 from textgames.scenarios import SCENARIOS
 
 _DRAW, _AGAIN = 101, 202  # what the seeds of the controls' own draws end in, so that they meet no decision's
@@ -72,7 +73,7 @@ def control(policy: Policy, scenario: str, episodes: int, *, first_episode: int 
         first_episode: number of the first one.
     """
     seeds = [SCENARIOS[scenario].seed(first_episode + k) for k in range(episodes)]
-    tasks = [EpisodeTask.of(scenario, seed) for seed in seeds]
+    tasks = [EpisodeTask.of(scenario, seed, protocol=PROTOCOL) for seed in seeds]
     own = _played(policy, tasks)
     donors = [(episode.seed, step.observation) for episode in own for step in episode.steps]
     shuffled = ShuffledObservations(policy, donors)

@@ -42,6 +42,10 @@ class Shipped(BaseModel):
     trained: str = "tiny-msgrpo-{game}"  # the model that was trained on a game
 
 
+PROTOCOL = "default"
+"""What an unreadable response leads to: the first action, as in the paper."""
+
+
 class Experiment(BaseModel):
     """Everything that decides the outcome of a reproduction.
 
@@ -112,6 +116,7 @@ class Experiment(BaseModel):
             "eval_episodes": self.evaluation_episodes,
             "eval_scenarios": list(self.scenarios),
             "eval_temperature": self.temperature,
+            "eval_protocol": PROTOCOL,
         }
         try:
             MSGRPOConfig.from_mapping(settings)

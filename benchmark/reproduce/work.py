@@ -15,7 +15,7 @@ from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder, Job
-from benchmark.reproduce.settings import Experiment, recipe_of
+from benchmark.reproduce.settings import PROTOCOL, Experiment, recipe_of
 from benchmark.runs.provenance import facts_of
 from textgames.scenarios import SCENARIOS
 
@@ -129,9 +129,11 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
+    from agents.models.local.card import card_of
     from agents.models.local.transformers import TransformersModel
+    from agents.msgrpo import MSGRPOConfig
+    from agents.msgrpo.trajectories import prompts_of
     from agents.policy import LanguageAgentPolicy
-    from agents.prompt import PromptMap
 
     if agent in experiment.reference_agents:
         return load_agent(agent)
@@ -140,7 +142,7 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
     )
-    prompt_map = PromptMap(mode=str(settings.get("response_mode", "think")))
+    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), card_of(model))
     return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
 
 
@@ -151,7 +153,7 @@ def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report)
     scenarios: dict[str, Any] = {}
     for name in experiment.scenarios:
         first = SCENARIOS[name].seed(experiment.final_offset)
-        tasks = [EpisodeTask.of(name, first + k) for k in range(experiment.final_episodes)]
+        tasks = [EpisodeTask.of(name, first + k, protocol=PROTOCOL) for k in range(experiment.final_episodes)]
         episodes = []
         for episode in rollout(policy, tasks, max_concurrency=AT_ONCE):
             episodes.append(episode)

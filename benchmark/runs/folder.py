@@ -22,7 +22,7 @@ from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown
 from benchmark.runs.locking import LOCK_NAME, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
-from benchmark.runs.record import Key, Record, key_of, parse_line, to_line
+from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
@@ -202,7 +202,9 @@ class RunFolder:
         Raises:
             ValueError: it isn't an episode of a scenario of the manifest.
         """
-        record = parse_line(self._redactor.scrub_bytes(line))
+        record = parse_line(self._redactor.scrub_bytes(opened_line(line)))
+        if labels := self.manifest.get("labels"):  # of a board that tells protocols apart: benchmark.score.protocols
+            record["scenario"] = labels.get(record["scenario"], "")
         if record["scenario"] not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
         return record
@@ -211,9 +213,11 @@ class RunFolder:
         """Write one finished episode; when this returns it survives the process.
 
         Raises:
+            ValueError: no reader would take it for an episode; nothing is written.
             StorageError: the disk is full or the file can't be written. What was written before is unharmed.
         """
-        line = self._redactor.scrub_bytes(to_line(record))
+        line = sealed_line(self._redactor.scrub_bytes(to_line(record)))
+        self.parse(line)  # what is written can be read: by the reader's own rules
         assert self._file is not None, "the folder is open for reading only"
         before = os.fstat(self._file).st_size
         try:

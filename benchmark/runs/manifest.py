@@ -15,6 +15,8 @@ from benchmark.runs.record import MAX_SEED, STRICT
 MANIFEST_NAME = "manifest.json"
 RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
 MANIFEST_VERSION = 1
+OLD_PROTOCOL = {"protocol": "default", "moves": "listed"}
+"""What runs were played by before there was a choice; their manifests don't say it."""
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Dollars = Annotated[float, Field(ge=0, le=1e6)]
@@ -96,6 +98,8 @@ class SettingsShape(TypedDict, total=False):
     agents: list[str]
     scenarios: list[str]
     episodes: int
+    protocol: str
+    moves: str
 
 
 @with_config(STRICT)
@@ -146,6 +150,7 @@ def read_manifest(path: Path) -> Manifest:
             raise UsageError(f"{file} isn't a file")
         content = Redactor.from_environment().scrub_bytes(file.read_bytes())
         manifest: Manifest = _manifest_type().validate_python(strict_json(content))
+        manifest["settings"] = {**OLD_PROTOCOL, **manifest["settings"]}
         json.dumps(manifest, ensure_ascii=False).encode()  # fails for half a surrogate pair, which can't be written
         return manifest
     except FileNotFoundError:

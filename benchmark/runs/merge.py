@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from agents.redaction import Redactor
 from benchmark.errors import UsageError
 from benchmark.runs.folder import PROMPTS_FILES, RunFolder
-from benchmark.runs.manifest import RUN_KIND, Manifest
+from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, canonical_line, key_of
 
@@ -78,6 +78,12 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 f"{folder.path} was made with textbench {manifest['textbench']['version']}, {folders[0].path} with "
                 f"{first['textbench']['version']}: they can't be one run; show them side by side: textbench leaderboard"
             )
+        for name in OLD_PROTOCOL:
+            if manifest["settings"][name] != first["settings"][name]:
+                raise UsageError(
+                    f"{folder.path} was played with {name} {manifest['settings'][name]}, {folders[0].path} with "
+                    f"{first['settings'][name]}: they can't be one run; show them side by side: textbench leaderboard"
+                )
         for card in manifest["agents"]:
             if agents.setdefault(card["name"], card) != card:
                 raise UsageError(f"{folder.path} has another agent named {card['name']!r} than the runs before it")
@@ -86,7 +92,7 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 raise UsageError(f"{folder.path} means something else by scenario {name!r} than the runs before it")
         for matchup, found in Plan.from_manifest(manifest).seeds.items():
             seeds.setdefault(matchup, set()).update(found)
-    plan = Plan.from_manifest({"kind": RUN_KIND, "scenarios": scenarios, "matchups": []})
+    plan = Plan.from_manifest({"kind": RUN_KIND, "settings": first["settings"], "scenarios": scenarios, "matchups": []})
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
     sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
     settings = dict(first["settings"])

@@ -12,10 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.protocol import check_moves, same_protocol
 from benchmark.errors import UsageError, shown, unknown_name
-from benchmark.runs.manifest import RUN_KIND
+from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
+from textgames.registry import registered_ids
 from textgames.scenarios import SCENARIOS, SUITES, Scenario
 
 PAPER_SCENARIOS = SUITES["paper"]
@@ -77,11 +79,16 @@ class Plan:
     def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
         """The plan that a manifest holds, as :func:`~benchmark.runs.manifest.read_manifest` gives it.
 
+        Nothing that the manifest names is imported: a game that isn't registered yet is refused.
+
         Raises:
-            UsageError: its parts contradict each other.
+            UsageError: its parts contradict each other, or a game isn't known here.
         """
         own = manifest["kind"] == RUN_KIND
-        scenarios = {name: scenario_from_json(name, data, imports=own) for name, data in manifest["scenarios"].items()}
+        scenarios = {
+            name: scenario_from_json(name, data, own_games=own) for name, data in manifest["scenarios"].items()
+        }
+        scenarios = played_by(manifest.get("settings", {}), scenarios)
         seeds: dict[Matchup, Sequence[int]] = {}
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
@@ -131,6 +138,25 @@ class Plan:
         for matchup in self.seeds:
             teams.setdefault((matchup.agents, players[matchup.scenario]), []).append(matchup)
         return list(teams.values())
+
+
+def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The protocol and the moves of a run's settings, as :mod:`agents.protocol` has them.
+
+    Raises:
+        UsageError: one of these isn't known.
+    """
+    told = {**OLD_PROTOCOL, **settings}
+    try:
+        return same_protocol(told["protocol"]), check_moves(told["moves"])
+    except ValueError as error:
+        raise UsageError(f"the manifest's {error}") from None
+
+
+def played_by(settings: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
+    """The scenarios as a run with these settings plays them; raises as :func:`protocol_of`."""
+    protocol, moves = protocol_of(settings)
+    return {name: scenario._replace(protocol=protocol, moves=moves) for name, scenario in scenarios.items()}
 
 
 def num_players(scenario: Scenario) -> int:
@@ -195,17 +221,35 @@ def import_registration(env_id: str) -> None:
         UsageError: there is no such module.
     """
     module, separator, _ = env_id.rpartition(":")
-    if not separator or module in sys.modules:
+    if separator:
+        import_games(module, f"the game {env_id!r}")
+
+
+def import_games(module: str, what: str) -> None:
+    """Import a module that registers games, since the user has named it: as ``what``, for errors.
+
+    Raises:
+        UsageError: there is no such module, or it can't be imported.
+    """
+    if module in sys.modules:
         return
     if not all(part.isidentifier() for part in module.split(".")):
-        raise UsageError(f"the game {env_id!r} can't be imported: {module!r} isn't a module's name")
+        raise UsageError(f"{what} can't be imported: {module!r} isn't a module's name")
     sys.path.insert(0, str(Path.cwd()))
     try:
         import_module(module)
     except ModuleNotFoundError as error:
-        raise UsageError(f"the game {env_id!r} can't be imported: {error}") from None
+        raise UsageError(f"{what} can't be imported: {error}") from None
+    except Exception as error:
+        raise UsageError(f"{what} can't be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
+
+
+def unknown_module(env_id: str) -> str:
+    """The module that ``"my_module:MyGame-v0"`` wants to be imported and nobody has; empty where there is none."""
+    module = env_id.rpartition(":")[0]
+    return "" if module in sys.modules else module
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
@@ -219,29 +263,37 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def scenario_from_json(name: str, data: Mapping[str, Any], *, imports: bool = False) -> Scenario:
-    """The scenario of a manifest's definition.
+def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = False) -> Scenario:
+    """The scenario of a manifest's definition. No module that it names is imported.
 
     Args:
         name: its name.
         data: the definition, as :func:`scenario_to_json` made it.
-        imports: whether it may name a module that registers its game.
+        own_games: whether it may be a game of the user's own, which has been registered before.
 
     Raises:
-        UsageError: its game can't be imported (or may not be), or refuses the settings.
+        UsageError: its game isn't known here (or may not be its own), or refuses the settings.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
-    if imports:
-        import_registration(scenario.env_id)
-    elif ":" in scenario.env_id:  # reading a stranger's file must not import modules
+    env_id = scenario.env_id
+    if ":" in env_id and not own_games:
+        raise UsageError(f"the manifest's scenario {shown(name)} is {env_id!r}; an entry can't bring its own game")
+    if module := unknown_module(env_id):
         raise UsageError(
-            f"the manifest's scenario {shown(name)} is {scenario.env_id!r}; an entry can't bring its own game"
+            f"the manifest's scenario {shown(name)} is the game {shown(env_id)}, and no module is imported since a "
+            f"folder names it; if it is yours or you trust it, add --import {shown(module)[1:-1]}"
+        )
+    if "game" in scenario.kwargs:  # with which an environment's registration names its class
+        raise UsageError(
+            f"the manifest's scenario {shown(name)} names the class {shown(scenario.kwargs['game'])} as its game; a "
+            "manifest names a game by its id alone"
         )
     try:
         scenario.game()
     except Exception as error:  # noqa: BLE001 - games may come from anywhere, and refuse settings as they like
         sentence = " ".join(str(error).split())
-        raise UsageError(f"the manifest's scenario {shown(name)} can't be made: {sentence}") from None
+        own = "" if env_id.rpartition(":")[2] in registered_ids() else "; a module that registers it: --import MODULE"
+        raise UsageError(f"the manifest's scenario {shown(name)} can't be made: {sentence}{own}") from None
     return scenario
 
 

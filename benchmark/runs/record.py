@@ -15,7 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
+from agents.checksum import opened, sealed
 from agents.episode import Episode, Step
+from agents.models.served.answers import writable
+from agents.protocol import MOST_RETRIES
+from agents.turn import MOST_TOKENS, Turn
 from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
@@ -26,7 +30,7 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """No unknown keys, no ``true`` for 1, no ``"1"`` for 1, no NaN."""
 
 # The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
-Tokens = Annotated[list[Annotated[int, Field(ge=0, le=10**9)]], Field(min_length=2, max_length=2)]
+Tokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=2, max_length=2)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Metrics = dict[
     Annotated[str, Field(max_length=100)],
@@ -34,6 +38,18 @@ Metrics = dict[
         dict[Annotated[str, Field(max_length=100)], Annotated[float, Field(ge=-1e12, le=1e12)]], Field(max_length=50)
     ],
 ]
+
+
+@with_config(STRICT)
+class RefusedRecord(TypedDict):
+    """An answer that couldn't be read, after which the player was asked again."""
+
+    response: Annotated[str, Field(description="What the player wrote, as it is.")]
+    unreadable: Annotated[str, Field(description="Why it was invalid.")]
+    finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
+    tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
+    reasoning_tokens: NotRequired[Annotated[int, Field(ge=0, le=10**9, description="As in a step.")]]
+    reasoning: NotRequired[Annotated[str, Field(description="As in a step.")]]
 
 
 @with_config(STRICT)
@@ -50,10 +66,17 @@ class StepRecord(TypedDict):
     finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
     reasoning_tokens: NotRequired[
-        Annotated[int, Field(ge=0, le=10**9, description="Those of the completion that were counted as reasoning.")]
+        Annotated[
+            int, Field(ge=0, le=MOST_TOKENS, description="Those of the completion that are reasoning, as counted.")
+        ]
     ]
     reasoning: NotRequired[
         Annotated[str, Field(description="The text of the reasoning, where a server gives it apart from the response.")]
+    ]
+    refused: NotRequired[
+        Annotated[
+            list[RefusedRecord], Field(max_length=MOST_RETRIES, description="Answers before this one, with retry.")
+        ]
     ]
 
 
@@ -70,12 +93,19 @@ class Measured(TypedDict, total=False):
         Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
     ]
     provider_cached_tokens: Annotated[
-        dict[str, Annotated[int, Field(ge=0, le=10**9)]],
+        dict[str, Annotated[int, Field(ge=0, le=MOST_TOKENS)]],
         Field(description="Of a player's prompt tokens those that the provider had in its own cache, where any."),
     ]
     left_out: Annotated[
         dict[str, Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)]],
         Field(description="The parameters of a player's decoding that its server refused and weren't sent, where any."),
+    ]
+    checksum: Annotated[
+        str,
+        Field(
+            pattern="^[0-9a-f]{8}$",
+            description="CRC-32 of the line without this key, which is its last. Lines of earlier versions have none.",
+        ),
     ]
 
 
@@ -135,9 +165,9 @@ def to_record(episode: Episode) -> Record:
 
     A step holds ``round player response action valid reward``, and where they say something: ``unreadable`` (the
     reason of an invalid response), ``finish_reason`` (when not ``"stop"``), ``tokens`` (``[prompt, completion]``),
-    ``reasoning_tokens`` and ``reasoning``.
+    ``reasoning_tokens``, ``reasoning``, and ``refused`` (the answers before, where the player could answer again).
     """
-    cached = [step.turn.usage for step in episode.steps if step.turn.usage.cached]
+    cached = [turn.usage for step in episode.steps for turn in step.turns if turn.usage.cached]
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": episode.scenario,
@@ -164,8 +194,7 @@ def _told_by_servers(steps: Iterable[Step]) -> dict[str, dict[str, Any]]:
     served_by: dict[str, list[str]] = {}
     discounted: dict[str, int] = {}
     left_out: dict[str, list[str]] = {}
-    for step in steps:
-        turn, player = step.turn, step.player
+    for player, turn in ((step.player, turn) for step in steps for turn in step.turns):
         if turn.served_by is not None and turn.served_by not in served_by.setdefault(player, []):
             served_by[player].append(turn.served_by)
         if turn.usage.cached_prompt_tokens and not turn.usage.cached:
@@ -199,6 +228,17 @@ def _step_record(step: Step) -> dict[str, Any]:
     }
     if step.unreadable is not None:
         row["unreadable"] = str(step.unreadable)
+    if step.refused:
+        row["refused"] = [
+            {"response": each.turn.response, "unreadable": each.unreadable, **_told_of(each.turn)}
+            for each in step.refused
+        ]
+    return row | _told_of(turn)
+
+
+def _told_of(turn: Turn) -> dict[str, Any]:
+    """What a record says of an answer besides its text, as far as it says something."""
+    row: dict[str, Any] = {}
     if turn.finish_reason != "stop":
         row["finish_reason"] = turn.finish_reason
     if turn.usage[:2] != (0, 0):
@@ -211,16 +251,57 @@ def _step_record(step: Step) -> dict[str, Any]:
 
 
 def to_line(record: Record) -> bytes:
-    """The record as one line of UTF-8, newline included.
+    """The record as one line of UTF-8, newline included, without a checksum.
 
     Raises:
         ValueError: for a NaN or infinite reward: nothing could be computed from it.
     """
+    record = {**{name: value for name, value in record.items() if name != MEASURED}, MEASURED: record[MEASURED]}
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate in a response: escapes hold it, UTF-8 doesn't
+    except UnicodeEncodeError:  # a lone surrogate: in a response escapes hold it, and nowhere else it means anything
+        record = _without_surrogates(record)
         return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _without_surrogates(value: Any, name: str = "") -> Any:
+    """The record with U+FFFD for the halves of surrogate pairs in everything but the responses."""
+    if isinstance(value, str):
+        return value if name == "response" else writable(value)
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item, key) for key, item in value.items()}
+    return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+CLOSING = b"}}\n"  # of "measured", of the record, and of the line
+
+
+def sealed_line(line: bytes) -> bytes:
+    """A line of :func:`to_line` with its checksum, at the end of ``measured``: what counts stays as it is."""
+    return sealed(line, CLOSING)
+
+
+def opened_line(line: bytes) -> bytes:
+    """The line without its checksum, where it has one.
+
+    Raises:
+        ValueError: the line isn't the one that was written.
+    """
+    return opened(line, CLOSING)
+
+
+def unscored(record: Record, reason: str) -> Record:
+    """What is kept of an episode that no reader would accept: that it was played, and why it doesn't count."""
+    return {
+        **{name: record[name] for name in ("schema_version", "scenario", "seed", "agents")},
+        "steps": [],
+        "returns": dict.fromkeys(record["agents"], 0.0),
+        "successes": dict.fromkeys(record["agents"], False),
+        **{"terminated": False, "truncated": False, "error": f"the episode can't be kept: {reason}"},
+        "observations_digest": observations_digest(()),
+        MEASURED: {"seconds": 0.0, "cached_tokens": [0, 0]},
+    }
 
 
 @cache
@@ -234,6 +315,7 @@ def parse_line(line: bytes) -> Record:
     Raises:
         ValueError: the line isn't an episode record of this version; says what is wrong with it, and where.
     """
+    line = opened_line(line)
     try:
         record: Record = _episode_type().validate_json(line)
     except ValidationError as error:
@@ -241,6 +323,7 @@ def parse_line(line: bytes) -> Record:
             raise ValueError(problem_of(error)) from None
         record = _parse_surrogates(line)
     players = record["agents"].keys()
+    record[MEASURED].pop("checksum", None)  # of a line that another program has written anew: nothing to compare with
     for name in ("returns", "successes"):
         if record[name].keys() != players:
             raise ValueError(f"{name} must have a value of every player, got {record[name]!r}")
@@ -259,7 +342,7 @@ def _parse_surrogates(line: bytes) -> Record:
         record: Record = json.loads(line)
         whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _episode_type().validate_json(whole)
-        rest = {**record, "steps": [{**step, "response": ""} for step in record["steps"]]}
+        rest = {**record, "steps": [{**step, "response": "", "refused": []} for step in record["steps"]]}
         json.dumps(rest, ensure_ascii=False).encode()
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
@@ -280,6 +363,11 @@ def canonical_lines(records: Iterable[Record]) -> Iterator[bytes]:
     return (line for _, line in keyed)
 
 
+def answers_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All answers of a step: those that were refused, and the last one, which is the step itself."""
+    return [*step.get("refused", ()), step]
+
+
 def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     """``{player: (prompt, completion, of the prompt tokens those that the provider's own cache had)}`` of an episode.
 
@@ -290,8 +378,9 @@ def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     counted = {player: [0, 0, measured.get("provider_cached_tokens", {}).get(player, 0)] for player in record["agents"]}
     first = next(iter(counted))
     for step in record["steps"]:
-        for i, tokens in enumerate(step.get("tokens", (0, 0))):
-            counted[step["player"]][i] += tokens
+        for answer in answers_of(step):
+            for i, tokens in enumerate(answer.get("tokens", (0, 0))):
+                counted[step["player"]][i] += tokens
     for i, tokens in enumerate(measured.get("cached_tokens", (0, 0))):
         counted[first][i] -= tokens
     return {player: (tokens[0], tokens[1], tokens[2]) for player, tokens in counted.items()}

@@ -4,16 +4,17 @@ Whatever a record claims, this is what happens: ``record -> reset(seed) -> step(
 Replays, pages and the validation of entries are all made of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool, final_metrics
-from agents.turn import TurnRequest, own_action_help
+from agents.turn import Refused, Turn, TurnRequest, own_action_help
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
 from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import Scenario
+from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ReplayedStep(NamedTuple):
     steps_left: int | None  # rounds until the step limit, this one included
     happened: str  # what the round did to the player and why, "fell into a hole"; "" where there is nothing to tell
     out: bool  # whether this step ended the player's own episode by the rules of the game
+    refused: tuple[Refused, ...] = ()  # answers before this one that couldn't be read
 
 
 class ReplayedEnd(NamedTuple):
@@ -61,6 +63,7 @@ class Replay(NamedTuple):
     end: ReplayedEnd
     states: tuple[Any, ...]  # the state before every round, and the last one
     rules: EpisodeRules  # the environment's: the horizon, and what an invalid response does
+    moves_listed: bool = True  # whether the prompts list the legal moves
 
 
 class ReplayError(ValueError):
@@ -87,12 +90,12 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
     except (TypeError, ValueError) as error:
         raise UsageError(f"scenario {scenario.name!r} can't be made: {error}") from None
     try:
-        return _played(env, record, boards)
+        return _played(env, task, record, boards)
     finally:
         _ENVIRONMENTS.give_back(task, env)
 
 
-def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
+def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: bool) -> Replay:
     _, infos = env.reset(seed=record["seed"])
     present = list(env.agents)
     steps: list[ReplayedStep] = []
@@ -100,12 +103,14 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
     ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
     limit = env.rules.max_steps
     cut_off = False
-    for number, responses in enumerate(_rounds(record)):
+    for number, answers in enumerate(_rounds(record)):
         asked = env.to_move
         if not asked:
             raise ReplayError(f"round {number}: the game was over before it")
-        if set(responses) != set(asked):
-            raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(responses)} did")
+        if set(answers) != set(asked):
+            raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(answers)} did")
+        responses = {player: answer["response"] for player, answer in answers.items()}
+        refused = {player: _refused(env, number, player, answers[player], task.retries) for player in asked}
         before, board, elapsed = env.state(), _board(env) if boards else "", env.elapsed_steps
         present = list(env.agents)
         read, legal = (
@@ -138,6 +143,7 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
                     steps_left=None if limit is None else limit - elapsed,
                     happened=happened.get(player, ""),
                     out=terminated[player],
+                    refused=refused[player],
                 )
             )
     over = not env.agents
@@ -152,14 +158,33 @@ def _played(env: "TextParallelEnv", record: Record, boards: bool) -> Replay:
         metrics=final_metrics(env) if over else {},
     )
     paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
-    return Replay(paid, end, tuple(states), env.rules)
+    return Replay(paid, end, tuple(states), env.rules, task.moves_listed)
+
+
+def _refused(
+    env: "TextParallelEnv", number: int, player: str, answer: Mapping[str, Any], retries: int
+) -> tuple[Refused, ...]:
+    """The answers of a decision before its last one, read again in the state that they were given in."""
+    state, found = env.state(), []
+    for earlier in answer.get("refused", ()):
+        read = env.game.read(earlier["response"], state, player)
+        if not isinstance(read, Unreadable):
+            raise ReplayError(f"round {number}: {player} was asked again, but its answer can be read: {read!r}")
+        found.append(Refused(Turn(earlier["response"]), str(read.reason)))
+    last = env.game.interpret(answer["response"], state, player)
+    if len(found) > retries or (last is None and len(found) < retries):
+        raise ReplayError(
+            f"round {number}: {player} has {1 + len(found)} answers, but may give {1 + retries} until one can be read"
+        )
+    return tuple(found)
 
 
 def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedStep, TurnRequest]]:
     """What every step's player was asked, the whole history of its turns included."""
     history: dict[str, list[tuple[str, str]]] = {}
+    left: dict[str, list[int | None]] = {}
     for step in replayed.steps:
-        past = history.setdefault(step.player, [])
+        past, left_then = history.setdefault(step.player, []), left.setdefault(step.player, [])
         yield (
             step,
             TurnRequest(
@@ -171,9 +196,13 @@ def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedSte
                 steps_left=step.steps_left,
                 game=game,
                 action_help=step.action_help,
+                refused=step.refused,
+                moves_listed=replayed.moves_listed,
+                history_steps_left=tuple(left_then),
             ),
         )
         past.append((step.observation, step.response))
+        left_then.append(step.steps_left)
 
 
 def replay_if_unchanged(record: Record, scenario: Scenario) -> Replay | None:
@@ -212,9 +241,9 @@ def ending(record: Record, replayed: Replay | None) -> str:
     return (": " if record["terminated"] else "; ").join([how, ", ".join(causes)]) if causes else how
 
 
-def _rounds(record: Record) -> Iterator[dict[str, str]]:
-    """The responses of every round, ``{player: response}``."""
-    responses: dict[str, str] = {}
+def _rounds(record: Record) -> Iterator[dict[str, Mapping[str, Any]]]:
+    """What was answered in every round, ``{player: step}``."""
+    responses: dict[str, Mapping[str, Any]] = {}
     number = 0
     for index, step in enumerate(record["steps"]):
         if step["round"] != number:
@@ -224,7 +253,7 @@ def _rounds(record: Record) -> Iterator[dict[str, str]]:
             responses, number = {}, number + 1
         if step["player"] in responses:
             raise ReplayError(f"step {index}: {step['player']} answers twice in round {number}")
-        responses[step["player"]] = step["response"]
+        responses[step["player"]] = step
     if responses:
         yield responses
 

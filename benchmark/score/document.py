@@ -10,7 +10,7 @@ Untrusted text (responses, error messages, names) is in here as it was written: 
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
@@ -40,10 +40,10 @@ class SourceView(TypedDict):
 
 
 class PromptPiece(TypedDict):
-    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation."""
+    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation or moves left."""
 
     text: NotRequired[str]
-    slot: NotRequired[Literal["observation"]]
+    slot: NotRequired[Literal["observation", "steps_left"]]
 
 
 class PromptMessageView(TypedDict):
@@ -76,23 +76,34 @@ class ScenarioView(TypedDict):
     horizon: int
     first_seed: int
     training: bool
+    protocol: str  # of the runs in it, as in the scores: runs of another one have a scenario of their own
+    moves: str
     num_players: int
     actions: list[str]
     instructions: str
     palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
     success_means: str  # what follows "the player": ``"reached the goal"``; empty in a game that knows no success
     legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
-    optimal_source: str
-    """What stands for "optimal" in the normalised score: ``"exact (value iteration)"`` or ``"planner (search)"``."""
+
+
+class BlindView(TypedDict):
+    """The 0 of a scenario's normalised scores: what the best player that doesn't read gets."""
+
+    value: float | None  # the mean over the agent's episodes, or over many others where ``exact`` is false
+    policy: str  # from which distribution it draws its actions: ``"right 0.5, down 0.5"``, ``"uniform"``
+    exact: (
+        bool  # whether the value is computed by the game's own chances, from the start of each of the agent's episodes
+    )
 
 
 class ReferenceView(TypedDict):
-    """The two ends of the normalised score's scale, on the same seeds as the agent's episodes."""
+    """The 1 of a scenario's normalised scores, on the same seeds as the agent's episodes."""
 
-    random: float | None
-    random_source: str
-    optimal: float | None
-    optimal_source: str
+    value: float | None
+    kind: Literal["optimal", "clairvoyant", "reference"] | None
+    """``"optimal"``: the exact optimum of a player who knows what players are told. ``"reference"``: what the strongest
+    player got, which can be beaten. A clairvoyant bound, for which hidden things are known, is never the 1."""
+    source: str  # how it is computed, or who played it: ``"value iteration"``, ``"planner (search)"``
 
 
 class LuckView(TypedDict):
@@ -116,6 +127,8 @@ class ScoreView(TypedDict):
 
     agent: str
     scenario: str
+    protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
+    moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
     episodes: int  # scored episodes
     planned: int
     unscored: int
@@ -138,9 +151,13 @@ class ScoreView(TypedDict):
     knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
     luck: LuckView | None  # how either was made; ``None`` where neither was, or there is no chance in the game
     normalized: EstimateView | None
-    """``(mean - random) / (optimal - random)``; ``None`` too where a reference is missing or the two are equal."""
+    """``(mean - blind) / (reference - blind)``; ``None`` too where an end is missing, or blind play gets as much as the
+    reference."""
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
     normalized_plain: EstimateView | None  # the same of the plain mean
+    above_blind: bool | None
+    """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a
+    player that doesn't read. ``None`` where there is no such score."""
     success_rate: EstimateView | None  # share of episodes, 0..1
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
@@ -151,6 +168,7 @@ class ScoreView(TypedDict):
     seats: dict[str, EstimateView]  # ``{player: mean return in this seat}``; empty in a game for one player
     metrics: dict[str, EstimateView]
     """``{name: mean over seeds}`` of what the game tells besides the return, and of the value lost per move."""
+    blind: BlindView
     reference: ReferenceView
 
 
@@ -160,7 +178,15 @@ class OverallView(TypedDict):
     agent: str
     rank: int | None  # from 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios
     tied: bool  # whether it shares its rank with another agent, as in :class:`ScoreView`
-    normalized: EstimateView | None  # mean of the normalised scores over scenarios, each weighing the same
+    normalized: EstimateView | None
+    """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its
+    weight."""
+    above_blind: bool | None
+    """Whether ``normalized`` and its interval are above 0, or the score and interval of one of the scenarios are, at
+    the level corrected by Bonferroni for their number. ``None`` where there is no such score."""
+    success: EstimateView | None
+    """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
+    invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 
@@ -172,7 +198,7 @@ class SuiteView(TypedDict):
     about: str
     scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
     normalized: dict[str, EstimateView | None]
-    """``{agent: mean of the normalised scores}``; ``None`` for an agent that isn't ranked in all of these."""
+    """``{agent: overall score}`` as in :class:`OverallView`; ``None`` for one that isn't ranked in all of these."""
 
 
 class ComparisonView(TypedDict):
@@ -195,7 +221,7 @@ class OverallPairView(TypedDict):
 
     a: str
     b: str
-    difference: float  # of the mean normalised scores, on common seeds; positive where ``a`` is higher
+    difference: float  # of the overall scores, on common seeds; positive where ``a`` is higher
     p: float  # of the paired test, after Bonferroni's correction for everything that the board could compare
 
 

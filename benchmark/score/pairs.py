@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from itertools import combinations
 
-from benchmark.score.comparison import board_family
 from benchmark.score.document import MeetingView, OverallPairView
+from benchmark.score.overall import OverallTest
 from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
-from benchmark.score.scores import episode_table, scaled_differences, span_of
-from benchmark.score.statistics import paired_p_value
 
 MOST = 30  # agents of whom every pair is tested: those that a matrix shows at once
 
@@ -20,16 +18,11 @@ def overall_pairs(
     """The differences of the best of ``agents``, which are given best first, over ``scenarios``."""
     if len(agents) < 2 or len(scenarios) < 2:
         return []
-    family = board_family(results)
-    spans = {
-        name: span_of(episode_table(results.cells[agents[0], name], results.scenarios[name], references)[0])
-        for name in scenarios
-    }
+    test = OverallTest(results, references, scenarios)
     rows = []
     for a, b in combinations(agents[:MOST], 2):
-        differences = scaled_differences(results, a, b, spans)
-        p = min(1.0, family * paired_p_value(differences))
-        rows.append(OverallPairView(a=a, b=b, difference=float(differences.sum()) / len(spans), p=p))
+        difference, p = test.compare(a, b)
+        rows.append(OverallPairView(a=a, b=b, difference=difference, p=p))
     return rows
 
 

@@ -1,21 +1,25 @@
-"""The two ends of the normalised score's scale, episode by episode: what random play and optimal play get.
+"""The two ends of the normalised score's scale, episode by episode: what the best blind play gets, and the reference.
 
-* Where the game's search player is exact (:class:`agents.baselines.search.SearchPlayer`), optimal is the exact value of
-  the episode's first state, and random the exact value of the uniform policy, if the search player computes that.
-* In every other game for one player: the returns of the ``random`` and the ``planner`` agent on the same seeds. They
-  are taken from the results where these agents played, else played here.
+* **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. What
+  it gets is computed for each episode's own first state where the game's chances allow that. Else it is its mean over
+  many episodes of other starts, and the standard error of that mean takes part in the scores' intervals.
+* **1 is the reference.** Where the game's search player (:class:`agents.baselines.search.SearchPlayer`) is of the kind
+  ``"optimal"``, it is the optimum of a player who knows what players are told: the exact value of the episode's first
+  state. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
+  ``"reference"``, which can be beaten; it is taken from the results where that agent played, else played here. A bound
+  that only somebody who sees hidden things can reach (``"clairvoyant"``) is never 1.
 
 Both are made once: the values are kept in a cache folder (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache
 folder), by the source code that they depend on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.baselines.search import SearchPlayer, find_search_player
+from agents.baselines.search import find_search_player
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
@@ -24,22 +28,41 @@ from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
+from textgames.solving.blind import BlindPlay, blind_play, blind_value
 
-EXACT_RANDOM = "exact (uniform policy)"
-SEARCH = "planner (search)"
-PLAYED_RANDOM = "random (played)"
+STRONGEST = "planner"
+"""The agent whose returns are the reference where nobody knows the optimum."""
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
 
+Returns = NDArray[np.float64]
+
+
+class BlindEnd(NamedTuple):
+    """The 0 of a scale."""
+
+    values: (
+        Returns  # (episodes,) the best blind player's expected return on each; all equal where it isn't known of each
+    )
+    error: float  # the standard error of their mean, where they were estimated elsewhere; 0 where they are exact
+    policy: str  # its distribution over actions, for people
+    exact: bool  # whether the values are computed and not played
+
+
+class ReferenceEnd(NamedTuple):
+    """The 1 of a scale."""
+
+    values: Returns  # (episodes,)
+    kind: Literal["optimal", "reference"]
+    source: str  # how they are computed, or who played them: "value iteration", "planner (search)"
+
 
 class Scale(NamedTuple):
-    """Returns per seed of the two references; ``None`` where one can't be had."""
+    """The two ends for the episodes of one agent in one scenario; ``None`` where one can't be had."""
 
-    random: NDArray[np.float64] | None
-    random_source: str
-    optimal: NDArray[np.float64] | None
-    optimal_source: str
+    blind: BlindEnd | None = None
+    reference: ReferenceEnd | None = None
 
 
 class References:
@@ -53,32 +76,27 @@ class References:
         self._tell = say or (lambda message: None)
         self._told: set[str] = set()
         self._known: dict[tuple[str, str], dict[int, float]] = {}
-        self._exact: dict[str, ExactValues | None] = {}
+        self._starts: dict[str, StartValues] = {}
 
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
         if num_players(scenario) > 1:
-            return Scale(None, "", None, "")
-        if scenario.name not in self._exact:
-            self._exact[scenario.name] = ExactValues.of(scenario)
-        exact = self._exact[scenario.name]
-        if exact is not None:
-            exact.look_up(seeds)
-        uniform = [None if exact is None else exact.uniform(seed) for seed in seeds]
-        if None in uniform:
-            random, random_source = self._returns("random", scenario, seeds), PLAYED_RANDOM
-        else:
-            random, random_source = np.array(uniform, dtype=np.float64), EXACT_RANDOM
-        if exact is None:
-            return Scale(random, random_source, self._returns("planner", scenario, seeds), SEARCH)
-        optimal = np.array([exact.optimal(seed) for seed in seeds])
-        return Scale(random, random_source, optimal, f"exact ({exact.method})")
+            return Scale()
+        if scenario.name not in self._starts:
+            self._starts[scenario.name] = StartValues(scenario)
+        starts = self._starts[scenario.name]
+        optimal = starts.optimal(seeds)
+        if optimal is not None:
+            return Scale(starts.blind(seeds), ReferenceEnd(optimal, "optimal", starts.method))
+        played = self._returns(STRONGEST, scenario, seeds)
+        reference = None if played is None else ReferenceEnd(played, "reference", f"{STRONGEST} ({starts.method})")
+        return Scale(starts.blind(seeds), reference)
 
     def _say(self, message: str) -> None:
         if message not in self._told:
             self._told.add(message)
             self._tell(message)
 
-    def _returns(self, agent: str, scenario: Scenario, seeds: Sequence[int]) -> NDArray[np.float64] | None:
+    def _returns(self, agent: str, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:
         key = (agent, scenario.name)
         if key not in self._known:
             self._known[key] = self._from_results(agent, scenario)
@@ -86,7 +104,7 @@ class References:
         if all(seed in known for seed in seeds):
             return np.array([known[seed] for seed in seeds])
         file = cache_file(agent, scenario)
-        known.update(read_cache(file, _returns_of_json) or {})
+        known.update(read_cache(file, _values_of_json) or {})
         missing = [seed for seed in seeds if seed not in known]
         if len(missing) > PLAY_LIMIT:
             self._say(
@@ -114,48 +132,71 @@ class References:
         return {}
 
 
-class ExactValues:
-    """What the episodes of a scenario for one player are worth in their first state, by the game's search player."""
+class StartValues:
+    """What the episodes of a scenario for one player are worth in their first state.
 
-    def __init__(self, scenario: Scenario, player: SearchPlayer) -> None:
-        self.method = player.method
-        self._scenario, self._player = scenario, player
-        self._pool = EnvironmentPool()
-        self._random = load_agent("random")
-        self._known: dict[int, tuple[float | None, float]] = {}
+    Attributes:
+        method: how the game's search player computes its values, in a few words.
+    """
 
-    @classmethod
-    def of(cls, scenario: Scenario) -> "ExactValues | None":
-        """The exact values of a scenario; ``None`` where its game has no exact search player."""
-        player = find_search_player(scenario.game())
-        return cls(scenario, player) if isinstance(player, SearchPlayer) and player.exact else None
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario, self._game = scenario, scenario.game()
+        self._player = find_search_player(self._game)
+        self.method = "search" if self._player is None else self._player.method
+        self._blind: BlindPlay | None = None
+        self._known: dict[str, dict[int, float]] = {}
+        self._pool, self._random = EnvironmentPool(), load_agent("random")
 
-    def look_up(self, seeds: Sequence[int]) -> None:
-        """Make the values of these seeds known: from the cache, else computed and then kept there."""
-        if all(seed in self._known for seed in seeds):
-            return
-        file = cache_file("exact", self._scenario)
-        self._known |= read_cache(file, _pairs_of_json) or {}
-        missing = [seed for seed in seeds if seed not in self._known]
-        for seed in missing:
-            self._values(seed)
-        if missing:
-            write_cache(file, self._known)
+    def optimal(self, seeds: Sequence[int]) -> Returns | None:
+        """The optimum of each episode; ``None`` where nobody knows that of a player who sees what players see."""
+        player = self._player
+        if player is None or player.kind != "optimal":
+            return None
 
-    def optimal(self, seed: int) -> float:
-        return self._values(seed)[1]
+        def value(seed: int) -> float:
+            return player.value(self._start(seed)[1])
 
-    def uniform(self, seed: int) -> float | None:
-        """The uniform policy's expected return of an episode; ``None`` where it isn't computed."""
-        return self._values(seed)[0]
+        return self._computed("optimal", "", seeds, value)
 
-    def _values(self, seed: int) -> tuple[float | None, float]:
-        if seed not in self._known:
-            episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
-            (request,) = episode.requests().values()
-            episode.finish()
-            self._known[seed] = self._player.uniform_value(request), max(self._player.values(request).values())
-        return self._known[seed]
+    def blind(self, seeds: Sequence[int]) -> BlindEnd | None:
+        """What the best blind player gets in each episode."""
+        self._blind = play = self._blind or blind_play(self._scenario)
+        if play is None:
+            return None
+        if play.exact:
+
+            def value(seed: int) -> float:
+                state, request = self._start(seed)
+                worth = blind_value(self._game, state, request.steps_left, self._game.players[0], play.policy)
+                if worth is None:
+                    raise NotImplementedError(f"{self._scenario.name}: too large to be evaluated from seed {seed}")
+                return worth
+
+            try:
+                computed = self._computed("blind", f" {sorted(play.policy.items())}", seeds, value)
+                return BlindEnd(computed, 0.0, play.text, exact=True)
+            except NotImplementedError:  # a start with more behind it than those that the table was made of
+                pass
+        return BlindEnd(np.full(len(seeds), play.value), play.standard_error, play.text, exact=False)
+
+    def _computed(self, name: str, about: str, seeds: Sequence[int], value: Callable[[int], float]) -> Returns:
+        """A value for each seed: from the cache, else computed and then kept there."""
+        known = self._known.setdefault(name, {})
+        if any(seed not in known for seed in seeds):
+            file = cache_file(name, self._scenario, about)
+            known.update(read_cache(file, _values_of_json) or {})
+            missing = {seed: value(seed) for seed in seeds if seed not in known}
+            if missing:
+                known.update(missing)
+                write_cache(file, known)
+        return np.array([known[seed] for seed in seeds])
+
+    def _start(self, seed: int) -> tuple[Any, Any]:
+        """The first state of an episode, and what its player is asked there."""
+        episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
+        state, (request,) = episode.state, episode.requests().values()
+        episode.finish()
+        return state, request
 
 
 def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
@@ -167,14 +208,6 @@ def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, flo
         return None
 
 
-def _pairs_of_json(kept: Mapping[str, Any]) -> dict[int, tuple[float | None, float]]:
-    """``{seed: (uniform, optimal)}`` as :class:`ExactValues` keeps them."""
-    return {
-        int(seed): (None if uniform is None else float(uniform), float(optimal))
-        for seed, (uniform, optimal) in kept.items()
-    }
-
-
-def _returns_of_json(kept: Mapping[str, Any]) -> dict[int, float]:
-    """``{seed: return}`` as :class:`References` keeps them."""
+def _values_of_json(kept: Mapping[str, Any]) -> dict[int, float]:
+    """``{seed: value}`` as it is kept."""
     return {int(seed): float(value) for seed, value in kept.items()}

@@ -20,16 +20,20 @@ from agents.turn import eaten_up
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
-from benchmark.runs.plan import Plan
-from benchmark.runs.record import MEASURED, Key, Record, error_reason, key_of
+from benchmark.runs.plan import Plan, protocol_of
+from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
+from benchmark.score.protocols import with_labels
 from benchmark.score.ratings import Game
 from benchmark.score.statistics import CONFIDENCE
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
-COLUMNS = ("seed", "score", "success", "invalid", "length", "prompt_tokens", "completion_tokens", "seconds", "seat")
+COLUMNS = (
+    *("seed", "score", "success", "invalid", "responses", "length"),
+    *("prompt_tokens", "completion_tokens", "seconds", "seat"),
+)
 
 UNKNOWN = float("nan")
 
@@ -200,15 +204,19 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     """Read run folders and entries into columns.
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
-    that a source before has taken gets the folder's name in front.
+    that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
+    the scenarios of each have names of their own (:mod:`benchmark.score.protocols`).
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or
             no episode at all.
     """
     results = ResultColumns()
-    for path in expand_sources(paths):
-        _add_source(results, RunFolder.open(path), frozenset(agents))
+    folders = [RunFolder.open(path) for path in expand_sources(paths)]
+    if len({protocol_of(folder.manifest["settings"]) for folder in folders}) > 1:
+        folders = [with_labels(folder) for folder in folders]
+    for folder in folders:
+        _add_source(results, folder, frozenset(agents))
     if not results.cells:
         raise UsageError(f"no episodes to show in {', '.join(str(path) for path in paths) or 'nothing'}")
     return results
@@ -292,26 +300,28 @@ def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]
 def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
     steps = [step for step in record["steps"] if step["player"] == player]
-    tokens = [sum(step["tokens"][i] for step in steps if "tokens" in step) for i in (0, 1)]
+    answers = [answer for step in steps for answer in answers_of(step)]
+    tokens = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
     cached = record[MEASURED].get("cached_tokens", (0, 0)) if len(record["agents"]) == 1 else (0, 0)
     for i in (0, 1):
         cell.paid_tokens[i] += tokens[i] - cached[i]
     cell.paid_tokens[2] += record[MEASURED].get("provider_cached_tokens", {}).get(player, 0)
     for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
         counter.update(record[MEASURED].get(name, {}).get(player, ()))
-    for step in steps:
-        reasoning = step.get("reasoning_tokens") or step.get("reasoning")
-        cell.eaten_up += eaten_up(step.get("finish_reason"), step["response"], reasoning)
+    for answer in answers:
+        reasoning = answer.get("reasoning_tokens") or answer.get("reasoning")
+        cell.eaten_up += eaten_up(answer.get("finish_reason"), answer["response"], reasoning)
     if record["error"] is not None:
         cell.errors[error_reason(record["error"])] += 1
         return
-    invalid = [step["unreadable"] for step in steps if not step["valid"]]
+    invalid = [answer["unreadable"] for answer in answers if not answer.get("valid")]
     cell.reasons.update(invalid)
     row = (
         record["seed"],
         record["returns"][player],
         record["successes"][player],
         len(invalid),
+        len(answers),
         len(steps),
         *tokens,
         record[MEASURED].get("seconds", 0.0),

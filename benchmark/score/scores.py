@@ -1,6 +1,6 @@
 """From columns of results to the rows of a leaderboard: estimates, normalised scores, ranks.
 
-``ResultColumns -> [Cell -> ScoreView] -> ranks -> overall``.
+``ResultColumns -> [Cell -> ScoreView] -> ranks``; the scores over several scenarios are in ``benchmark.score.overall``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
-from benchmark.score.comparison import board_family, paired_differences, return_range, solo_scenarios
-from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ReferenceView, ScoreView
+from benchmark.score.comparison import board_family, paired_differences, return_range
+from benchmark.score.document import (
+    BlindView,
+    EstimateView,
+    LuckView,
+    OverallView,
+    RatingView,
+    ReferenceView,
+    ScoreView,
+)
 from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
 from benchmark.score.luck.check import luck_check
 from benchmark.score.luck.estimate import Corrected
@@ -23,10 +30,10 @@ from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.seats import metric_means, seat_means
 from textgames.scenarios import Scenario
 
-SCORE, RANDOM, OPTIMAL, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)
+SCORE, BLIND, REFERENCE, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)
 """The columns of a cell's episode table, see :func:`episode_table`."""
 
-NO_SCALE = Scale(None, "", None, "")
+NO_SCALE = Scale()
 
 LEVEL = 0.05  # agents whose difference has at least this p-value, corrected for the whole board, can't be told apart
 
@@ -53,10 +60,10 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
         # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
-        places = rank(means, board_test(results, {name: 1.0}))
+        places = rank(means, board_test(results, name))
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
-        rows += sorted(group, key=lambda row: (*_best_first(row, ranked_by(row)), row["agent"]))
+        rows += sorted(group, key=lambda row: (*best_first(row, ranked_by(row)), row["agent"]))
     return rows
 
 
@@ -72,6 +79,8 @@ def score_row(
     row = ScoreView(
         agent=agent,
         scenario=scenario.name,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
         episodes=cell.episodes,
         planned=cell.planned,
         unscored=cell.unscored,
@@ -88,6 +97,7 @@ def score_row(
         normalized=None,
         normalized_by="plain",
         normalized_plain=None,
+        above_blind=None,
         success_rate=None,
         invalid_rate=None,
         invalid_reasons=dict(cell.reasons.most_common()),
@@ -97,7 +107,8 @@ def score_row(
         seconds=None,
         seats={},
         metrics={},
-        reference=ReferenceView(random=None, random_source="", optimal=None, optimal_source=""),
+        blind=BlindView(value=None, policy="", exact=False),
+        reference=ReferenceView(value=None, kind=None, source=""),
     )
     if not cell.episodes:
         return row
@@ -128,12 +139,14 @@ def score_row(
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
     row["metrics"] = views(metric_means(cell))
-    row["reference"] = ReferenceView(
-        random=_mean(scale.random),
-        random_source=scale.random_source,
-        optimal=_mean(scale.optimal),
-        optimal_source=scale.optimal_source,
-    )
+    row["above_blind"] = above_blind(row["normalized"])
+    if scale.blind is not None:
+        row["blind"] = BlindView(
+            value=float(scale.blind.values.mean()), policy=scale.blind.policy, exact=scale.blind.exact
+        )
+    if scale.reference is not None:
+        value, kind, source = float(scale.reference.values.mean()), scale.reference.kind, scale.reference.source
+        row["reference"] = ReferenceView(value=value, kind=kind, source=source)
     return row
 
 
@@ -144,7 +157,7 @@ def possible_returns(scenario: Scenario, table: stats.Array) -> list[float]:
     """
     if stated := return_range(scenario):
         return [*stated]
-    references = table[:, [RANDOM, OPTIMAL]]
+    references = table[:, [BLIND, REFERENCE]]
     return references[np.isfinite(references)].tolist() if np.ptp(table[:, SCORE]) == 0 else []
 
 
@@ -159,10 +172,18 @@ def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | Non
 
 def normalised(scenario: Scenario, table: stats.Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
     """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
-    played = not scale.optimal_source.startswith("exact")
+    about: dict[str, Any] = {
+        "played": scale.reference is not None and scale.reference.kind != "optimal",
+        "blind_error": scale.blind.error if scale.blind is not None else 0.0,
+    }
     if free is not None:
-        return stats.normalised(LUCK_FREE, RANDOM, OPTIMAL, ends=(free.lowest, free.highest), played=played)
-    return stats.normalised(SCORE, RANDOM, OPTIMAL, possible_returns(scenario, table), played=played)
+        return stats.normalised(LUCK_FREE, BLIND, REFERENCE, ends=(free.lowest, free.highest), **about)
+    return stats.normalised(SCORE, BLIND, REFERENCE, possible_returns(scenario, table), **about)
+
+
+def above_blind(score: EstimateView | None) -> bool | None:
+    """Whether a normalised score is above 0, and its interval too; ``None`` where there is no score."""
+    return None if score is None else score["value"] > 0 and (score["low"] is None or score["low"] > 0)
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
@@ -187,10 +208,10 @@ def _episode_table(cell: Cell, scenario: Scenario, references: References | None
     table = np.stack(
         [
             columns["score"],
-            unknown if scale.random is None else scale.random,
-            unknown if scale.optimal is None else scale.optimal,
+            unknown if scale.blind is None else scale.blind.values,
+            unknown if scale.reference is None else scale.reference.values,
             columns["invalid"],
-            columns["length"],  # a response in every round
+            columns["responses"],
             columns["length"],
             columns["prompt_tokens"] + columns["completion_tokens"],
             columns["success"],
@@ -220,74 +241,8 @@ def rank(values: Mapping[str, float], told_apart: Callable[[str, str], bool]) ->
     return places
 
 
-def overall_scenarios(results: ResultColumns) -> list[str]:
-    """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
-
-    They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play.
-    """
-    shared = [scenario.name for scenario in solo_scenarios(results) if is_shared(results, scenario.name)]
-    return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
-
-
-def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario."""
-    return 2 * sum((agent, scenario) in results.cells for agent in results.agents) > len(results.agents)
-
-
-def overall_rows(
-    results: ResultColumns, references: References, names: Sequence[str] | None = None, *, ranked: bool = True
-) -> tuple[list[str], list[OverallView]]:
-    """Every agent's mean normalised score, best first, unranked ones last, and the scenarios that it is over.
-
-    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
-    has a rank, which saves the tests.
-    """
-    names = overall_scenarios(results) if names is None else names
-    episodes = {
-        key: episode_table(cell, results.scenarios[key[1]], references)
-        for key, cell in results.cells.items()
-        if key[1] in names and cell.complete
-    }
-    spans = {name: span_of(table) for (_, name), (table, _) in episodes.items()}
-    names = [name for name in names if name not in spans or spans[name] > 0]
-    whole = [agent for agent in results.agents if names and all((agent, name) in episodes for name in names)]
-    estimates = stats.means_of_estimates(
-        [[episodes[agent, name][0] for name in names] for agent in whole],
-        [
-            [
-                normalised(scenario, *episodes[agent, name], luck_free(results.cells[agent, name], scenario))
-                for name, scenario in ((name, results.scenarios[name]) for name in names)
-            ]
-            for agent in whole
-        ],
-        [max(results.cells[agent, name].confidence for name in names) for agent in whole],
-    )
-    overall = dict(zip(whole, map(to_view, estimates), strict=True))
-    rows = []
-    for agent in results.agents:
-        lacks = [name for name in names if (agent, name) not in episodes]
-        played = len(names) - len(lacks)
-        normalized = overall.get(agent)
-        rows.append(
-            OverallView(agent=agent, rank=None, tied=False, normalized=normalized, scenarios=played, lacks=lacks)
-        )
-    values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
-    if ranked:
-        places = rank(values, board_test(results, {name: spans[name] for name in names if name in spans}))
-        for row in rows:
-            row["rank"], row["tied"] = places.get(row["agent"], (None, False))
-    return names, sorted(rows, key=lambda row: (*_best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
-
-
-def span_of(table: stats.Array) -> float:
-    """How far optimal is above random on these episodes; 0 where that isn't known."""
-    span = float((table[:, OPTIMAL] - table[:, RANDOM]).mean())
-    return span if span > 1e-12 else 0.0
-
-
-def board_test(results: ResultColumns, spans: Mapping[str, float]) -> Callable[[str, str], bool]:
-    """Whether two agents differ on their common seeds of some scenarios, whose returns weigh as ``spans`` say.
+def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
+    """Whether two agents differ on their common seeds of a scenario.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
     made depends on what the ones before showed.
@@ -295,23 +250,9 @@ def board_test(results: ResultColumns, spans: Mapping[str, float]) -> Callable[[
     family = board_family(results)
 
     def told_apart(a: str, b: str) -> bool:
-        return family * stats.paired_p_value(scaled_differences(results, a, b, spans)) < LEVEL
+        return family * stats.paired_p_value(paired_differences(results, a, b, scenario)) < LEVEL
 
     return told_apart
-
-
-def scaled_differences(results: ResultColumns, a: str, b: str, spans: Mapping[str, float]) -> stats.Array:
-    """The paired differences of two agents in all scenarios of ``spans``, whose sum is that of the scores.
-
-    Of several scenarios each weighs the same, in units of its span; of one alone they stay as they are.
-    """
-    differences = {name: paired_differences(results, a, b, name) for name in spans}
-    return np.concatenate(
-        [
-            values if len(spans) == 1 else values / (spans[name] * max(1, len(values)))
-            for name, values in differences.items()
-        ]
-    )
 
 
 def rating_rows(results: ResultColumns) -> list[RatingView]:
@@ -361,9 +302,6 @@ def views(estimates: Mapping[str, stats.Estimate]) -> dict[str, EstimateView]:
     return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 
 
-def _mean(values: stats.Array | None) -> float | None:
-    return None if values is None else float(values.mean())
-
-
-def _best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> tuple[bool, float]:
+def best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> tuple[bool, float]:
+    """To sort rows by: the ranked ones by their estimates, then the others."""
     return row["rank"] is None, -estimate["value"] if estimate else 0.0

@@ -57,6 +57,8 @@ class Statistic(NamedTuple):
     # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
     # high as one episode can
     further: Callable[[Array], tuple[Array, Array]]
+    # standard errors of the columns' means, where these were estimated on other episodes than the table's; else empty
+    errors: tuple[float, ...] = ()
 
 
 def column(index: int, possible: Sequence[float] = ()) -> Statistic:
@@ -86,21 +88,24 @@ def ratio(numerator: int, denominator: int) -> Statistic:
 
 def normalised(
     score: int,
-    random: int,
-    optimal: int,
+    blind: int,
+    reference: int,
     possible: Sequence[float] = (),
     *,
     played: bool = False,
     ends: tuple[float, float] | None = None,
+    blind_error: float = 0.0,
 ) -> Statistic:
-    """``(mean - random) / (optimal - random)``; NaN where optimal isn't above random.
+    """``(mean - blind) / (reference - blind)``; NaN where the reference isn't above blind play.
 
     Args:
-        score, random, optimal: the columns of the returns, of the scale's 0 and of its 1.
+        score, blind, reference: the columns of the returns, of the scale's 0 and of its 1.
         possible: returns that can occur besides the ones seen.
-        played: whether an agent played the ends of the scale. That agent's own score is 0 or 1 by definition.
+        played: whether an agent played the reference. That agent's own score is 1 by definition.
         ends: the least and the largest return of a further episode on an average board, where somebody knows better
             than the sample's extremes, which were on boards of their own.
+        blind_error: the standard error of the mean of ``blind``, where that was estimated on other episodes; in every
+            replicate it is then off by a normal number of that size.
     """
 
     def position(means: Array) -> Array:
@@ -110,11 +115,12 @@ def normalised(
         return scores
 
     def further(table: Array) -> tuple[Array, Array]:
-        if played and any(np.array_equal(table[:, score], table[:, end]) for end in (random, optimal)):
+        if played and np.array_equal(table[:, score], table[:, reference]):
             return table.mean(axis=0), table.mean(axis=0)
         return _further(table, score, *(ends or _ends(table[:, score], possible)))
 
-    return Statistic((score, random, optimal), position, further)
+    errors = (0.0, blind_error, 0.0) if blind_error else ()
+    return Statistic((score, blind, reference), position, further, errors)
 
 
 def _ends(values: Array, possible: Sequence[float]) -> tuple[float, float]:
@@ -152,14 +158,25 @@ def _is_constant(table: Array, one: Statistic, further: tuple[Array, Array]) -> 
     """Whether all episodes, the further ones too, are equal in what the statistic is made of: so are all resamples."""
     used = list(one.columns)
     first = table[0, used]
-    return bool((table[:, used] == first).all() and all((end[used] == first).all() for end in further))
+    return not one.errors and bool(
+        (table[:, used] == first).all() and all((end[used] == first).all() for end in further)
+    )
 
 
-def _replicates(one: Statistic, further: tuple[Array, Array], sums: Array, rest: Array) -> tuple[Array, Array]:
+def _replicates(
+    one: Statistic, further: tuple[Array, Array], sums: Array, rest: Array, stream: int = 0
+) -> tuple[Array, Array]:
     """The statistic in every resample, with the further episode that lowers it and with the one that raises it."""
     used = list(one.columns)
-    least, most = (one.of((sums[used] + rest * end[used, None]).T) for end in further)
+    off = _errors(one.errors, len(rest), stream) if one.errors else 0.0
+    least, most = (one.of((sums[used] + rest * end[used, None] + off).T) for end in further)
     return least, most
+
+
+def _errors(errors: tuple[float, ...], resamples: int, stream: int) -> Array:
+    """By how much the columns' means are off in every resample, shape (columns, resamples): equal for all agents."""
+    drawn: Array = np.random.default_rng([SEED, stream, len(errors)]).standard_normal((len(errors), resamples))
+    return drawn * np.array(errors)[:, None]
 
 
 def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:
@@ -168,14 +185,26 @@ def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: flo
 
 
 def means_of_estimates(
-    tables: Sequence[Sequence[Array]], statistics: Sequence[Sequence[Statistic]], confidences: Sequence[float]
+    tables: Sequence[Sequence[Array]],
+    statistics: Sequence[Sequence[Statistic]],
+    confidences: Sequence[float],
+    weights: Sequence[float],
+    below: Sequence[Sequence[bool]] | None = None,
 ) -> list[Estimate]:
-    """The plain mean of one statistic each of several independent episode tables (scenarios), with its interval.
+    """The weighted mean of one statistic each of several independent episode tables (scenarios), with its interval.
 
     For many agents at once: rows of tables and of statistics are agents, whose scenarios are the same, in equal order.
+
+    With ``below`` it is the mean of the statistics **floored at 0**: every scenario's estimate that is below 0 counts
+    as 0. The upper end of the interval is that of the replicates with the same floor. At the lower end that would be
+    wrong: the noise of a player whose scores are all 0 comes out positive where it is floored, and its interval would
+    lie above 0. There a replicate counts as it is, below 0 too, except where ``below`` says that the scenario's score
+    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean
+    of 0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
     """
+    floor = 0.0 if below is not None else -np.inf
     values = [
-        float(np.mean([_value(table.mean(axis=0), one) for table, one in zip(*row, strict=True)]))
+        float(np.dot(weights, [max(floor, _value(table.mean(axis=0), one)) for table, one in zip(*row, strict=True)]))
         for row in zip(tables, statistics, strict=True)
     ]
     ends: list[tuple[Array, Array] | None] = [None] * len(values)
@@ -184,14 +213,21 @@ def means_of_estimates(
     for stream, (column, ones) in enumerate(zip(zip(*tables, strict=True), zip(*statistics, strict=True), strict=True)):
         for agent, (table, one) in enumerate(zip(column, ones, strict=True)):
             if isfinite(values[agent]):
-                low, high = _replicates(one, one.further(table), *_resampled(table, stream))
-                ends[agent] = _sum_of(ends[agent], (low, high))
-    return [
-        Estimate(value, None, None)
-        if sums is None
-        else _interval(value, sums[0] / len(row), sums[1] / len(row), confidence)
-        for value, sums, row, confidence in zip(values, ends, tables, confidences, strict=True)
+                low, high = _replicates(one, one.further(table), *_resampled(table, stream), stream)
+                low = np.zeros_like(low) if below is not None and below[agent][stream] else low
+                ends[agent] = _sum_of(ends[agent], (weights[stream] * low, weights[stream] * np.maximum(floor, high)))
+    estimates = [
+        Estimate(value, None, None) if sums is None else _interval(value, *sums, confidence)
+        for value, sums, confidence in zip(values, ends, confidences, strict=True)
     ]
+    return estimates if below is None else [_floored(*pair) for pair in zip(estimates, below, strict=True)]
+
+
+def _floored(estimate: Estimate, below: Sequence[bool]) -> Estimate:
+    """The interval of a mean of floored figures: not below 0, and 0 alone where all of them are below it."""
+    if all(below):
+        return Estimate(0.0, 0.0, 0.0)
+    return estimate if estimate.low is None else estimate._replace(low=max(0.0, estimate.low))
 
 
 def _sum_of(first: tuple[Array, Array] | None, second: tuple[Array, Array]) -> tuple[Array, Array]:

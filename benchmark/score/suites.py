@@ -2,14 +2,14 @@
 
 from benchmark.score.comparison import solo_scenarios
 from benchmark.score.document import SuiteView
+from benchmark.score.overall import is_shared, overall_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
-from benchmark.score.scores import is_shared, overall_rows
 from textgames.scenarios import ABOUT_SUITES, SUITES
 
 
 def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
-    """The mean normalised scores over every suite whose scenarios are all there and that has some that count.
+    """The overall scores over every suite whose scenarios are all there and that has some that count.
 
     Those are the ones for one player with a known scale that more than half of the agents were to play. There are no
     ranks: they would make the board's family of comparisons larger, and with it every test weaker.

@@ -3,11 +3,13 @@
 ``ScoreView, OverallView, RatingView -> Column -> Figure``; a column knows its title, its figures and when it is needed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from agents.protocol import RETRIES, STANDARD
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
+from benchmark.show.scale import ENDS
 
 Row = TypeVar("Row", ScoreView, OverallView, RatingView)
 
@@ -125,6 +127,28 @@ def _without_luck(rows: Sequence[ScoreView]) -> bool:
     return any(row["luck"] and row["luck_free_return"] for row in rows)
 
 
+def protocol_note(row: Mapping[str, Any]) -> str:
+    """What the unreadable responses of a scenario led to, and what its prompts didn't tell."""
+    told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
+    more = row["protocol"].partition(":")[2] or str(RETRIES)
+    unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
+    return f"an unreadable response {told.format(more=more)}{unlisted}"
+
+
+def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The notes of those that aren't a plain run's, which everybody expects."""
+    others = (row for row in rows if any(row[name] != value for name, value in STANDARD.items()))
+    return list(dict.fromkeys(map(protocol_note, others)))
+
+
+PROTOCOL_NOTES = {
+    "random": "executes a random legal action",
+    "default": "executes the first legal action",
+    "forfeit": "loses the episode",
+    "retry": "is given again, up to {more} times, and then loses the episode",
+}
+
+
 def same_episodes(rows: Sequence[ScoreView]) -> int | None:
     """How many episodes each of the agents has, where nobody has more or misses one."""
     counts = {count for row in rows for count in (row["episodes"], row["planned"])}
@@ -156,7 +180,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         "normalized",
         "normalised",
         lambda row: estimate_figure(row["normalized"], ".2f"),
-        explain="0 is random play, 1 the best known; of the luck-free return where there is one",
+        explain=f"{ENDS}; of the luck-free return where there is one",
         needed=lambda rows: any(row["normalized"] for row in rows),
     ),
     _luck_column(
@@ -208,15 +232,31 @@ SCORES: tuple[Column[ScoreView], ...] = (
     ),
 )
 
+
+def _invalid_share(row: OverallView) -> Figure:
+    share = row["invalid_rate"]
+    return Figure() if share is None else Figure(f"{share:.0%}", share)
+
+
 OVERALL: tuple[Column[OverallView], ...] = (
     Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
     Column("agent", "agent", _ranked_agent, "ascending"),
     Column(
         "normalized",
-        "mean normalised score",
+        "overall score",
         lambda row: estimate_figure(row["normalized"]),
-        explain="mean over scenarios; 0 is random play, 1 the best known",
+        explain=f"mean over games of normalised scores, those below 0 counted as 0; {ENDS}",
         bar=True,
+    ),
+    Column(
+        "success",
+        "success",
+        lambda row: estimate_figure(row["success"], ".0%"),
+        explain="mean over the same games, as far as they know success",
+        needed=lambda rows: any(row["success"] for row in rows),
+    ),
+    Column(
+        "invalid", "invalid", _invalid_share, "ascending", "responses that named no legal action, of all on this board"
     ),
 )
 
@@ -259,7 +299,7 @@ def _named_columns(part: Literal["metrics", "seats"], title: str, rows: Sequence
 
 
 def suite_columns(suites: Sequence[SuiteView]) -> list[Column[OverallView]]:
-    """A column for every suite: the mean normalised score over its scenarios."""
+    """A column for every suite: the overall score over its scenarios."""
 
     def column(suite: SuiteView) -> Column[OverallView]:
         return Column(
@@ -278,35 +318,12 @@ def shown_suites(document: Mapping[str, Any]) -> list[SuiteView]:
     return suites if any(suite["scenarios"] != document["overall_scenarios"] for suite in suites) else []
 
 
-SUITE_NOTE = "mean normalised scores; empty where an agent lacks one of the suite's scenarios"
+SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one of the suite's scenarios"
 
 
 def suite_notes(suites: Sequence[SuiteView]) -> list[str]:
     """What each suite's score is over."""
     return [SUITE_NOTE, *(f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites)]
-
-
-def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
-    """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
-
-    They are those of the agent with the most episodes: others may have played fewer.
-    """
-    if not rows:
-        return []
-    known = max(rows, key=lambda row: row["episodes"])["reference"]
-    ends = (("random", known["random"], known["random_source"]), ("optimal", known["optimal"], known["optimal_source"]))
-    return [(name, value, source) for name, value, source in ends if value is not None]
-
-
-def above_one(estimates: Sequence[EstimateView | None], optimal_source: str | None = None) -> str:
-    """Why a normalised score may exceed 1, where one of these does; for all scenarios together without a source."""
-    if not any(one and max(one["value"], one["high"] or 0.0) > 1.005 for one in estimates):
-        return ""
-    luck = "optimal is what perfect play gets on average, and luck may bring more"
-    search = "the planner is a strong search, not the optimum"
-    if optimal_source is None:
-        return f"A score may exceed 1: {luck}; in Snake, {search}."
-    return f"A score may exceed 1: {luck if optimal_source.startswith('exact') else search}."
 
 
 def luck_note(rows: Sequence[ScoreView]) -> str:

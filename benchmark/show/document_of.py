@@ -9,10 +9,11 @@ from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
+from benchmark.score.overall import overall_rows
 from benchmark.score.pairs import meeting_rows, overall_pairs
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
-from benchmark.score.scores import overall_rows, rating_rows, score_rows
+from benchmark.score.scores import rating_rows, score_rows
 from benchmark.score.suites import suite_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
@@ -96,7 +97,6 @@ def _agent_view(results: ResultColumns, name: str) -> AgentView:
 
 def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioView:
     game = scenario.game()
-    sources = [row["reference"]["optimal_source"] for row in scores if row["scenario"] == scenario.name]
     return ScenarioView(
         name=scenario.name,
         env_id=scenario.env_id,
@@ -104,11 +104,12 @@ def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioV
         horizon=scenario.horizon,
         first_seed=scenario.first_seed,
         training=scenario.training,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
         num_players=len(game.players),
         actions=list(game.actions),
         instructions=game.instructions(game.players[0]),
         palette=dict(game.palette),
         success_means=game.success_means,
         legend=dict(getattr(game, "legend", {})),
-        optimal_source=next((source for source in sources if source), ""),
     )

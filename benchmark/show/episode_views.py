@@ -3,6 +3,7 @@
 A run folder holds responses only. Everything else that a reader wants to see follows from the seed and the responses.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from textgames.scenarios import Scenario
 
 NONE = -1
 _SLOT = "\x00observation\x00"
+_STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find where it is said
+_SLOTS = re.compile(f"({_SLOT}|{_STEPS})")
 
 
 class TextTable:
@@ -136,25 +139,30 @@ def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
 
 
 def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:
-    """The prompt of a first step, with a slot where the observation goes."""
+    """The prompt of a first step, with slots where the observation and the moves left go."""
     game = scenario.game()
     player = game.players[0]
-    request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, scenario.horizon)
+    request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, _STEPS)
     messages = []
     for message in prompt_map(request):
-        pieces: list[PromptPiece] = []
-        for index, text in enumerate(message.content.split(_SLOT)):
-            if index:
-                pieces.append(PromptPiece(slot="observation"))
-            if text:
-                pieces.append(PromptPiece(text=text))
+        pieces = [_piece(text) for text in _SLOTS.split(message.content) if text]
         messages.append(PromptMessageView(role=message.role, pieces=pieces))
     return messages
 
 
-def fill_pieces(messages: list[PromptMessageView], observation: str) -> str:
+def _piece(text: str) -> PromptPiece:
+    if text == _SLOT:
+        return PromptPiece(slot="observation")
+    return PromptPiece(slot="steps_left") if text == str(_STEPS) else PromptPiece(text=text)
+
+
+def fill_pieces(messages: list[PromptMessageView], observation: str, steps_left: int | None) -> str:
     """What the page makes of the pieces: the contents joined by blank lines."""
-    return "\n\n".join("".join(piece.get("text", observation) for piece in message["pieces"]) for message in messages)
+    filled = {"observation": observation, "steps_left": str(steps_left)}
+    return "\n\n".join(
+        "".join(filled[piece["slot"]] if "slot" in piece else piece["text"] for piece in message["pieces"])
+        for message in messages
+    )
 
 
 def _prompts(
@@ -176,7 +184,8 @@ def _prompts(
         place = NONE
         if prompt_map is not None:
             whole = "\n\n".join(message.content for message in prompt_map(request))
-            if whole != fill_pieces(pieces[step.player], step.observation):
+            left = scenario.horizon - step.round  # as the page has it
+            if whole != fill_pieces(pieces[step.player], step.observation, left):
                 place = texts.place(whole)
         places.append(place)
     return places

@@ -14,9 +14,12 @@ propose the change: a workflow plays every episode of the entry again. How, step
 """
 
 _LEGEND = """\
-Values are means over episodes with 95% intervals. A normalised score is 0 for random play and 1 for the best known
-play on the same episodes: the exact optimum where the game can be solved, else a search that can be beaten, as in
-Snake. For the agent whose play is such an end of the scale it is 0 or 1 by definition and has no interval.
+Values are means over episodes with 95% intervals. A normalised score is 0 for the best play that doesn't read (the
+best fixed distribution over actions) and 1 for the reference on the same episodes: optimal play where the game can be
+solved, else the play of a strong player, which can be beaten, as in Snake; each table says which. The overall score is
+the mean over games, where a score below 0 counts as 0. For the agent whose play is the reference a score is 1 by
+definition and has no interval.
+An unreadable response executes a random legal action, unless it is said otherwise below a table.
 Where the chances of a game are known, the luck-free return is the mean with luck taken out, and scores and ranks go by
 it.
 """

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from benchmark.score.protocols import plain_name
 from textgames.scenarios import SUITES
 
 OTHERS = "others"
@@ -10,7 +11,8 @@ OTHERS = "others"
 
 def home_suite(scenario: str) -> str:
     """The suite under which a scenario is shown: the first that has it, and it stands in no table twice."""
-    return next((suite for suite, names in SUITES.items() if scenario in names and suite != "all"), OTHERS)
+    name = plain_name(scenario)
+    return next((suite for suite, names in SUITES.items() if name in names and suite != "all"), OTHERS)
 
 
 def by_suite(scenarios: Iterable[str]) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from rich.text import Text
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
+from benchmark.show.scale import above_one, blind_note, scale_ends, scale_sentence
 from benchmark.show.suites import by_suite
 from textgames.scenarios import ABOUT_SUITES
 
@@ -40,9 +41,9 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
-        overalls.append(overall_sheet(document["overall"], document["overall_scenarios"]))
+        overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
     if suites := common.shown_suites(document):
-        columns = [common.OVERALL[1], *common.suite_columns(suites)]
+        columns = [common.OVERALL[1], *common.suite_columns(suites), common.OVERALL[-1]]
         rows = [row for row in document["overall"] if any(suite["normalized"].get(row["agent"]) for suite in suites)]
         # who lacks what of the overall score stands there, and has nothing to do with these
         rows = [{**row, "lacks": []} for row in rows]
@@ -62,11 +63,16 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
     sheets = []
     for suite, names in by_suite(dict.fromkeys(row["scenario"] for row in scores)).items():
         groups = {name: [row for row in scores if row["scenario"] == name] for name in names}
-        notes = [f"{name}: {scale}" for name, rows in groups.items() if (scale := _scale_note(rows))]
+        told = [
+            (name, note)
+            for name, rows in groups.items()
+            for note in (_scale_note(rows), blind_note(rows), *common.further_protocols(rows))
+        ]
+        notes = [f"{name}: {note}" for name, note in told if note]
         about = ABOUT_SUITES.get(suite, "scenarios of no suite")
         sheets.append(_grouped_sheet(f"{suite}: {about}", common.SCORES, groups, notes))
-        told = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
-        sheets.append(_grouped_sheet(f"{suite}: more figures", (common.SCORES[1], _ALL_METRICS), told, ()))
+        measured = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
+        sheets.append(_grouped_sheet(f"{suite}: more figures", (common.SCORES[1], _ALL_METRICS), measured, ()))
         met = {name: [row for row in ratings if row["scenario"] == name] for name in names}
         notes = [f"{name}: {note}" for name, rows in met.items() if rows for note in common.rating_notes(rows)]
         sheets.append(_grouped_sheet(f"{suite}: head to head", common.RATINGS, met, notes))
@@ -125,7 +131,9 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
         notes = [
             f"normalised: {scale}" if scale else "",
             common.luck_note(group),
-            common.above_one(normalised, group[0]["reference"]["optimal_source"]),
+            above_one(normalised, group[0]["reference"]["kind"]),
+            blind_note(group),
+            *common.further_protocols(group),
         ]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
@@ -133,15 +141,21 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
 
 def _scale_note(rows: Sequence[ScoreView]) -> str:
     """The ends of a scenario's normalised scores, where both are known."""
-    ends = [f"{name} {common.number(value)}, {source}" for name, value, source in common.scale_ends(rows)]
+    ends = [f"{name} {common.number(value)}, {source}" for name, value, source in scale_ends(rows)]
     if not any(row["normalized"] for row in rows):
         return ""
     return "0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
 
 
-def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str]) -> Sheet:
-    """The mean normalised scores."""
-    notes = [f"mean over {common.listed(scenarios)}", common.above_one([row["normalized"] for row in rows])]
+def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str], scores: Sequence[ScoreView] = ()) -> Sheet:
+    """The overall scores; ``scores`` tell what 0 and 1 are in each scenario."""
+    notes = [
+        f"mean over the games of {common.listed(scenarios)}, whose scores count as 0 below 0; a game's scenarios share "
+        "its weight",
+        scale_sentence(scores, scenarios),
+        above_one([row["normalized"] for row in rows]),
+        blind_note(rows),
+    ]
     return _sheet("overall", common.OVERALL, rows, notes)
 
 
@@ -231,6 +245,11 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
         console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
         return
     _draw_sheets(sheets, console)
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Print finished lines to standard output as they are."""
+    print("\n".join(lines))
 
 
 def to_text(sheets: Sequence[Sheet]) -> str:

@@ -15,7 +15,7 @@ from benchmark.errors import UsageError
 from benchmark.interrupt import sigterm_interrupts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Record
+from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
 from benchmark.show.terminal_tables import printable, stdout_console
 from textgames.scenarios import Scenario
@@ -127,9 +127,14 @@ def spaced(board: str) -> Text:
 
 
 def response_text(record: Record, index: int) -> Text:
-    """The response as it was given, or in its place that it was empty."""
-    response = record["steps"][index]["response"]
-    return Text(printable(response)) if response.strip() else Text("(empty)", style="dim")
+    """The response as it was given, or in its place that it was empty; before it those that were refused."""
+    lines: list[Text] = []
+    for answer in answers_of(record["steps"][index]):
+        response = answer["response"]
+        lines.append(Text(printable(response)) if response.strip() else Text("(empty)", style="dim"))
+        if answer is not record["steps"][index]:
+            lines.append(Text(printable(f"refused ({answer['unreadable']}), asked again:"), style="red"))
+    return Text("\n").join(lines)
 
 
 def reasoning_text(record: Record, index: int) -> Text | None:

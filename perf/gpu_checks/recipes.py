@@ -30,7 +30,7 @@ def settings_of(path: Path, device: torch.device, *, small: bool) -> MSGRPOConfi
     config = replace(
         MSGRPOConfig.from_toml(path), out="", eval_every=0, samples_every=0, threads=0, device=str(device),
         invalid_action="random", engine="live", engine_urls=(), engine_options={}, staleness=0,
-        eval_opponent="", eval_regret_episodes=0, eval_exploitability=False,
+        eval_opponent="", eval_protocol="random", eval_regret_episodes=0, eval_exploitability=False,
     )  # fmt: skip
     if not small:
         return config

@@ -24,7 +24,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -135,6 +135,8 @@ class OpenAIServer:
         reasoning: words that are reasoned before every answer, which count for the limit.
         refused: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
         only_route: the model has this route alone: ``"responses"`` or ``"completions"``.
+        models: the names that its list of models has; ``None``: it has no such route.
+        strict_names: refuse a model that the list hasn't with a status 404, as OpenAI and vLLM do.
         prompt_cache: the share of each prompt that the usage calls cached.
         seed: of the faults.
     """
@@ -159,6 +161,8 @@ class OpenAIServer:
         reasoning: int = 0,
         refused: Mapping[str, str] | None = None,
         only_route: str | None = None,
+        models: Sequence[str] | None = ("local", "m", "org/model"),
+        strict_names: bool = False,
         prompt_cache: float = 0.0,
         seed: int = 0,
         port: int = 0,
@@ -174,7 +178,7 @@ class OpenAIServer:
             if rate is not None:
                 self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
         self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
-        self.prompt_cache = prompt_cache
+        self.prompt_cache, self.models, self.strict_names = prompt_cache, models, strict_names
         self.seed, self.port = seed, port
         unknown = [name for name in self.faults if name not in FAULTS]
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
@@ -378,8 +382,9 @@ class _Connection(asyncio.Protocol):
             self.send(200, server.stats())
         elif not authorised:
             self.refuse_key(headers)
-        elif path.endswith("/models"):
-            self.send(200, {"object": "list", "data": [{"id": "local", "object": "model", "created": 0}]})
+        elif path.endswith("/models") and server.models is not None:
+            data = [{"id": name, "object": "model", "created": 0} for name in server.models]
+            self.send(200, {"object": "list", "data": data})
         elif method == "POST" and (route := openai_routes.PATHS.get(path.partition("/v1")[2].rstrip("/"))):
             self.generate(headers, body, route)
         else:
@@ -400,6 +405,11 @@ class _Connection(asyncio.Protocol):
             return
         if server.keep_requests:
             server.requests.append(request)
+        if server.strict_names and request.get("model") not in (server.models or ("local", "m")):
+            server.served["404"] += 1
+            message = f"The model `{request.get('model')}` does not exist."
+            self.send(404, {"error": {"message": message, "type": "NotFoundError", "code": 404}})
+            return
         if server.only_route not in (None, route):
             message = openai_routes.WRONG_ROUTE[server.only_route]
             self.send(404, {"error": {"message": message, "type": "invalid_request_error", "param": "model"}})

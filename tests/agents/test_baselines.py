@@ -1,15 +1,18 @@
 """The players without a language model: legal, truthful, repeatable, and as good as they claim."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 import textgames
 from agents import EpisodeTask, TurnRequest, load_agent
+from agents.baselines.blind import BlindPlayer
 from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
 from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.solving.blind import blind_play
 
 ACTIONS = ("left", "down", "right", "up")
 
@@ -26,7 +29,7 @@ FAST = [
     # it takes seconds to find its answer to random play among 24,576 information sets; Kuhn's and Leduc's are quick
     pytest.param(spec, scenario, marks=pytest.mark.slow if (spec, scenario) == ("greedy", "liars-dice") else ())
     for scenario in textgames.SCENARIOS
-    for spec in ("random", "greedy")
+    for spec in ("random", "blind", "greedy")
 ]
 
 
@@ -42,6 +45,43 @@ def test_every_response_of_the_planner_is_read(scenario):
     steps = [step for episode in play("planner", scenario, [1], max_steps=3) for step in episode.steps]
     assert len(steps) >= 3
     assert all(step.valid for step in steps)
+
+
+# ---------------------------------------------------------------- blind
+
+
+def test_blind_plays_what_the_table_says():
+    """Its mean over fresh lakes is the value in the table, and its actions come in the shares that it names."""
+    told = blind_play(textgames.SCENARIOS["frozen-lake"])
+    episodes = play("blind", "frozen-lake", range(1000, 1600))
+    spread = (told.value * (1 - told.value) / len(episodes)) ** 0.5
+    assert mean_return(episodes) == pytest.approx(told.value, abs=4 * spread)
+    taken = Counter(step.action for episode in episodes for step in episode.steps)
+    assert set(taken) == {"down", "right"}
+    assert taken["down"] / taken.total() == pytest.approx(0.5, abs=0.04)
+    assert episodes[0].steps[0].turn.response.startswith("<think>I don't read: down 0.5, right 0.5.</think>")
+
+
+def test_blind_draws_by_the_seed_of_the_request_alone():
+    def taken(player, seeds):
+        episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed) for seed in seeds])
+        return {episode.seed: [step.action for step in episode.steps] for episode in episodes}
+
+    first = taken(BlindPlayer(), range(20))
+    assert taken(BlindPlayer(), reversed(range(20))) == first
+    assert taken(BlindPlayer(seed=1), range(20)) != first
+
+
+def test_blind_reads_nothing_and_says_what_it_would_do():
+    game = textgames.SCENARIOS["frozen-lake-slippery"].game()
+    request = TurnRequest("whatever", legal_actions=ACTIONS, game=game, steps_left=15, seed=(1, 2, 3))
+    player = load_agent("blind")
+    assert player.action_probabilities(request) == {"left": 0.0, "down": 1.0, "right": 0.0, "up": 0.0}
+    assert player.choose(request).action == "down"
+    # what isn't legal isn't drawn; in a game of several players every legal action is as likely as another
+    assert player.choose(replace(request, legal_actions=("left",))).action == "left"
+    duel = TurnRequest("", legal_actions=("a", "b"), game=textgames.SCENARIOS["tic-tac-toe"].game(), steps_left=9)
+    assert player.action_probabilities(duel) == {"a": 0.5, "b": 0.5}
 
 
 # ---------------------------------------------------------------- random

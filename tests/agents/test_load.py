@@ -111,7 +111,7 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
     [
         (
             "plannner",
-            r"unknown agent 'plannner' \(did you mean 'planner'\?\); there are random, greedy, planner, human",
+            r"unknown agent 'plannner' \(did you mean 'planner'\?\); there are random, blind, greedy, planner, human",
         ),
         ("", "unknown agent ''"),
         ("openai:", "'openai:' names no model; write openai:gpt-4o-mini"),

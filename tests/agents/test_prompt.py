@@ -1,11 +1,14 @@
 """The prompt map: texts as they are sent, to the letter, and what is said about a bad prompt file."""
 
+import json
 import pickle
+import re
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
-from agents.prompt import HintedPromptMap, PromptMap, PromptTexts, as_text
+from agents.prompt import HintedPromptMap, PromptMap, PromptTexts, as_text, packaged_prompts
 from agents.turn import Message, TurnRequest
 
 REQUEST = TurnRequest(
@@ -15,6 +18,8 @@ REQUEST = TurnRequest(
     history=(("You are at (9, 9).", "<action>left</action>"), ("You are at (1, 0).", "no idea")),
     steps_left=3,
 )
+WITHOUT = PromptTexts.from_file("without-clock")
+LEFT = "Moves left until the game is cut off, this one included: {}."
 THINK = """\
 Think first, then choose one action. Answer in exactly this form:
 <think>what matters in this position</think>
@@ -28,29 +33,70 @@ NAME is one of: left, up. Write nothing else."""
 
 
 def test_think_is_the_default_and_history_is_off():
-    assert PromptMap()(REQUEST) == (Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{THINK}"),)
+    assert PromptMap()(REQUEST) == (
+        Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{THINK}"),
+    )
 
 
 def test_direct_mode():
-    assert PromptMap("direct")(REQUEST) == (Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{DIRECT}"),)
+    content = f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{DIRECT}"
+    assert PromptMap("direct")(REQUEST) == (Message("user", content),)
 
 
 def test_history_comes_as_chat_turns_oldest_first():
-    last = Message("user", f"You are at (0, 0).\n\n{THINK}")
+    last = Message("user", f"You are at (0, 0).\n\n{LEFT.format(3)}\n\n{THINK}")
     turns = (
-        Message("user", "Reach (1, 1).\n\nYou are at (9, 9)."),
+        Message("user", f"Reach (1, 1).\n\nYou are at (9, 9).\n\n{LEFT.format(5)}"),
         Message("assistant", "<action>left</action>"),
-        Message("user", "You are at (1, 0)."),
+        Message("user", f"You are at (1, 0).\n\n{LEFT.format(4)}"),
         Message("assistant", "no idea"),
     )
     assert PromptMap(history_turns=2)(REQUEST) == (*turns, last)
     assert PromptMap(history_turns=None)(REQUEST) == (*turns, last)
     assert PromptMap(history_turns=9)(REQUEST) == (*turns, last)
     assert PromptMap(history_turns=1)(REQUEST) == (
-        Message("user", "Reach (1, 1).\n\nYou are at (1, 0)."),
+        Message("user", f"Reach (1, 1).\n\nYou are at (1, 0).\n\n{LEFT.format(4)}"),
         Message("assistant", "no idea"),
         last,
     )
+
+
+def test_the_clock_stands_behind_every_observation_and_nowhere_without_a_limit():
+    unlimited = replace(REQUEST, steps_left=None)
+    for turns in (0, 2):
+        prompt = PromptMap("direct", turns)(REQUEST)
+        said = re.findall(r"Moves left .*?: (\d+)\.", "".join(message.content for message in prompt))
+        assert said == ["5", "4", "3"][-1 - turns :]
+        assert PromptMap("direct", turns)(unlimited) == PromptMap("direct", turns, WITHOUT)(REQUEST)
+    assert "left" not in PromptMap("direct", 0, WITHOUT)(REQUEST)[0].content.replace("left, up", "")
+
+
+def test_where_players_take_turns_the_clock_of_earlier_turns_is_that_of_then():
+    prompt = PromptMap("direct", 2)(replace(REQUEST, history_steps_left=(7, 5)))
+    assert [LEFT.format(left) in message.content for message, left in zip(prompt[::2], (7, 5, 3), strict=True)] == [
+        True
+    ] * 3
+
+
+def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
+    assert set(packaged_prompts()) >= {"default", "subgoals", "without-clock"}
+    assert PromptTexts.from_file("default") == PromptTexts.default()
+    assert PromptTexts.from_file("without-clock") == replace(PromptTexts.default(), clock="") == WITHOUT
+    assert "$steps_left" in PromptTexts.from_file("subgoals").clock
+    with pytest.raises(
+        ValueError, match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are default"
+    ):
+        PromptTexts.from_file("without-clok")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "default").write_text('system = "mine"')  # a file of one's own goes first
+    assert PromptTexts.from_file("default").system == "mine"
+
+
+@pytest.mark.parametrize("texts", [PromptTexts.default(), PromptTexts.from_file("without-clock")])
+def test_texts_are_read_back_from_their_data(texts):
+    assert PromptTexts.from_data(json.loads(json.dumps(texts.as_data()))) == texts
+    with pytest.raises(ValueError, match="prompts without opening"):
+        PromptTexts.from_data({key: value for key, value in texts.as_data().items() if key != "opening"})
 
 
 def test_a_bare_observation_has_no_empty_parts():
@@ -91,6 +137,7 @@ def test_texts_from_a_file(tmp_path):
         ("opening = 'Play!'", "opening (or system) must contain $instructions"),
         ("observation = '$observatoin $observation'", "$observatoin (did you mean 'observation'?)"),
         ("system = 'costs $ 5'", "lone dollar sign"),
+        ("clock = 'Left: $steps'", "clock has the unknown placeholder $steps"),
         ("opening = '$instructions $observation'", "$observation belongs in observation only"),
         ("system = ", "can't read the prompt file"),
     ],

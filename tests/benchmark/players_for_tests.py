@@ -21,6 +21,15 @@ class Always:
         return [Turn(RIGHT, usage=Usage(1000, 100)) for _ in requests]
 
 
+class Absurd:
+    """Counts more tokens than there are, on every third episode."""
+
+    name = "absurd"
+
+    def act(self, requests):
+        return [Turn(RIGHT, usage=Usage(10**12 if request.seed[0] % 3 == 0 else 7, 1)) for request in requests]
+
+
 class Broken:
     """A provider that is down on every third episode, with a key in its message."""
 

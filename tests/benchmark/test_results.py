@@ -23,7 +23,11 @@ def test_the_leaderboard_prints_as_at_the_terminal(small, textbench, capsys):
     leaderboard = small.leaderboard()
     leaderboard.print()
     assert capsys.readouterr().out == shown
-    assert str(leaderboard) == repr(leaderboard) == shown.rstrip("\n")
+    full = textbench("leaderboard", "small", "--stats").out
+    assert len(full) > 3 * len(shown)
+    leaderboard.print(stats=True)
+    assert capsys.readouterr().out == full
+    assert str(leaderboard) == repr(leaderboard) == full.rstrip("\n")
     assert leaderboard.to_markdown() == textbench("leaderboard", "small", "--markdown").out
     assert next(row["agent"] for row in leaderboard.scores if row["scenario"] == "frozen-lake") == "greedy"
     assert {row["agent"] for row in leaderboard.overall} == {"random", "greedy"}
@@ -98,7 +102,7 @@ def test_data_frames(small, textbench):
         scores["mean_return"].sort_index(), means.sort_index(), check_names=False, check_index=False
     )
     assert (scores["mean_return_low"] <= scores["mean_return"]).all()
-    assert scores.loc[("greedy", "frozen-lake"), "reference_optimal"] == 1.0
+    assert scores.loc[("greedy", "frozen-lake"), "reference_value"] == 1.0
     steps = small.to_pandas("steps")
     assert len(steps) == episodes["length"].sum()
     assert set(steps["action"]) <= {"up", "down", "left", "right"}

@@ -18,7 +18,9 @@ LOGPROBS = 1e-5
 def play(model: Any, scenario: str, episodes: int, temperature: float) -> list[Episode]:
     """Episodes of a scenario that a model plays with reasoning, by seed."""
     tasks = [EpisodeTask.of(scenario, 31_000 + k) for k in range(episodes)]
-    policy = LanguageAgentPolicy(model, PromptMap("think"), Decoding(temperature=temperature, max_tokens=128))
+    policy = LanguageAgentPolicy(
+        model, PromptMap.from_file("without-clock"), Decoding(temperature=temperature, max_tokens=128)
+    )
     return sorted(rollout(policy, tasks), key=lambda episode: episode.seed)
 
 

@@ -23,7 +23,8 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     be paid late, unless the game says that this never happens: a dead snake leaves, and the others play on.
     ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable
     response ends the player's own episode; the game plays on without it, its default action being played for it where
-    the rules need one.
+    the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a zero-sum game is over,
+    won by the other.
     """
 
     metadata: ClassVar[dict[str, Any]] = {

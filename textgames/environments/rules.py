@@ -25,8 +25,9 @@ ENVIRONMENT_SETTINGS = (
 ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
 """Those of them that only environments for one player have."""
 
-InvalidAction = Literal["default", "random", "noop", "terminate"]
-"""What an unreadable response does: the first action, a random one, the game's no-op, or the end of the episode."""
+InvalidAction = Literal["default", "random", "noop", "terminate", "forfeit"]
+"""What an unreadable response does: the first action, a random one, the game's no-op; or it ends the player's episode,
+which pays nothing more (``terminate``) or what a loss pays (``forfeit``)."""
 
 
 class EpisodeRules(NamedTuple):
@@ -62,8 +63,14 @@ class EpisodeRules(NamedTuple):
         if invalid_action == "noop" and game.noop is None:
             raise ValueError(
                 f"invalid_action='noop' needs a game with an action that does nothing; {type(game).__name__} has none; "
-                "accepted for it: default, random, terminate"
+                "accepted for it: default, random, terminate, forfeit"
             )
+        if invalid_action == "forfeit":
+            try:  # said now, and not when the first response can't be read
+                first = game.initial_state(np.random.default_rng(0))
+                game.forfeit(first, game.players[0], float("inf") if max_steps is None else max_steps)
+            except NotImplementedError as error:
+                raise ValueError(f"invalid_action='forfeit' can't be used: {error}") from None
         limit = None if max_steps is None else int(max_steps)
         return cls(limit, float(format_penalty), invalid_action)  # type: ignore[arg-type]
 
@@ -72,7 +79,7 @@ class EpisodeRules(NamedTuple):
     ) -> tuple[str | None, str | None]:
         """The action that a response executes, and why it is invalid (``None`` for a valid one).
 
-        The action is ``None`` when the response ends the player's episode (``invalid_action="terminate"``). A random
+        The action is ``None`` when the response ends the player's episode (``"terminate"``, ``"forfeit"``). A random
         stand-in takes one uniform number of ``rng`` where actions are listed; nothing else here is random.
 
         Raises:
@@ -84,7 +91,7 @@ class EpisodeRules(NamedTuple):
         if action is not None:
             return action, None
         reason = str(game.why_invalid(response, state, player).reason)
-        if self.invalid_action == "terminate":
+        if self.invalid_action in ("terminate", "forfeit"):
             return None, reason
         if self.invalid_action == "random":
             legal = game.legal_actions(state, player)
@@ -92,6 +99,10 @@ class EpisodeRules(NamedTuple):
         if self.invalid_action == "noop":
             return game.noop, reason
         return game.default_action(state, player), reason
+
+    def forfeited(self, game: TSMG[Any], state: Any, player: str, rounds_left: float) -> Mapping[str, float]:
+        """``{player: reward}`` of those who are paid when a player's response has ended its episode."""
+        return game.forfeit(state, player, rounds_left) if self.invalid_action == "forfeit" else {}
 
     def play(
         self,
@@ -111,7 +122,8 @@ class EpisodeRules(NamedTuple):
         """
         action, unreadable = self.choose(game, state, player, response, rng)
         if action is None:
-            return state, 0.0 - self.format_penalty, True, "", unreadable, 1
+            lost = self.forfeited(game, state, player, rounds_left).get(player, 0.0)
+            return state, lost - self.format_penalty, True, "", unreadable, 1
         state, rewards, terminated = game.transition(state, {player: action}, rng)
         reward = rewards[player] if unreadable is None else rewards[player] - self.format_penalty
         return state, reward, terminated, action, unreadable, 1
@@ -145,12 +157,14 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         if name in switches:
             check_switch(name, value)
     try:
-        return cls(**settings)
+        made = cls(**settings)
     except TypeError as error:  # a value of the wrong type, met where it is first compared or counted
         if not settings:
             raise
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
+    vars(made)["made_with"] = dict(settings)  # not by assignment, which a game that is a frozen dataclass refuses
+    return made
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,8 @@ class TextGameEnv(gym.Env[str, str]):
         max_episode_steps: steps after which it is, in place of ``max_steps``; see :mod:`textgames.environments.limits`.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
         invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
-            where the game has one, or ``"terminate"``: the episode ends.
+            where the game has one, ``"terminate"``: the episode ends, or ``"forfeit"``: it ends and pays what a loss
+            pays (:meth:`textgames.tsmg.TSMG.forfeit`).
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.

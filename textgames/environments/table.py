@@ -86,10 +86,11 @@ class Table:
         """Play a round with the response of everybody who is to move.
 
         Where only players are to move who have been sent away for an invalid response, their default actions are
-        played at once, until it is somebody else's turn.
+        played at once, until it is somebody else's turn. Giving up ends a zero-sum game.
         """
         game, rules, before = self.game, self.rules, self.state
         rewards = dict.fromkeys(self.agents, 0.0)
+        left = float("inf") if rules.max_steps is None else rules.max_steps - self.elapsed
         executed: dict[Player, tuple[str | None, str | None]] = {}
         actions: dict[Player, str] = {}
         for player, response in responses.items():
@@ -98,8 +99,13 @@ class Table:
                 rewards[player] -= rules.format_penalty
             if action is None:
                 self._sent_away |= {player}
+                for paid, reward in rules.forfeited(game, before, player, left).items():
+                    rewards[paid] = rewards.get(paid, 0.0) + reward
             else:
                 actions[player] = action
+        if self._given_up:
+            self.elapsed += 1
+            return self._outcome(rewards, executed, over=True, cut_off=False)
         over = self._transition(actions, rewards, rng)
         limit = self.rules.max_steps
         cut_off = limit is not None and self.elapsed >= limit
@@ -107,6 +113,11 @@ class Table:
             over = self._transition({}, rewards, rng)
             cut_off = self.elapsed == limit
         return self._outcome(rewards, executed, over, cut_off)
+
+    @property
+    def _given_up(self) -> bool:
+        """Whether the response that sent a player away also ended the game."""
+        return bool(self._sent_away) and self.game.zero_sum and self.rules.invalid_action == "forfeit"
 
     def _transition(self, actions: dict[Player, str], rewards: dict[Player, float], rng: np.random.Generator) -> bool:
         """Play one transition, add what it pays to ``rewards``, and tell whether the game is over."""
@@ -161,7 +172,8 @@ class Table:
             for player in agents:
                 if terminations[player] or truncations[player]:
                     action, _ = executed.get(player, _NOT_ASKED)
-                    infos[player]["success"] = action is not None and game.succeeded(state, player)
+                    won = self._given_up or game.succeeded(state, player)  # against somebody who gave up, by that
+                    infos[player]["success"] = action is not None and won
                     infos[player]["metrics"] = Metrics(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
@@ -264,8 +276,9 @@ class OneSeat:
         action, unreadable = self._rules.choose(game, state, player, response, rng)
         penalty = 0.0 if unreadable is None else self._rules.format_penalty
         if action is None:
-            return state, 0.0 - penalty, True, "", unreadable, 1
-        state, reward, over = self._round(state, {player: action}, rng)
+            lost = self._rules.forfeited(game, state, player, rounds_left).get(player, 0.0)
+            return state, lost - penalty, True, "", unreadable, 1
+        state, reward, over = self._round(state, {player: action}, rng, rounds_left)
         limit = None if rounds_left == float("inf") else int(rounds_left) - 1
         state, reward, over, rounds = self._until_its_turn(state, reward, over, rng, limit)
         return state, reward - penalty, over, action, unreadable, 1 + rounds
@@ -279,25 +292,32 @@ class OneSeat:
                 return state, reward, True, rounds
             if player in game.to_move(state):
                 break
-            state, more, over = self._round(state, {}, rng)
+            left = float("inf") if rounds_left is None else rounds_left - rounds
+            state, more, over = self._round(state, {}, rng, left)
             reward, rounds = reward + more, rounds + 1
         return state, reward, over, rounds
 
-    def _round(self, state: Any, joint: dict[Player, str], rng: np.random.Generator) -> tuple[Any, float, bool]:
+    def _round(
+        self, state: Any, joint: dict[Player, str], rng: np.random.Generator, rounds_left: float
+    ) -> tuple[Any, float, bool]:
         for other in self._game.to_move(state):
-            if other != self._player:
-                joint[other] = self._move(state, other, rng)
+            if other == self._player:
+                continue
+            move = self._move(state, other, rng)
+            if move is None and self._game.zero_sum and self._rules.invalid_action == "forfeit":
+                return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], True
+            joint[other] = self._game.default_action(state, other) if move is None else move
         state, rewards, over = self._game.transition(state, joint, rng)
         return state, rewards[self._player], over
 
-    def _move(self, state: Any, player: Player, rng: np.random.Generator) -> str:
+    def _move(self, state: Any, player: Player, rng: np.random.Generator) -> str | None:
+        """What somebody inside plays; ``None`` for a response that ends its episode."""
         game, opponent = self._game, self._opponents[player]
         if isinstance(opponent, str):
             return game.sample_action(state, player, rng)
         legal = game.legal_actions(state, player)
         turn = OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng)
-        action, _ = self._rules.choose(game, state, player, opponent(turn), rng)
-        return game.default_action(state, player) if action is None else action
+        return self._rules.choose(game, state, player, opponent(turn), rng)[0]
 
 
 def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> OneSeat | None:

@@ -9,12 +9,14 @@ number of rounds is part of the problem and is told; and what can't be read is n
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
 from textgames.settings import check_number, check_one_of, check_whole
+from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
@@ -167,7 +169,7 @@ class Bandit(TSMG[BanditState]):
         self.actions = tuple(self.story.names.split()[: self.num_arms])
         self.longest_episode = self.rounds
         self.return_range = None if prior == "gaussian" else (0.0, float(self.rounds))
-        self._raw, self._tell_prior = observation == "raw", bool(tell_prior)
+        self._raw, self.tells_prior = observation == "raw", bool(tell_prior)
         self._arms = {name: arm for arm, name in enumerate(self.actions)}
         self._nothing = (0,) * self.num_arms, (0.0,) * self.num_arms, (0,) * self.num_arms
 
@@ -209,6 +211,11 @@ class Bandit(TSMG[BanditState]):
             for chance, reward in ((mean, 1.0), (1 - mean, 0.0))
             if chance > 0
         ]
+
+    def forfeit(self, state: BanditState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """Nothing where rewards are 0 or 1, else what the worst arm pays on average in the rounds that are left."""
+        worst = min(0.0, *state.means) if self.prior == "gaussian" else 0.0
+        return {player: worst * self.rounds_left(state)}
 
     def rounds_left(self, state: BanditState) -> int:
         return self.rounds - sum(state.pulls)
@@ -256,7 +263,7 @@ class Bandit(TSMG[BanditState]):
                 f" The averages were drawn from a normal distribution with mean 0 and standard deviation "
                 f"{self.scale:g}; rewards vary around them with standard deviation {self.scale:g}."
             )
-            return told + prior * self._tell_prior
+            return told + prior * self.tells_prior
         told = f"The reward of a round is 1 if {self.story.success}, else 0."
         told += f" Every {thing} has a probability of its own to give 1, which you don't know."
         if self.prior == "gap":
@@ -264,7 +271,7 @@ class Bandit(TSMG[BanditState]):
             prior = f" One {thing}, chosen at random, has the probability {good:g}; each of the others has {bad:g}."
         else:
             prior = " The probabilities were drawn at random, each one evenly between 0 and 1."
-        return told + prior * self._tell_prior
+        return told + prior * self.tells_prior
 
     def what_happened(
         self, state: BanditState, joint_action: Mapping[Player, Action], next_state: BanditState, player: Player
@@ -294,6 +301,7 @@ class BanditOracle(Yardstick):
     question: :mod:`textgames.solving.bayes_bandit`.
     """
 
+    kind = "clairvoyant"
     method = "known means"
 
     def __init__(self, game: Bandit) -> None:
@@ -306,6 +314,12 @@ class BanditOracle(Yardstick):
 
     def uniform_value(self, state: BanditState, steps_left: int | None, player: Player) -> float:
         return self._left(state, steps_left) * sum(state.means) / len(state.means)
+
+    def blind_value(
+        self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        shares = chances_of(policy, self._game.actions)
+        return self._left(state, steps_left) * sum(map(mul, shares, state.means))
 
     def _left(self, state: BanditState, steps_left: int | None) -> int:
         left = self._game.rounds_left(state)

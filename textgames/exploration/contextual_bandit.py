@@ -16,6 +16,7 @@ import numpy as np
 from textgames.exploration.bandit import number
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES
 from textgames.settings import check_number, check_one_of, check_whole
+from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
 
@@ -160,6 +161,11 @@ class ContextualBandit(TSMG[ContextualState]):
         log = (*state.log, Visit(state.context, arm, reward))
         return ContextualState(state.weights, next_context, log), {"player_0": reward}, next_context == NOBODY
 
+    def forfeit(self, state: ContextualState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """As if in every round that is left the worst arm were shown to whom it suits least."""
+        worst = min(min(expected_rewards(state.weights, context)) for context in range(len(CONTEXTS)))
+        return {player: worst * self.rounds_left(state)}
+
     def rounds_left(self, state: ContextualState) -> int:
         return self.rounds - len(state.log)
 
@@ -230,6 +236,7 @@ _WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
 class ContextualOracle(Yardstick):
     """The values for somebody who knows the weights: the best arm for everybody who comes."""
 
+    kind = "clairvoyant"
     method = "known weights"
 
     def __init__(self, game: ContextualBandit) -> None:
@@ -248,6 +255,13 @@ class ContextualOracle(Yardstick):
         if not self._left(state, steps_left):
             return 0.0
         return float(np.mean(expected_rewards(state.weights, state.context)))
+
+    def blind_value(
+        self, state: ContextualState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        if not self._left(state, steps_left):
+            return 0.0
+        return float(np.dot(chances_of(policy, self._game.actions), expected_rewards(state.weights, state.context)))
 
     def _left(self, state: ContextualState, steps_left: int | None) -> int:
         left = self._game.rounds_left(state)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textgames.exploration.deduction import AnswerTable, Indices
+from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable
 from textgames.texts.commands import Command
@@ -66,6 +66,10 @@ class GuessingGame(TSMG[GuessState]):
         """
         return None
 
+    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
+        """Optimal guessing, where not finding it costs ``lost``; ``None`` where that is too much to compute."""
+        return None
+
     @abstractmethod
     def make_table(self) -> AnswerTable:
         """The answers as numbers, in the order of ``secrets``."""
@@ -98,6 +102,10 @@ class GuessingGame(TSMG[GuessState]):
         self, state: GuessState, joint_action: Mapping[str, str]
     ) -> list[tuple[float, GuessState, dict[str, float], bool]]:
         return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def forfeit(self, state: GuessState, player: str, rounds_left: float) -> dict[str, float]:
+        """As if all guesses that are left were wrong."""
+        return {player: GUESS_REWARD * (self.max_guesses - len(state.guesses) + LOST_GUESSES)}
 
     def is_playing(self, state: GuessState, player: str) -> bool:
         return len(state.guesses) < self.max_guesses and not self.succeeded(state, player)

@@ -8,12 +8,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textgames.settings import check_one_of, check_whole
+from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import external_regret, swap_regret
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
 from textgames.yardsticks import Yardstick
@@ -127,6 +129,7 @@ class OnlineLearning(TSMG[OnlineState]):
         self.longest_episode = self.rounds
         self.actions = ROADS[: self.num_actions]
         self.return_range = (-LARGEST_LOSS * self.rounds, 0.0)
+        self.worst_round = -LARGEST_LOSS
         self._index = {name: index for index, name in enumerate(self.actions)}
 
     def initial_state(self, rng: np.random.Generator) -> OnlineState:
@@ -212,6 +215,7 @@ class OnlineOracle(Yardstick):
     by is the regret to one fixed action.
     """
 
+    kind = "clairvoyant"
     method = "known losses"
 
     def __init__(self, game: OnlineLearning) -> None:
@@ -226,6 +230,12 @@ class OnlineOracle(Yardstick):
 
     def uniform_value(self, state: OnlineState, steps_left: int | None, player: Player) -> float:
         return 0.0 - sum(sum(row) for row in self._rows(state, steps_left)) / self._game.num_actions
+
+    def blind_value(
+        self, state: OnlineState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        shares = chances_of(policy, self._game.actions)
+        return 0.0 - sum(sum(map(mul, shares, row)) for row in self._rows(state, steps_left))
 
     def _rows(self, state: OnlineState, steps_left: int | None) -> tuple[tuple[float, ...], ...]:
         start = len(state.chosen)

@@ -13,8 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from textgames.exploration.deduction import AnswerTable
-from textgames.exploration.guessing import GuessingGame, GuessState
+from textgames.exploration.deduction import AnswerTable, GuessSolver
+from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.exploration.word_list import WORDS
 from textgames.texts.commands import Command, Word
 
@@ -67,6 +67,9 @@ class WordGuess(GuessingGame):
     def make_table(self) -> AnswerTable:
         return _table()
 
+    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver:
+        return _solver(lost)
+
     def action_help(self, state: GuessState, player: str) -> str:
         return "one of the words of the list" if self.show_words else "a common English word of five letters"
 
@@ -90,3 +93,8 @@ def _table() -> AnswerTable:
     """Answers are numbered by their marks: the table needs no letters, since the guess is known."""
     numbers = {found: number for number, found in enumerate(product((GREY, YELLOW, GREEN), repeat=len(WORDS[0])))}
     return AnswerTable(np.array([[numbers[marks(guess, word)] for word in WORDS] for guess in WORDS]))
+
+
+@lru_cache(maxsize=8)
+def _solver(lost: int) -> GuessSolver:
+    return GuessSolver(_table(), lost)

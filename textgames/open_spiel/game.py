@@ -62,6 +62,7 @@ class OpenSpiel(TSMG[SpielState]):
         self.actions = self.reading.actions
         self.longest_episode = game.max_game_length()
         self.return_range = _finite_range(game.min_utility(), game.max_utility())
+        self.zero_sum = len(self.players) == 2 and kind.utility == pyspiel.GameType.Utility.ZERO_SUM
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
         self._history_is_read = _reads_history(name, kind, self.hidden_information, observation)
         self._nobody = dict.fromkeys(self.players, 0.0)

@@ -76,6 +76,7 @@ class CliffWalking(TSMG[int]):
 
     success_means = "reached the goal"
     actions = ACTIONS
+    worst_round = FALL_REWARD
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         PLAYER_MARK: (213, 94, 0),
         CLIFF_MARK: (70, 50, 40),

@@ -186,6 +186,7 @@ class SlidingPuzzle(TSMG[SlidingState]):
         self.min_distance, self.max_distance = int(min_distance), int(max_distance)
         self.max_moves = int(max_moves)
         self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)
+        self.worst_round = self.step_reward
         self.return_range = (
             self.step_reward * self.max_moves,
             self.goal_reward + self.step_reward * self.min_distance,

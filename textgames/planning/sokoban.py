@@ -142,6 +142,11 @@ class Sokoban(TSMG[SokobanState]):
     ) -> list[tuple[float, SokobanState, dict[str, float], bool]]:
         return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
 
+    def forfeit(self, state: SokobanState, player: str, rounds_left: float) -> dict[str, float]:
+        """As if the moves that are left did nothing but push boxes off their targets again."""
+        moves = min(rounds_left, self.max_moves - state.moves)
+        return {player: STEP_REWARD * moves - BOX_REWARD * on_targets(state.level, state.boxes)}
+
     def is_playing(self, state: SokobanState, player: str) -> bool:
         return state.moves < self.max_moves and not self.succeeded(state, player)
 

@@ -149,6 +149,7 @@ class Taxi(TSMG[TaxiState]):
 
     success_means = "brought the passenger to its destination"
     actions = ACTIONS
+    worst_round = ILLEGAL_REWARD
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         TAXI_MARK: (240, 228, 66),
         FULL_MARK: (213, 94, 0),

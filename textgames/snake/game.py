@@ -101,6 +101,13 @@ class Snake(TSMG[SnakeState]):
             raise NotImplementedError(f"rounds of {self} may have too many outcomes to be listed")
         return self.chances.outcomes(state, joint_action)
 
+    def forfeit(self, state: SnakeState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """What death pays; food that costs something may still have been ahead."""
+        config = self.config
+        food = (("num_apples", "apple_reward"), ("num_bananas", "banana_reward"), ("num_fires", "fire_reward"))
+        bad = [min(0.0, getattr(config, reward)) for number, reward in food if getattr(config, number)]
+        return {player: config.death_reward + config.step_reward + min(bad, default=0.0)}
+
     def is_playing(self, state: SnakeState, player: Player) -> bool:
         return bool(state.snakes[self._snake_of[player]])
 

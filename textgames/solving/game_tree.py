@@ -85,6 +85,8 @@ class GameTree:
         chances: of every leaf, the product of the probabilities of its chances. Shape (leaves,).
         payoffs: of every leaf, the return of every player. Shape (leaves, players).
         sequences: of every leaf, the last sequence of every player. Shape (leaves, players).
+        timed: whether all histories of an information set are equally long, so that who is told how many rounds are
+            left learns nothing from it.
     """
 
     players: tuple[Player, ...]
@@ -92,6 +94,7 @@ class GameTree:
     chances: Floats
     payoffs: Floats
     sequences: Indices
+    timed: bool = True
 
     @property
     def information_sets(self) -> tuple[InformationSet, ...]:
@@ -147,6 +150,7 @@ class _Builder:
         self.found: list[dict[str, _Found]] = [{} for _ in game.players]
         self.levels: list[list[int]] = [[0] for _ in game.players]  # of every sequence, the number of decisions in it
         self.leaves: list[_Node] = []
+        self.timed = True
 
     def expand(self) -> None:
         name = type(self.game).__name__
@@ -214,6 +218,7 @@ class _Builder:
                 f"{player} of {type(self.game).__name__} reads the same text where its legal actions are {actions} and "
                 f"where they are {found.set.actions}: {observation[:80]!r}"
             )
+        self.timed = self.timed and found.set.rounds == node.rounds
         return found
 
     def tree(self) -> GameTree:
@@ -227,6 +232,7 @@ class _Builder:
             chances=np.array([leaf.chance for leaf in self.leaves]),
             payoffs=np.array([leaf.returns for leaf in self.leaves], dtype=float),
             sequences=sequences,
+            timed=self.timed,
         )
 
 

@@ -27,6 +27,7 @@ class Minimax(ExactSolver):
         if len(game.players) != 2:
             raise ValueError(f"minimax is for two players, {type(game).__name__} has {len(game.players)}")
         super().__init__(game, canonical=canonical, max_states=max_states)
+        self.kind = "clairvoyant" if game.hidden_information else "optimal"
         self._first, self._second = game.players
 
     def _mover(self, state: Any) -> tuple[Player, bool]:

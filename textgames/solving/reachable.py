@@ -107,6 +107,32 @@ class Reachable:
         table = self._table_without_limit(play) if steps_left is None else self._table(steps_left, play)
         return float(table[self.numbers[state]])
 
+    def fixed_values(self, steps_left: int | None, chances: Values) -> Values:
+        """The root's value under policies that never change: one for each column of ``chances``, shape (policies,).
+
+        Args:
+            steps_left: rounds that are left at the root; ``None`` for no limit.
+            chances: of every action of every state, in the order in which states were expanded, the end of the game
+                (one action, with chance 1) before all of them. Shape (branches, policies); those of a state sum to 1.
+
+        Raises:
+            ValueError: without a limit, the values don't settle.
+        """
+        table = np.zeros((self._within[-1], chances.shape[1]))
+        rounds = _MOST_ROUNDS if steps_left is None else steps_left
+        for played in range(1, rounds + 1):
+            states = self._within[-1 if self._rounds is None else self._rounds - played]
+            branches = self._state_starts[states]
+            entries = self._branch_starts[branches]
+            ahead = self._chances[:entries, None] * table[self._successors[:entries]]
+            worth = self._rewards[:branches, None] + np.add.reduceat(ahead, self._branch_starts[:branches])
+            before, table = table, np.add.reduceat(worth * chances[:branches], self._state_starts[:states])
+            if self._rounds is None and np.abs(table - before).max() <= _SETTLED:
+                return np.asarray(table[1])
+        if steps_left is None:
+            raise ValueError(f"without a limit of steps the values haven't settled after {rounds:,} rounds")
+        return np.asarray(table[1])
+
     def _table(self, steps_left: int, play: Play) -> Values:
         tables = self._values[play]
         while len(tables) <= steps_left:

@@ -32,6 +32,7 @@ class ValueIteration(ExactSolver):
             name = type(game).__name__
             raise ValueError(f"value iteration needs {name}.outcomes(state, joint_action), which {name} doesn't have")
         super().__init__(game, canonical=canonical, max_states=max_states)
+        self.kind = "clairvoyant" if game.hidden_information else "optimal"
         self._player = game.players[0]
 
     def _mover(self, state: Any) -> tuple[Player, bool]:

@@ -22,6 +22,7 @@ class Duel(TSMG[StateT]):
     success_means = "won the game; a draw is none"
     players = PLAYERS
     return_range = (-1.0, 1.0)
+    zero_sum = True
 
     @abstractmethod
     def mover(self, state: StateT) -> int:

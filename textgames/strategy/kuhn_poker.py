@@ -137,6 +137,7 @@ class KuhnPoker(TSMG[KuhnState]):
     hidden_information = True
     pays_late = False
     return_range = (-2.0, 2.0)
+    zero_sum = True
 
     def initial_state(self, rng: "np.random.Generator") -> KuhnState:
         return KuhnState(DEALS[int(rng.integers(len(DEALS)))])

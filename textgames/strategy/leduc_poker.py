@@ -195,6 +195,7 @@ class LeducPoker(TSMG[LeducState]):
     hidden_information = True
     pays_late = False
     return_range = (-13.0, 13.0)
+    zero_sum = True
 
     def initial_state(self, rng: "np.random.Generator") -> LeducState:
         return LeducState(DEALS[int(rng.integers(len(DEALS)))])

@@ -147,6 +147,7 @@ class LiarsDice(TSMG[LiarsDiceState]):
     hidden_information = True
     pays_late = False
     return_range = (-1.0, 1.0)
+    zero_sum = True
 
     def __init__(self, *, num_dice: int = 1, num_sides: int = 6) -> None:
         check_whole("num_dice", num_dice, 1, MOST_DICE)

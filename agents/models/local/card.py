@@ -1,13 +1,18 @@
-"""How a trained model wants to be asked, in files beside its weights: its response mode, and a chat template.
+"""How a trained model wants to be asked, in files beside its weights: how it was asked, and a chat template.
 
-``textbench.json`` is ours: the trainer writes it and ``hf:`` reads it. ``chat_template.jinja`` is read by transformers,
-vLLM and every other chat server, which then give the model the very text that this package gives it.
+``textbench.json`` is ours: the trainer writes it and ``hf:`` reads it. It has the response mode and the whole texts of
+the prompts that the model was trained with, as the default prompts may change and a prompt file may move.
+``chat_template.jinja`` is read by transformers, vLLM and every other chat server, which then give the model the very
+text that this package gives it.
 """
 
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from agents.prompt import PromptMap, PromptTexts
 
 CARD_NAME = "textbench.json"
 TEMPLATE_NAME = "chat_template.jinja"
@@ -16,26 +21,69 @@ PLAIN_TEMPLATE = (
 )
 """The text of :func:`agents.prompt.as_text`, as a chat template: the contents, joined by blank lines."""
 
-
-def write_card(folder: Path, *, mode: str) -> None:
-    """Write ``textbench.json`` into a model's folder; ``mode`` is the response mode that the model was trained in."""
-    (folder / CARD_NAME).write_text(json.dumps({"mode": mode}, indent=1) + "\n", encoding="utf-8")
+BEFORE_THE_CLOCK = "without-clock"
+"""The prompts of models whose card names none: they were trained before the default prompts told the moves left."""
 
 
-def trained_mode(path_or_repo: str) -> str | None:
-    """The response mode in the card of a model's folder; ``None`` for a model without one, or from a hub.
+class Card(NamedTuple):
+    """How a model was asked when it was trained.
+
+    Attributes:
+        modes: the response modes; the first is the one that it is played in.
+        texts: the wording of its prompts.
+    """
+
+    modes: tuple[str, ...]
+    texts: PromptTexts
+
+    @property
+    def mode(self) -> str:
+        return self.modes[0]
+
+    def contradiction(self, prompt_map: PromptMap) -> str:
+        """What a prompt map asks otherwise than the model was asked: ``"mode"``, ``"texts"``, or nothing."""
+        if prompt_map.mode not in self.modes:
+            return "mode"
+        mode = prompt_map.mode
+        return "" if prompt_map.texts.read_in(mode) == self.texts.read_in(mode) else "texts"
+
+
+def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts) -> None:
+    """Write ``textbench.json`` into a model's folder; the first of ``modes`` is the one that it is played in."""
+    several = {"modes": list(modes)} if len(modes) > 1 else {}
+    data = {"mode": modes[0], **several, "prompts": texts.as_data()}
+    (folder / CARD_NAME).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def read_card(path_or_repo: str) -> Card | None:
+    """The card of a model's folder; ``None`` for a model without one, or from a hub.
 
     Raises:
         ValueError: the card isn't one.
     """
     file = Path(path_or_repo).expanduser() / CARD_NAME
     try:
-        mode = json.loads(file.read_text(encoding="utf-8"))["mode"]
+        data = json.loads(file.read_text(encoding="utf-8"))
+        modes = tuple(map(str, data.get("modes") or [data["mode"]]))
+        prompts = data.get("prompts")
+        texts = PromptTexts.from_file(BEFORE_THE_CLOCK) if prompts is None else PromptTexts.from_data(prompts)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} should hold {{'mode': 'think'}} or another response mode: {error!r}") from None
-    return str(mode)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file} should hold {{'mode': 'think'}} or another response mode, and the texts of prompts: {error!r}"
+        ) from None
+    return Card(modes, texts)
+
+
+def card_of(model: Any) -> Card | None:
+    """The card of the folder that a model of transformers was loaded from, where it was loaded and has one."""
+    source = getattr(model, LOADED_FROM, "") or getattr(model, "name_or_path", "")
+    return read_card(source) if source else None
+
+
+LOADED_FROM = "textbench_loaded_from"
+"""The attribute of a loaded model that has its folder: an adapter's, where transformers tells the base model's."""
 
 
 def write_chat_template(folder: Path, tokenizer: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from agents.models.local.card import LOADED_FROM
 from textgames.extras import install_command
 
 _INSTALL = install_command("local")
@@ -70,6 +71,7 @@ def load_model(
                 f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
             ) from error
         model = peft.PeftModel.from_pretrained(model, adapter)  # type: ignore[assignment]
+    setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.models.base import Completion
-from agents.turn import FinishReason, Usage
+from agents.turn import MOST_TOKENS, FinishReason, Usage
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -61,6 +61,11 @@ FINISH_REASONS: dict[str, FinishReason] = {
 """What servers say when a response is complete, in OpenAI's words and the dialects of others; case doesn't count."""
 
 
+_FAILED = ("error", "failed", "fail", "failure")
+_FINE = ("none", "0", "", "200", "ok", "success")
+"""Codes that stand beside an answer which is none: absent, zero, HTTP's 200, a word."""
+
+
 def decode(body: str) -> dict[str, Any]:
     """The JSON object of an answer.
 
@@ -73,9 +78,28 @@ def decode(body: str) -> dict[str, Any]:
         raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
     if not isinstance(answer, dict):
         raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
-    if answer.get("error"):  # gateways put upstream errors into a status 200
+    if says_error(answer):  # gateways put upstream errors into a status 200
         raise ProviderError(f"an error: {error_message(answer) or excerpt(body)}")
     return answer
+
+
+def says_error(answer: Mapping[str, Any]) -> bool:
+    """Whether a JSON object with status 200 says that it is an error, in any of the ways that servers have.
+
+    OpenAI's ``error``; ``object`` or ``type: "error"`` (vLLM, FastChat, Anthropic); ``base_resp.status_code`` that
+    isn't 0 (MiniMax); ``error_code`` (Baidu), ``code`` (iFlytek, DashScope), ``success: false`` and ``errors``
+    (Cloudflare), ``status: "error"``, ``Response.Error`` (Tencent).
+    """
+    if answer.get("error") or answer.get("errors") or answer.get("success") is False:
+        return True
+    if any(str(answer.get(name)).casefold() in _FAILED for name in ("object", "type", "status")):
+        return True
+    inside = answer.get("base_resp")
+    codes = [answer.get("error_code"), answer.get("code"), inside.get("status_code") if isinstance(inside, dict) else 0]
+    wrapped = answer.get("Response")
+    return any(str(code).casefold() not in _FINE for code in codes) or (
+        isinstance(wrapped, dict) and bool(wrapped.get("Error"))
+    )
 
 
 def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
@@ -87,10 +111,20 @@ def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
 
 
 def error_message(answer: object) -> str | None:
-    """What an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, or ``{"message": ...}``."""
-    while isinstance(answer, dict):
-        answer = answer.get("error") or answer.get("message") or answer.get("detail")
+    """What an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, ``{"message": ...}`` and such."""
+    for _ in range(10):  # a server may nest its errors, but not for ever
+        if isinstance(answer, list) and answer:
+            answer = answer[0]
+        if not isinstance(answer, dict):
+            break
+        answer = next((said for key in _MESSAGES if (said := answer.get(key))), None)
     return answer if isinstance(answer, str) else None
+
+
+_MESSAGES = (
+    *("error", "errors", "message", "detail", "error_msg", "msg", "base_resp", "status_msg"),
+    *("Response", "Error", "Message"),
+)
 
 
 def excerpt(body: str) -> str:
@@ -161,7 +195,7 @@ def completion_of(
 
 
 def read_usage(usage: object) -> Usage:
-    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say.
+    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say, or something absurd.
 
     Reasoning is part of the completion, as it is paid for. Where a server counts it beside the completion (its total
     says so), it is added here.
@@ -171,7 +205,7 @@ def read_usage(usage: object) -> Usage:
 
     def count(where: object, *names: str) -> int:
         values = [where.get(name) for name in names] if isinstance(where, dict) else []
-        return next((value for value in values if type(value) is int and 0 <= value < 2**53), 0)
+        return next((value for value in values if type(value) is int and 0 <= value <= MOST_TOKENS), 0)
 
     prompt = count(usage, "prompt_tokens", "input_tokens")
     completion = count(usage, "completion_tokens", "output_tokens")
@@ -189,4 +223,4 @@ def read_usage(usage: object) -> Usage:
 def served_by(answer: Mapping[str, Any]) -> str | None:
     """The name and the fingerprint under which the server says that it answered."""
     said = [answer.get(name) for name in ("model", "system_fingerprint")]
-    return " ".join(text[:MAX_NAME_LENGTH] for text in said if isinstance(text, str) and text) or None
+    return " ".join(writable(text[:MAX_NAME_LENGTH]) for text in said if isinstance(text, str) and text) or None

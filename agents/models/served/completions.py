@@ -26,6 +26,8 @@ def read(body: str, decoding: Decoding) -> Completion:
     """The completion in an answer with status 200; a ProviderError where there is none."""
     answer = answers.decode(body)
     choice = answers.first_choice(answer, body)
+    if choice.get("error"):
+        raise ProviderError(f"an error in place of the model's response: {answers.excerpt(body)}")
     text = choice.get("text")
     if not isinstance(text, str):
         raise ProviderError(f"a choice without a text: {answers.excerpt(body)}")

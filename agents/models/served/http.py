@@ -53,8 +53,21 @@ class Server:
         Raises:
             ProviderError: there is no whole answer in time.
         """
+        return await self._answer(self._asked(path, fields))
+
+    async def models(self) -> tuple[int, bytes]:
+        """The status and the body of the list of models that the server has.
+
+        Raises:
+            ProviderError: as :meth:`complete`.
+        """
+        client = self._clients.get(self._connect)
+        status, _, body = await self._answer(client.models.with_streaming_response.list())
+        return status, body
+
+    async def _answer(self, asked: AbstractAsyncContextManager[Any]) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            async with asyncio.timeout(self._timeout), self._asked(path, fields) as response:
+            async with asyncio.timeout(self._timeout), asked as response:
                 return response.status_code, response.headers, await _beginning(response.iter_bytes())
         except TimeoutError:
             raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None

@@ -15,6 +15,8 @@ from typing import NamedTuple
 KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MOST_UNITS, LONGEST_RESET, SHORTEST_RESET = 1e12, 1e8, 1e-3
+"""What is beyond isn't a limit that somebody set: a number of units, and seconds (three years; a thousandth)."""
 _LEARNING = 0.2  # the weight of a new observation of what a request costs
 
 
@@ -37,17 +39,17 @@ def told_limits(headers: Mapping[str, str]) -> Iterator[Told]:
             try:
                 limit, remaining = (float(text or "") for text in texts[:2])
                 reset = seconds_until(texts[2] or "")
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
-            if isfinite(limit) and limit > 0 and 0 <= remaining <= limit:
-                yield Told(kind, limit, remaining, reset)
+            if 0 < limit <= MOST_UNITS and 0 <= remaining <= limit and reset <= LONGEST_RESET:
+                yield Told(kind, limit, remaining, reset if reset >= SHORTEST_RESET else 0.0)
 
 
 def seconds_until(text: str) -> float:
     """The seconds that a header names: ``6m0s``, ``17ms``, ``1.5``, or a date and time in ISO's form.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError, OverflowError: it is none of these, or beyond what can be counted.
     """
     parts = _DURATION.findall(text)
     if parts and _DURATION.sub("", text) == "":

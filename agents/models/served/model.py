@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from agents.models.base import Completion, Decoding, seed_number
-from agents.models.served import pacing
+from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
@@ -172,6 +172,14 @@ class ServedModel:
                 f"reasoning_tokens = {enough} in the agent's options, or a lower reasoning_effort"
             )
         return more
+
+    async def unknown_name(self) -> str | None:
+        """Why the server has no model of this name, asked before a run; ``None`` where it has, or where nobody knows.
+
+        See :mod:`agents.models.served.names`.
+        """
+        asking = self._asking.extra_body
+        return await names.unknown_name(self.name, self._transport, self._dialect, self._redactor, asking)
 
     def _notice(self, said: str) -> None:
         if said not in self._noticed:

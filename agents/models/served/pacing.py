@@ -39,13 +39,14 @@ class Sent:
         number: how many the pacer had sent before it.
         at: when it was sent, on the monotonic clock.
         beside: how many others were in flight then.
+        beyond: the kinds of limits that it should have waited for longer than anybody has patience for.
         headers: those of its answer, names in small letters, as soon as there is one.
     """
 
-    __slots__ = ("at", "beside", "headers", "number")
+    __slots__ = ("at", "beside", "beyond", "headers", "number")
 
-    def __init__(self, number: int, beside: int) -> None:
-        self.number, self.at, self.beside = number, monotonic(), beside
+    def __init__(self, number: int, beside: int, beyond: frozenset[str] = frozenset()) -> None:
+        self.number, self.at, self.beside, self.beyond = number, monotonic(), beside, beyond
         self.headers: Mapping[str, str] = {}
 
 
@@ -53,7 +54,9 @@ class Pacer:
     """Sends a server as many requests at once, and as fast, as it takes.
 
     Where a server tells of its limits (:mod:`agents.models.served.limits`), a request leaves when there is one left
-    and as many tokens as requests have taken of late.
+    and as many tokens as requests have taken of late. A wait that would be longer than the patience isn't waited for:
+    one request is sent to see. Where it is refused, the refusal counts; where it is taken, that limit isn't believed
+    any more.
 
     Else there is no limit until the server refuses a request. What was refused goes first when there is room again.
 
@@ -78,6 +81,7 @@ class Pacer:
         self.limit = inf  # of the number in flight
         self.gap = 0.0  # seconds between two requests
         self.budgets: dict[str, Budget] = {}
+        self._disbelieved: set[str] = set()  # kinds of limits that a request was taken beyond
         self._sent = self._taken = 0  # requests so far, and those that were answered since it opened last
         self._recent: deque[tuple[int, float]] = deque(maxlen=4096)  # number and time of the latest requests
         self._searches, self._shrunk_at = True, 0.0  # whether the gap is still far from what it should be
@@ -98,6 +102,7 @@ class Pacer:
             sent = await self._enter(first=refused)
             try:
                 answer = await request(sent)
+                self._disbelieve(sent.beyond)
                 self.limit += 1 / self.limit
                 self._speed_up()
                 self._refused_since, self._pauses = None, 0
@@ -115,8 +120,15 @@ class Pacer:
                 self.in_flight -= 1
                 self._admit()
 
+    def _disbelieve(self, kinds: frozenset[str]) -> None:
+        self._disbelieved |= kinds
+        for kind in kinds:
+            self.budgets.pop(kind, None)
+
     def _note_limits(self, sent: Sent) -> None:
         for told in told_limits(sent.headers):
+            if told.kind in self._disbelieved:
+                continue
             if told.kind not in self.budgets:
                 self.budgets[told.kind] = Budget(told.kind, self._recent)
             self.budgets[told.kind].update(told, sent.number, sent.at)
@@ -167,14 +179,21 @@ class Pacer:
         self._shrunk_at = now
 
     def _pause(self) -> float:
-        """Seconds until another request may leave, as far as that is known."""
+        """Seconds until another request may leave, as far as that is known; infinite where an answer has to come first.
+
+        A told limit that would have requests wait for longer than the patience is tried out with one request.
+        """
         waits = [budget.wait() for budget in self.budgets.values()]
-        return max(self._opens_at - monotonic(), *waits, 0.0)
+        told = max(waits, default=0.0)
+        if told > self.patience:
+            told = inf if self.in_flight else max((wait for wait in waits if wait <= self.patience), default=0.0)
+        return max(self._opens_at - monotonic(), told, 0.0)
 
     def _depart(self) -> Sent:
         """Take the room for one request."""
         self.in_flight += 1
-        sent = Sent(self._sent, self.in_flight - 1)
+        beyond = frozenset(kind for kind, budget in self.budgets.items() if budget.wait() > self.patience)
+        sent = Sent(self._sent, self.in_flight - 1, beyond)
         self._sent += 1
         self._recent.append((sent.number, sent.at))
         for budget in self.budgets.values():
@@ -201,6 +220,8 @@ class Pacer:
         """Give room to those who wait, as far as there is any; when it is too early, once it isn't."""
         while self._waiting and self.in_flight < self.limit:
             pause = self._pause()
+            if pause == inf:  # the next answer tells
+                return
             if pause > 0:
                 if self._timer is not None:
                     self._timer.cancel()
@@ -230,7 +251,7 @@ def named_wait(headers: Mapping[str, str]) -> float | None:
             return max(seconds, 0.0)
     try:
         when = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+    except (ValueError, TypeError, IndexError, OverflowError):  # OverflowError: a year beyond what a computer counts in
         return None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max((when - datetime.now(UTC)).total_seconds(), 0.0)

@@ -13,6 +13,7 @@ from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
+from agents.protocol import STANDARD
 from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, half_interval, random_positions
 from agents.turn import Policy, check_game
 from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
@@ -68,11 +69,11 @@ class EvaluationResult(NamedTuple):
         )
 
 
-def evaluation_tasks(game: Game, episodes: int) -> list[EpisodeTask]:
+def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protocol"]) -> list[EpisodeTask]:
     """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends."""
     scenario = SCENARIOS.get(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
-    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0) for k in range(episodes)]
+    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
 
 
 def evaluate(

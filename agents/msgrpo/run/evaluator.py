@@ -69,18 +69,19 @@ class Evaluator:
 
     def _evaluate_on(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:
         name, count = game_name(game), self.config.eval_episodes
+        tasks = evaluation_tasks(game, count, self.config.eval_protocol)
         if self._outside is not None:
             result = evaluate(name, list(self._outside(self.policy, game, count)), seen_layouts)
         elif self._opponent is not None and len(players := players_of(game)) > 1:
             episodes, seats = [], []
             for seat in players:
                 policies = {player: self.policy if player == seat else self._opponent for player in players}
-                episodes += self.play(policies, evaluation_tasks(game, count))
+                episodes += self.play(policies, tasks)
                 seats += [(seat,)] * count
             opponent = self.config.eval_opponent
             result = evaluate(name, episodes, seen_layouts, seats=seats, opponent=opponent)
         else:
-            result = evaluate(name, self.play(self.policy, evaluation_tasks(game, count)), seen_layouts)
+            result = evaluate(name, self.play(self.policy, tasks), seen_layouts)
         # the engine may be anywhere; exact probabilities take the weights that are here
         reader = TransformersModel(self._model, self._tokenizer)
         policy = LanguageAgentPolicy(reader, self.policy.prompt_map, self.policy.decoding)

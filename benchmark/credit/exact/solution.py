@@ -99,6 +99,10 @@ def solve(
 
 def _stand_ins(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
     """(choices,) how probable each choice is where it stands in for an invalid response; none where that is the end."""
+    if invalid_action == "forfeit":
+        raise ValueError(
+            "what giving up pays isn't computed; accepted as invalid_action: default, random, noop, terminate"
+        )
     stand_ins = np.zeros(len(graph.choice_decision))
     if invalid_action == "terminate":
         if len(graph.players) > 1:

@@ -6,6 +6,9 @@ from agents.msgrpo.credit import METHODS
 from benchmark.credit.study.findings import CONTROLS, Findings, arms_on, draw_of, over_cells
 from benchmark.credit.study.tables import estimate_of, fresh_tokens, mean_of
 from benchmark.reproduce.report import figure
+from benchmark.score.statistics import holm
+
+_LEVEL = 0.05
 
 
 def recommendation(findings: Findings) -> str:
@@ -20,9 +23,13 @@ def _credit_advice(findings: Findings) -> list[str]:
         return []
     plain = next((row for row in rows if row.method == "msgrpo"), rows[-1])
     named = ", ".join(f"{row.method} {row.mean:.2f}" for row in rows[:4])
+    corrected = holm([row.p_value for row in rows])
+    above = [row.method for row, p in zip(rows, corrected, strict=True) if p < _LEVEL and row.minus_plain.value > 0]
     lines = [
         f"Credit most like the true advantage: {named}; the plain method has {plain.mean:.2f} "
-        f"(means over {plain.cells} games and stages)."
+        f"(means over {plain.cells} games and stages). More like it "
+        f"than the plain method, with games as clusters and Holm's correction over {len(rows)} methods: "
+        f"{', '.join(above) or 'none'}. The order among the first isn't told apart."
     ]
     free = [row for row in rows if _costs_nothing_more(findings, row.method)]
     if free:
@@ -47,15 +54,8 @@ def _costs_nothing_more(findings: Findings, method: str) -> bool:
 
 def _draw_advice(findings: Findings) -> list[str]:
     lines = []
-    for m in (findings.study.draws.sizes[:1], findings.study.draws.sizes[-1:]):
-        found = [draw_of(document, "aaw", m[0], "exact") for document in findings.drawn.values()] if m else []
-        known = [draw for draw in found if draw is not None]
-        if known:
-            mean = sum(draw["minus_uniform"]["value"] or 0.0 for draw in known) / len(known)
-            lines.append(
-                f"With {m[0]} episodes drawn, AAW's update is nearer to the exact gradient than uniform draws by "
-                f"{mean:+.3f} in the cosine, on average over {len(known)} games and stages."
-            )
+    if findings.drawn:
+        lines.append("Whether draws by |advantage| help depends on the stage and on the game: see the table below.")
     for name, document in findings.thinking.items():
         found = [draw_of(document, "aaw", m, "others") for m in findings.study.draws.sizes]
         parts = [
@@ -71,12 +71,16 @@ def _training_advice(findings: Findings) -> list[str]:
         rows = arms_on(findings, game)
         if not rows:
             continue
-        better = [row.arm for row in rows if row.minus_plain.low is not None and row.minus_plain.low > 0]
-        worse = [row.arm for row in rows if row.minus_plain.high is not None and row.minus_plain.high < 0]
+        others = [row for row in rows if row.arm != findings.study.plain]
+        corrected = holm([row.p_value for row in others])
+        apart = [row for row, p in zip(others, corrected, strict=True) if p < _LEVEL]
+        better = [row.arm for row in apart if row.minus_plain.value > 0]
+        worse = [row.arm for row in apart if row.minus_plain.value < 0]
         first = rows[0]
         lines.append(
-            f"Trained on {game} at equal tokens, {first.arm} learnt most ({figure(first.learning)}). Better than the "
-            f"plain method beyond chance: {', '.join(better) or 'none'}; worse: {', '.join(worse) or 'none'}."
+            f"Trained on {game} at equal tokens, {first.arm} has the highest mean ({figure(first.learning)}). Told "
+            f"apart from the plain method after Holm's correction: better {', '.join(better) or 'none'}; worse "
+            f"{', '.join(worse) or 'none'}."
             + (
                 " All arms end alike there, so this game tells nothing of them."
                 if _all_end_alike(findings, game)

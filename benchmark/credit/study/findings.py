@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmark.credit.study.jobs import StudyFolder, jobs_of
 from benchmark.credit.study.settings import STAGES, Study
-from benchmark.reproduce.claims import student
+from benchmark.reproduce.claims import student, student_p_value
 from benchmark.score.statistics import CONFIDENCE, Estimate
 
 Array = NDArray[np.float64]
@@ -141,22 +141,28 @@ class Comparison(NamedTuple):
     method: str
     cells: int
     mean: float
-    minus_plain: Estimate  # paired by cell, with Student's interval over the cells
+    minus_plain: Estimate  # mean over stages within each game, then with Student's interval over the games
+    p_value: float  # that the mean of those differences is zero, by Student's test over the games; not corrected
 
 
 def over_cells(findings: Findings, figure: str) -> list[Comparison]:
-    """A figure of every method, averaged over games and stages, the best one first."""
+    """A figure of every method, averaged over games and stages, the best one first.
+
+    The stages of a game are of one training run, so games are the clusters that intervals are over.
+    """
     plain = _plain_method(findings)
     rows = []
     for method in methods_of(findings):
-        pairs = []
-        for document in findings.measured.values():
+        own_values, by_game = [], {}
+        for (game, _), document in findings.measured.items():
             own, other = value_of(document, method, figure), value_of(document, plain, figure)
             if own is not None and other is not None:
-                pairs.append((own, other))
-        if pairs:
-            table = np.array(pairs)
-            rows.append(Comparison(method, len(pairs), float(table[:, 0].mean()), student(table[:, 0] - table[:, 1])))
+                own_values.append(own)
+                by_game.setdefault(game, []).append(own - other)
+        if own_values:
+            differences = np.array([float(np.mean(of_game)) for of_game in by_game.values()])
+            mean = float(np.mean(own_values))
+            rows.append(Comparison(method, len(own_values), mean, student(differences), student_p_value(differences)))
     return sorted(rows, key=lambda row: -row.mean)
 
 
@@ -193,6 +199,7 @@ class ArmResult(NamedTuple):
     learning: Estimate  # Run.learning, over seeds
     last: Estimate  # Run.last, over seeds
     minus_plain: Estimate  # learning less that of the plain arm with the same seed
+    p_value: float  # that the mean of those differences is zero; not corrected
     iterations: float  # means over the runs, here and below
     tokens: float
     rollout_share: float
@@ -218,6 +225,7 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
                 student(np.array([run.learning for run in runs])),
                 student(np.array([run.last for run in runs])),
                 student(pairs) if len(pairs) else Estimate(float("nan"), None, None),
+                student_p_value(pairs),
                 float(np.mean([run.iterations for run in runs])),
                 float(tokens.mean()),
                 float(np.mean([run.rollout_tokens for run in runs] / tokens)),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.credit.study.settings import Study
+from benchmark.credit.study.settings import PROMPTS, Study
 from textgames.environments.rules import layout_generator
 
 
@@ -44,5 +44,5 @@ def policy_of(model: Any, tokenizer: Any, temperature: float, name: str) -> Any:
     from agents.policy import LanguageAgentPolicy
     from agents.prompt import PromptMap
 
-    decoding = Decoding(temperature=temperature)
-    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=name), PromptMap(mode="direct"), decoding)
+    decoding, prompts = Decoding(temperature=temperature), PromptMap.from_file(PROMPTS, "direct")
+    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=name), prompts, decoding)

@@ -12,7 +12,7 @@ from benchmark.credit.study.findings import Findings, arms_on, over_cells, predi
 from benchmark.credit.study.settings import STAGES, Study
 from benchmark.credit.study.tables import (
     arms_table,
-    draws_sentences,
+    draws_by_stage,
     draws_table,
     fidelity_table,
     predictions_table,
@@ -97,7 +97,7 @@ def report_markdown(
     parts += [f"**Note.** {note}" for note in notes]
     parts += ["## What to use when", recommendation(findings)]
     if findings.drawn or findings.thinking:
-        parts += ["## AAW, settled", draws_sentences(findings), pictures.get("draws.svg", "")]
+        parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
         parts += [_DRAWS_LEGEND, draws_table(findings)]
         if findings.thinking:
             parts += ["### For a model that reasons", _THINKING_LEGEND, thinking_table(findings)]
@@ -107,7 +107,7 @@ def report_markdown(
     if findings.runs:
         parts += ["## Training at equal tokens", _TRAINING_LEGEND]
         parts += [arms_table(findings), pictures.get("curves.svg", "")]
-        parts += ["## Does fidelity predict learning?", _PREDICTION_LEGEND, predictions_table(findings)]
+        parts += ["## Fidelity and learning: this design can't tell", _PREDICTION_LEGEND, predictions_table(findings)]
         parts += ["## Tuning", tuning_table(findings)]
     parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -130,9 +130,16 @@ _DRAWS_LEGEND = (
     "draws. *No signal*: the share of episodes in groups whose returns are all equal, which uniform draws waste "
     "themselves on. *Tokens*: those of AAW's update, as a share of what all episodes have. The differences are paired "
     "by batch: AAW minus uniform draws among all episodes, and minus uniform draws among those with a signal. "
-    "*Unbiased* is the cosine of AAW's unbiased form, *bias* that of the mean update of many AAW draws, less that "
+    "*Unbiased* is the cosine of AAW's unbiased form, *shift* that of the mean update of many AAW draws, less that "
     "of all episodes of the batch. report.json also has the cosine per episode and per response "
     "token of the update, the variance of drawing, and the same against the mean gradient of all other batches."
+)
+
+_STAGES_LEGEND = (
+    "Cosine with the exact gradient of an update from M episodes drawn by |advantage|, minus that of M drawn "
+    "uniformly. Games, of which there are few, are the clusters: means and Student's intervals are over them, and one "
+    "game can carry a mean. Stages are of one run each. That such draws help is claimed only where the interval and "
+    "the p-value, which is corrected for all rows, say so."
 )
 
 _THINKING_LEGEND = (
@@ -143,8 +150,10 @@ _THINKING_LEGEND = (
 _FIDELITY_LEGEND = (
     "Means over games and stages. *Correlation* and *sign* compare the assigned with the true advantage step by step, "
     "*without luck* after averaging what an action got in its state; *cosine* is that of one batch's gradient and the "
-    "exact one, *bias* that of the mean gradient. The difference in brackets is to the plain method's, paired by game "
-    "and stage, with Student's interval over them. *oracle* is the true advantage itself, *noise* knows nothing. "
+    "exact one, *mean gradient* that of the mean over a few batches, which still holds their noise: the unbiased "
+    "oracle doesn't reach 1, so it can't be read as a bias. The difference in brackets is to the plain method's, "
+    "paired by game and stage, with Student's interval over the games. *oracle* is the true advantage itself, *noise* "
+    "knows nothing. "
     "Methods that need a critic are given the best value that the prompt allows, so this is what they could be. "
     "*Fresh* are response tokens of fresh rollouts for each response token of the batch."
 )
@@ -158,8 +167,9 @@ _TRAINING_LEGEND = (
 
 _PREDICTION_LEGEND = (
     "Spearman's correlation, over the arms, between a figure of the arm's method under the instrument (mean over the "
-    "stages on that game) and the arm's learning. The intervals resample the seeds of the runs; with so few arms they "
-    "say nothing of methods that weren't run."
+    "stages on that game) and the arm's learning. The intervals resample the seeds of the runs alone. With nine arms "
+    "that learn almost alike (hardly any differs from the plain one beyond chance, below) a true relation of ordinary "
+    "strength would most often go unseen, and a null here is no finding."
 )
 
 

@@ -18,6 +18,9 @@ from textgames.scenarios import SCENARIOS, Scenario
 RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name; they ship with the package
 KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
 
+PROMPTS = "without-clock"
+"""What the models of a study read: the prompts with which the published figures were measured."""
+
 STAGES = ("base", "middle", "end")
 """The stages of training at which credit is measured: before, at half and at the end of a plain run."""
 
@@ -147,9 +150,9 @@ class Study(BaseModel):
         scenario = game.scenario or name
         if game.start == "demonstrator":
             games = [f"{scenario}-training" if SCENARIOS[scenario].training else scenario]
-            start = Recipe.quick(modes=("direct",), games=tuple(games))
+            start = Recipe.quick(modes=("direct",), games=tuple(games), prompts=PROMPTS)
         else:
-            start = Recipe.legal_play((scenario,), heads=1)
+            start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
         try:
             own = {field: getattr(start, field) for field in start.as_data}
             return recipe_of({**own, **game.base})

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from agents.clock import duration
 from benchmark.credit.study.findings import (
     CONTROLS,
@@ -14,15 +16,17 @@ from benchmark.credit.study.findings import (
     predictions,
     value_of,
 )
+from benchmark.credit.study.settings import STAGES
+from benchmark.reproduce.claims import student, student_p_value
 from benchmark.reproduce.report import figure, table
-from benchmark.score.statistics import Estimate
+from benchmark.score.statistics import Estimate, holm
 
 _COLUMNS = {
     "correlation": "correlation",
     "sign_agreement": "sign",
     "mean_correlation": "without luck",
     "gradient_cosine": "cosine",
-    "gradient_bias_cosine": "bias",
+    "gradient_bias_cosine": "mean gradient",
 }
 _PREDICTORS = tuple(_COLUMNS)
 
@@ -127,7 +131,7 @@ def thinking_table(findings: Findings) -> str:
 
 _DRAW_HEAD = (
     *("where", "no signal", "M", "tokens", "AAW", "uniform", "all"),
-    *("minus uniform", "minus nonzero", "unbiased", "bias"),
+    *("minus uniform", "minus nonzero", "unbiased", "shift"),
 )
 
 
@@ -156,29 +160,32 @@ def estimate_of(found: Mapping[str, Any]) -> Estimate:
     return Estimate(float("nan") if value is None else value, found["low"], found["high"])
 
 
-def draws_sentences(findings: Findings) -> str:
-    """When AAW helps, in words: in how many places its whole interval is above the others', by number of draws."""
-    lines = []
-    for m in findings.study.draws.sizes:
-        found = [
-            draw
-            for document in findings.drawn.values()
-            if (draw := draw_of(document, "aaw", m, "exact")) is not None and draw["cosine"]["value"] is not None
-        ]
-        if not found:
-            continue
-        parts = []
-        for name, key in (
-            ("uniform draws", "minus_uniform"),
-            ("uniform draws among those with a signal", "minus_nonzero"),
-        ):
-            figures = [estimate_of(draw[key]) for draw in found]
-            above = sum(one.low is not None and one.low > 0 for one in figures)
-            below = sum(one.high is not None and one.high < 0 for one in figures)
-            mean = sum(one.value for one in figures) / len(figures)
-            parts.append(f"than {name} in {above} (worse in {below}; on average {mean:+.3f})")
-        lines.append(f"- M = {m}: better {', '.join(parts)}, of {len(found)} games and stages.")
-    return "Against the exact gradient AAW's update of M episodes is\n\n" + "\n".join(lines) if lines else ""
+def draws_by_stage(findings: Findings) -> str:
+    """What drawing by |advantage| gains over uniform draws, by stage of training and number of draws.
+
+    Games are the clusters: the mean and its Student interval are over games, and p-values are corrected by Holm over
+    all rows. Since few games can be led by one, the mean without the game that moves it most stands beside it.
+    """
+    rows, p_values = [], []
+    for stage in STAGES:
+        for m in findings.study.draws.sizes:
+            gains = {
+                game: draw["minus_uniform"]["value"]
+                for (game, of_stage), document in findings.drawn.items()
+                if of_stage == stage
+                and (draw := draw_of(document, "aaw", m, "exact")) is not None
+                and draw["minus_uniform"]["value"] is not None
+            }
+            if len(gains) < 3:
+                continue
+            values = np.array(list(gains.values()))
+            odd = max(gains, key=lambda game: abs(gains[game] - float(np.median(values))))
+            rest = np.array([gain for game, gain in gains.items() if game != odd])
+            p_values.append(student_p_value(values))
+            rows.append([stage, str(m), f"{len(gains)}", figure(student(values)), f"{rest.mean():+.3f} ({odd})"])
+    for row, corrected in zip(rows, holm(p_values), strict=True):
+        row.append(f"{corrected:.2f}")
+    return table(["stage", "M", "games", "AAW minus uniform", "without the game that moves it most", "p (Holm)"], rows)
 
 
 def arms_table(findings: Findings) -> str:

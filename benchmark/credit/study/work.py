@@ -50,7 +50,7 @@ def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) 
     if study.games[job.game].start == "legal-play":
         # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
         rng = np.random.default_rng([recipe.seed, 1, 0])
-        examples = legal_play(study.scenario(job.game), recipe.examples, rng)
+        examples = legal_play(study.scenario(job.game), recipe.examples, rng, texts=recipe.texts)
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = pretrain(

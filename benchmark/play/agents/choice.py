@@ -14,7 +14,7 @@ from benchmark.play.agents.options import with_agent_options
 from benchmark.play.agents.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
 from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
-from benchmark.runs.plan import Plan, find_scenarios, find_suite
+from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST
 from textgames.scenarios import SUITES, Scenario
 
@@ -72,11 +72,12 @@ def choose_scenarios(options: RunOptions) -> Choice:
     inside = [name for suite in options.suites for name in find_suite(suite)]
     if options.suites and not names and not inside:
         raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
-    return Choice(find_scenarios([*names, *inside]), frozenset(names) - SUITES.keys())
+    found = played_by({"protocol": options.protocol, "moves": options.moves}, find_scenarios([*names, *inside]))
+    return Choice(found, frozenset(names) - SUITES.keys())
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: random, the searching players where they can play, and embedded models.
+    """Who plays when nobody is named: random, blind and the searching players where they can play, embedded models.
 
     Of these, models of one scenario play where nothing else is asked for.
     """
@@ -87,7 +88,8 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
     searched = any(find_search_player(scenario.game()) is not None for scenario in scenarios)
     asked = {scenario.name for scenario in scenarios}
     models = [name for name in embedded_models() if len(READS[name]) > 1 or asked <= set(READS[name])]
-    return ["random", *(("greedy", "planner") if searched else ()), *models]
+    alone = any(len(scenario.game().players) == 1 for scenario in scenarios)
+    return ["random", *(("blind",) if alone else ()), *(("greedy", "planner") if searched else ()), *models]
 
 
 def left_out(

@@ -7,6 +7,7 @@ may change when a run is resumed. No secret is ever among them: keys and headers
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from agents.load import options_taken
+from agents.prompt import prompt_path
 from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
 from benchmark.errors import UsageError, problem_of, shown, unknown_name
 from benchmark.play.agents.objects import is_object
@@ -23,7 +25,7 @@ from benchmark.runs.provenance import file_digest
 AgentOptions = dict[str, dict[str, Any]]
 """``{agent: {option: value}}``."""
 
-OBJECTS = ("decoding", "prompt_map", "name")  # options that only a Python program can give
+OBJECTS = ("decoding", "prompt_map", "texts", "name")  # options that only a Python program can give
 CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 """What may change when a run is resumed: it doesn't decide the responses."""
 
@@ -90,8 +92,12 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
     for name, own in given.items():
         if name not in specs:
             raise unknown_name("agent of this run", name, specs)
-        given[name] = _checked(name, specs[name], own)
-    return replace(options, agent_options={name: own for name, own in given.items() if own} or None, sets=())
+        given[name] = checked = _checked(name, specs[name], own)
+        if checked.get("prompts"):
+            checked["prompts"] = str(prompt_path(checked["prompts"]))
+    prompts = str(prompt_path(options.prompts)) if options.prompts else options.prompts
+    own_options = {name: own for name, own in given.items() if own} or None
+    return replace(options, prompts=prompts, agent_options=own_options, sets=())
 
 
 def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +200,10 @@ def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOption
 def resumed(path: Path, counting: AgentOptions | None, changeable: AgentOptions | None) -> AgentOptions:
     """The options that a run's manifest holds, with the files of prompts that lie in its folder ``path``."""
     options = together(counting, changeable)
-    for own in options.values():
+    for name, own in options.items():
         if own.get("prompts"):
-            own["prompts"] = str(path / _kept_as(own["prompts"].removeprefix("sha256 ")))
+            digest = str(own["prompts"]).removeprefix("sha256 ")
+            if not re.fullmatch(r"[0-9a-f]{16}", digest):  # a name made of it must not leave the folder
+                raise UsageError(f"{path} has prompts of the agent {name!r} with the digest {shown(digest)}")
+            own["prompts"] = str(path / _kept_as(digest))
     return options

@@ -18,7 +18,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.scenarios import Scenario
 
-OWN_PLAYERS = ("random", "greedy", "planner")
+OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
 
 _NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
@@ -83,6 +83,18 @@ class Players:
             if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
                 self._kept[name] = policy  # not every large model at once
         return cards
+
+    def check_names(self) -> None:
+        """Ask the servers of served models, once each, whether they have them: before the first episode, not in each.
+
+        Raises:
+            UsageError: one hasn't; says what it has. Of a server that can't be asked nothing is said here.
+        """
+        for name in self.specs:
+            policy = self.policies.get(name) or self._kept.get(name)
+            unknown = getattr(policy, "unknown_model", None) if name in self.served else None
+            if unknown is not None and (reason := unknown()) is not None:
+                raise UsageError(f"agent {name!r}: {reason}")
 
     def load(self, name: str) -> Policy:
         if name in self.policies:

@@ -15,6 +15,7 @@ from agents.models.base import Decoding
 from agents.models.provider import find_model
 from agents.models.served.dialect import REASONING_TOKENS
 from agents.prompt import PromptMap
+from agents.protocol import answers_at_most
 from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, prompt_letters
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
@@ -76,7 +77,8 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                     decisions += len(seeds) * seat.decisions
                     letters += len(seeds) * seat.prompt_letters
         price = prices.get(name)
-        tokens = round(letters / LETTERS_PER_TOKEN), round(decisions * _longest(name, options))
+        answers = decisions * answers_at_most(options.protocol)
+        tokens = round(letters / LETTERS_PER_TOKEN), round(answers * _longest(name, options))
         dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
         prompts, most = (None, None) if dollars is None else (dollars[0], sum(dollars))
         estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))

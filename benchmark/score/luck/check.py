@@ -3,7 +3,8 @@
 Every term of luck has mean zero and a known variance, given what happened before, so that the sum over an entry
 divided by the root of the summed variances, ``z``, is close to a standard normal number for whoever can't see the
 coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays episodes again
-until they end well, or leaves out unlucky ones has more luck than that.
+until they end well, or leaves out unlucky ones has more luck than that. How much more it takes to be found out is the
+check's power (:func:`power_of`): a player that peeks now and then stays below it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,18 @@ class LuckCheck(TypedDict):
     p: float  # one-sided: how likely an honest player is to have at least so much
 
 
+POWER = 0.8
+"""How likely the luck of :attr:`LuckPower.detectable` is found."""
+
+
+class LuckPower(TypedDict):
+    """What the check of one scenario can find."""
+
+    episodes: int
+    detectable: float  # the least undue luck an episode, in returns, that is found with the probability `power`
+    power: float
+
+
 def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
     """The check of episodes' luck and variances, both (episodes,); ``None`` where there was no chance at all."""
     total = float(np.sum(variance))
@@ -38,6 +51,22 @@ def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
 
     z = float(np.sum(luck)) / sqrt(total)
     return LuckCheck(z=z, p=float(ndtr(-z)))
+
+
+def power_of(variance: Array, scenarios: int) -> LuckPower | None:
+    """What the check finds in an entry of so many scenarios with chance; ``None`` where there was no chance at all.
+
+    With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, where ``sigma`` is
+    the root of the mean ``variance`` (episodes,) of an episode's luck. It is found where z is above the quantile of
+    :data:`SUSPICIOUS`, which Holm's correction divides by the number of scenarios.
+    """
+    total, episodes = float(np.sum(variance)), len(variance)
+    if total <= 0.0:
+        return None
+    from scipy.special import ndtri
+
+    deviations = float(ndtri(1 - SUSPICIOUS / scenarios) + ndtri(POWER))
+    return LuckPower(episodes=episodes, detectable=deviations * sqrt(total) / episodes, power=POWER)
 
 
 class LuckTally:
@@ -62,6 +91,13 @@ class LuckTally:
             if check is not None:
                 found[scenario] = check
         return found
+
+    def powers(self) -> dict[str, LuckPower]:
+        """``{scenario: what its check can find}`` of the same scenarios."""
+        variances = {name: np.array([e.variance for e in episodes]) for name, episodes in self._luck.items()}
+        chancy = {name: variance for name, variance in variances.items() if variance.sum() > 0.0}
+        found = {name: power_of(variance, len(chancy)) for name, variance in chancy.items()}
+        return {name: power for name, power in found.items() if power is not None}
 
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:

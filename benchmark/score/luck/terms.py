@@ -36,7 +36,9 @@ class LuckValues:
         self._game, self._yardstick = game, yardstick
         self.player: Player = game.players[0]
         self.name = f"{yardstick.method}, version {yardstick.version}"
-        self.exact = yardstick.exact  # else luck is measured by a guess: it is luck as well, but takes less out
+        # what a clairvoyant player is worth is exact too, and as good a fixed function of the state: what chance makes
+        # of it has mean zero whoever plays. Else luck is measured by a guess: it is luck as well, but takes less out
+        self.exact = yardstick.kind != "reference"
 
     @classmethod
     def of(cls, game: TSMG[Any]) -> "LuckValues | None":
@@ -49,7 +51,7 @@ class LuckValues:
         if len(game.players) != 1 or not game.has_outcomes:
             return None
         yardstick = find_yardstick(game)
-        fixed = yardstick is not None and (yardstick.exact or isinstance(yardstick, HeuristicYardstick))
+        fixed = yardstick is not None and (yardstick.kind != "reference" or isinstance(yardstick, HeuristicYardstick))
         return cls(game, yardstick) if yardstick is not None and fixed else None
 
     def value(self, state: Any, steps_left: int | None) -> float:
@@ -100,7 +102,7 @@ def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
         left = None if limit is None else limit - number
         fee = 0.0 if step.valid else penalty
         if not step.action:  # the response ended the episode: what was still to be won is lost, and nothing was drawn
-            skill -= before + fee
+            skill += step.reward - before  # giving up may be paid for
             continue
         substituted = not step.valid and replay.rules.invalid_action == "random"
         if substituted and not step.legal_actions:

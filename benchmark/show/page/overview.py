@@ -9,6 +9,7 @@ from benchmark.score.document import AgentView, OverallView, ScenarioView, Score
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure
 from benchmark.show.page.tables import DASH, MINUS, Drawn, Table, address, capitalised, plain_table
+from benchmark.show.scale import ENDS
 from benchmark.show.suites import by_suite
 
 MOST_BEST = 3  # names of agents that share the first rank of a scenario, in the list of scenarios
@@ -86,7 +87,7 @@ def scenario_index(document: ViewDocument) -> Table:
         ("score", "Their score", "descending"),
     )
     columns = [Column(key, title, lambda row: Figure(), first) for key, title, first in titles]  # type: ignore[arg-type]
-    note = "Score: normalised, 0 is random play and 1 the best known; where a game has no such scale, the mean return."
+    note = f"Score: normalised, {ENDS}; where a game has no such scale, the mean return."
     return Table("scenarios", "All scenarios", tuple(columns), rows, "suite", (note,))
 
 
@@ -129,4 +130,4 @@ def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Tabl
     columns = [*capitalised([agent]), *map(column, scaled)]
     rows = [row for row in document["overall"] if any((row["agent"], name) in scores for name in scaled)]
     table = plain_table(f"suite-{suite}", f"{suite}: normalised scores", columns, rows)
-    return table._replace(sorted_by="", notes=("Normalised scores: 0 is random play, 1 the best known.",))
+    return table._replace(sorted_by="", notes=(f"Normalised scores: {ENDS}.",))

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
+from benchmark.show.scale import ENDS, above_one, blind_note, scale_ends, scale_sentence
 from benchmark.show.suites import by_suite
 from textgames.scenarios import ABOUT_SUITES
 
@@ -25,7 +26,7 @@ Scaling = Callable[[float], float]  # from a value to its place on a bar, 0 to 1
 
 
 class Bar(NamedTuple):
-    """An interval on a scale of 0 to 100: its ends, its point, and marks for random and optimal play."""
+    """An interval on a scale of 0 to 100: its ends, its point, and marks for blind play and the reference."""
 
     low: float
     value: float
@@ -105,7 +106,7 @@ class Group(NamedTuple):
 
 
 def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]] = ()) -> Table:
-    """Agents over the overall scenarios: the mean normalised score, ``further`` columns, and each scenario's score."""
+    """Agents over the overall scenarios: the overall score, ``further`` columns, and each scenario's score."""
     names = document["overall_scenarios"]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
@@ -113,8 +114,12 @@ def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]]
     if len(names) <= MOST_COLUMNS:
         columns += [_scenario_column(name, scores) for name in names]
     table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
-    note = common.above_one([row["normalized"] for row in document["overall"]])
-    return table._replace(notes=(note,) if note else ())
+    notes = (
+        scale_sentence(document["scores"], names),
+        above_one([row["normalized"] for row in document["overall"]]),
+        blind_note(document["overall"]),
+    )
+    return table._replace(notes=tuple(filter(None, notes)))
 
 
 def suite_table(document: ViewDocument) -> Table | None:
@@ -123,7 +128,7 @@ def suite_table(document: ViewDocument) -> Table | None:
     if not suites:
         return None
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites)]
+    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites), *capitalised(common.OVERALL[-1:])]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
     return table._replace(
         sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
@@ -181,7 +186,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     shown = {
         agent for episode in document["episodes"] if episode["scenario"] == name for agent in episode["agents"].values()
     }
-    marks = [value for _, value, _ in common.scale_ends(scores)]
+    marks = [value for _, value, _ in scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
     known = scenario["success_means"] or any(row["success_rate"] and row["success_rate"]["value"] for row in scores)
     columns = [column for column in capitalised(common.SCORES) if known or column.key != "success"]
@@ -192,7 +197,8 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
-    notes = [common.luck_note(scores), common.above_one([s["normalized"] for s in scores], scenario["optimal_source"])]
+    kind = next((row["reference"]["kind"] for row in scores if row["reference"]["kind"]), None)
+    notes = [common.luck_note(scores), above_one([s["normalized"] for s in scores], kind), blind_note(scores)]
     return table._replace(rows=rows, notes=tuple(note for note in notes if note))
 
 
@@ -213,14 +219,14 @@ def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, s
     if "luck_free_return" in keys:
         yield "Luck-free return", "the mean return with the luck of the game's own draws taken out; ranks go by it"
     if "normalized" in keys:
-        yield "Normalised", "0 is random play on the same seeds, 1 the best play that is known"
+        yield "Normalised", f"{ENDS}; both on the same seeds"
     if "z" in keys:
         yield "Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"
         yield "Luck z", "an agent's luck in standard deviations of honest play"
     if "success" in keys:
         aim = scenario["success_means"] or "met the game's aim"
         yield "Success", f"share of episodes in which the player {aim}"
-    yield "Invalid", "share of responses that named no legal action; the game's default action is then executed"
+    yield "Invalid", f"share of responses that named no legal action; {common.protocol_note(scenario)}"
     yield "Length", "rounds until the end; in a round everyone whose turn it is acts once"
     if "tokens" in keys:
         yield "Tokens", "of prompts and responses, per episode"
@@ -267,7 +273,7 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
     ]
     if (count := common.same_episodes(scores)) is not None:
         facts.append(("episodes", f"{count} for each agent"))
-    for end, value, source in common.scale_ends(scores):
+    for end, value, source in scale_ends(scores):
         text = common.number(value).replace("-", MINUS)
         facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
     return tuple((name, value) for name, value in facts if value)

@@ -1,6 +1,7 @@
 """The response cache: what is kept, for whom, and what happens to a bad file."""
 
 import asyncio
+import json
 import multiprocessing
 import sqlite3
 import threading
@@ -8,6 +9,7 @@ import threading
 import pytest
 
 from agents import Completion, Decoding, ResponseCache, ScriptedModel, Usage
+from agents.checksum import opened
 from agents.models.cache import ResponseCacheError, cached
 from agents.turn import Message
 
@@ -136,11 +138,54 @@ def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
         ResponseCache(tmp_path / "foreign")
     with pytest.raises(ResponseCacheError, match="unable to open"):
         ResponseCache(tmp_path)
-    cache = ResponseCache(tmp_path / "good")
-    cache._run("INSERT INTO responses VALUES ('k', '{broken')")
-    with pytest.raises(ResponseCacheError, match="an entry can't be read"):
-        cache.get("k")
-    cache.close()
+
+
+def kept_text(cache) -> str:
+    return cache._run("SELECT completion FROM responses")[0][0]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda row: "{broken",
+        lambda row: row.replace("first", "farst"),
+        lambda row: row.replace("[7, 2, ", "[8, 2, "),
+        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "usage": [10**12, 1]}),
+        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "text": None}),
+        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "finish_reason": "magic"}),
+        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "invented": 1}),
+        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "text": "\ud800"}),
+        lambda row: "[]",
+    ],
+)
+def test_a_bad_row_is_asked_for_again(tmp_path, spoil):
+    cache = ResponseCache(tmp_path / "c")
+    cache.put("k", Completion("first", usage=Usage(7, 2)))
+    assert cache.get("k").text == "first"
+    row = kept_text(cache)
+    assert spoil(row) != row
+    cache._run("UPDATE responses SET completion = ?", (spoil(row),))
+    assert cache.get("k") is None
+    cache.put("k", Completion("second"))
+    assert cache.get("k").text == "second", "a new answer takes its place"
+
+
+def test_rows_of_earlier_versions_are_served(tmp_path):
+    cache = ResponseCache(tmp_path / "c")
+    old = {"text": "hello", "prompt_ids": None, "token_ids": [1, 2], "logprobs": [-0.5, 0], "finish_reason": "stop"}
+    old |= {"usage": [3, 2, False], "seconds": 0.0, "error": None}
+    cache._run("INSERT INTO responses VALUES ('k', ?)", (json.dumps(old),))
+    assert cache.get("k") == Completion("hello", token_ids=(1, 2), logprobs=(-0.5, 0.0), usage=Usage(3, 2, cached=True))
+
+
+@pytest.mark.parametrize("usage", [Usage(10**12, 1), Usage(-1, 1)])
+def test_what_a_record_wouldnt_hold_isnt_kept(tmp_path, usage):
+    cache = ResponseCache(tmp_path / "c")
+    cache.put("k", Completion("text", usage=usage))
+    cache.put("l", Completion("text \ud800"))
+    assert len(cache) == 0
+    cache.put("m", Completion("text", served_by="model \udc80"))
+    assert cache.get("m").served_by == "model \ufffd"
 
 
 def test_no_secret_gets_into_the_file(tmp_path, monkeypatch):

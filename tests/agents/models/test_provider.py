@@ -15,6 +15,7 @@ from agents.models import provider
 from agents.models.base import Decoding
 from agents.models.local.card import write_card
 from agents.models.provider import Provider, find_model, providers, register_provider
+from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Prompt
 from benchmark.play.agents.catalogue import agent_kinds
 
@@ -134,14 +135,15 @@ def trained(tmp_path: Path) -> str:
     config = transformers.LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=4096, **sizes)
     transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    write_card(tmp_path, mode="direct")
+    write_card(tmp_path, modes=["direct"], texts=PromptTexts.from_file("without-clock"))
     return str(tmp_path)
 
 
 def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained: str) -> None:
     policy = load_agent(f"hf:{trained}", max_tokens=2)
     assert isinstance(policy, LanguageAgentPolicy)
-    assert policy.prompt_map.mode == "direct"
+    assert policy.prompt_map == PromptMap("direct", texts=PromptTexts.from_file("without-clock"))
+    assert load_agent(f"hf:{trained}", prompts="default").prompt_map == PromptMap("direct")
     assert policy.act(["obs"])[0].finish_reason == "length"
     assert "mode='think'" in repr(load_agent(f"hf:{trained}", mode="think"))  # what a person says goes first
     (Path(trained) / "textbench.json").unlink()
@@ -151,11 +153,11 @@ def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained: str) -
 def test_an_adapters_mode_goes_before_its_base_models(tmp_path: Path) -> None:
     for name, mode in (("base", "think"), ("adapter", "direct")):
         (tmp_path / name).mkdir()
-        write_card(tmp_path / name, mode=mode)
-    mode_of = providers()["hf"].trained_mode
-    assert mode_of(str(tmp_path / "base")) == "think"
-    assert mode_of(str(tmp_path / "base"), adapter=str(tmp_path / "adapter")) == "direct"
-    assert mode_of("org/some-model") is None
+        write_card(tmp_path / name, modes=[mode], texts=PromptTexts.default())
+    card = providers()["hf"].card
+    assert card(str(tmp_path / "base")).mode == "think"
+    assert card(str(tmp_path / "base"), adapter=str(tmp_path / "adapter")).mode == "direct"
+    assert card("org/some-model") is None
 
 
 @pytest.mark.parametrize("spec", ["tiny", *(f"{name}:{one.example}" for name, one in providers().items())])

@@ -128,6 +128,7 @@ def tiny_llama(vocabulary: int, *, seed: int = 0, hidden: int = 32, layers: int 
 PROMPTS = """
 opening = "$instructions"
 observation = "$observation"
+clock = ""
 [response]
 direct = "Answer:"
 """

@@ -282,7 +282,7 @@ def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats
 
 
 def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any) -> None:
-    config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_temperature=1.0)
+    config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_protocol="default", eval_temperature=1.0)
     trainer = make_trainer(config, "nim")
     seen: list[tuple[int, str, str]] = []
     play = trainer.evaluator.play

@@ -9,7 +9,8 @@ from transformers import AutoTokenizer
 
 from agents import load_agent
 from agents.loop.rollout import rollout
-from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
+from agents.models.local.card import PLAIN_TEMPLATE, Card, read_card, write_card
+from agents.models.local.loading import load_model
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
 from agents.prompt import PromptMap, PromptTexts
@@ -35,8 +36,8 @@ def test_every_checkpoint_has_its_mode_and_a_chat_template(
     config = replace(CONFIG, response_mode=mode, out=str(tmp_path))
     MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
     for name in ("best", "last"):
-        assert trained_mode(str(tmp_path / name)) == mode
-        assert cast(Any, load_agent(f"hf:{tmp_path / name}")).prompt_map.mode == mode
+        assert read_card(str(tmp_path / name)) == Card((mode,), PromptTexts.default())
+        assert cast(Any, load_agent(f"hf:{tmp_path / name}")).prompt_map == PromptMap(mode)
         assert AutoTokenizer.from_pretrained(tmp_path / name).chat_template == PLAIN_TEMPLATE
     assert tokenizer.chat_template is None  # the one that was passed in is left as it is
 
@@ -56,10 +57,54 @@ def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
     assert asked
     assert asked <= {f"Go right.\n\ncell {cell}\n\nAnswer:" for cell in range(3)}
     trainer.train()
-    assert trained_mode(str(tmp_path / "last")) == "short"
+    assert read_card(str(tmp_path / "last")) == Card(("short",), TEXTS)
+    assert cast(Any, load_agent(f"hf:{tmp_path / 'last'}")).prompt_map == own  # and played in no other way
     make(own, iterations=2).resume(tmp_path)
     for other in (None, PromptMap("direct")):
         with pytest.raises(ConfigError, match=r"other prompts: .*prompt_map="):
             make(other).resume(tmp_path)
     with pytest.raises(ConfigError, match=r"prompt_file = 'mine\.toml' and a prompt_map"):
         make(own, prompt_file="mine.toml")
+
+
+def loaded(tokenizer: Any, make_llama: Any, folder: Path, mode: str = "think", texts: PromptTexts = TEXTS) -> Any:
+    """A model that was loaded from a folder with this card."""
+    make_llama(len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write_card(folder, modes=[mode], texts=texts)
+    return load_model(str(folder), dtype="float32", device="cpu")[0]
+
+
+def test_a_model_is_trained_with_the_prompts_that_it_knows(tokenizer: Any, make_llama: Any, tmp_path: Path) -> None:
+    before = PromptTexts.from_file("without-clock")
+    model = loaded(tokenizer, make_llama, tmp_path / "base", texts=before)
+    config = replace(CONFIG, response_mode="think", out=str(tmp_path / "out"))
+    trainer = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
+    assert trainer.policy.prompt_map == PromptMap("think", texts=before)
+    trainer.train()
+    assert read_card(str(tmp_path / "out" / "last")) == Card(("think",), before)
+    fresh = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    assert fresh.policy.prompt_map == PromptMap("think")  # of a model without a card: the package's own
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"response_mode": "direct"}, r"trained with response_mode = 'think' .*set response_mode = 'think'"),
+        ({"prompt_file": "default"}, r"other prompts than prompt_file = 'default' .*leave prompt_file out"),
+    ],
+)
+def test_a_model_made_for_other_prompts_is_refused(
+    settings: dict[str, Any], says: str, tokenizer: Any, make_llama: Any, tmp_path: Path
+) -> None:
+    model = loaded(tokenizer, make_llama, tmp_path, texts=PromptTexts.from_file("without-clock"))
+    config = replace(CONFIG, **({"response_mode": "think"} | settings))
+    with pytest.raises(ConfigError, match=says):
+        MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
+    own = PromptMap("direct")  # a program that gives a prompt map means it
+    assert (
+        MSGRPOTrainer(
+            model, tokenizer, "TestCorridor-v0", replace(CONFIG), prompt_map=own, quiet=True
+        ).policy.prompt_map
+        == own
+    )

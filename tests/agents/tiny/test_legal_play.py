@@ -19,18 +19,24 @@ def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> Non
     """Told from the texts alone: a prompt says who is asked, what it sees and what is legal."""
     game = SCENARIOS[name].game()
     rng = np.random.default_rng(0)
-    examples = legal_play(SCENARIOS[name], 200, rng)
+    examples, clocks = legal_play(SCENARIOS[name], 200, rng), set()
     assert len(examples) == 200
     starts = {game.instructions(player): player for player in game.players}
     seen = set()
     for example in examples:
         player = starts[example.before.removesuffix("\n\n")]
         legal = example.after.partition("NAME is one of: ")[2].partition(". Write")[0].split(", ")
-        request = TurnRequest(example.observation, game.instructions(player), tuple(legal), player=player)
+        left = int(example.after.partition("this one included: ")[2].partition(".")[0])
+        request = TurnRequest(
+            example.observation, game.instructions(player), tuple(legal), player=player, steps_left=left
+        )
+        clocks.add(left)
         assert example.prompt == as_text(PromptMap("direct")(request))
         assert example.response in {f"<action>{action}</action>" for action in legal}
         seen.add(player)
     assert seen == set(game.players)
+    assert max(clocks) == SCENARIOS[name].horizon
+    assert len(clocks) > 1
 
 
 def first_moves(favourites: float) -> Counter[str]:

@@ -44,8 +44,9 @@ def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: s
     policy = load_agent(name)
     game = SCENARIOS[scenario].game()
     state = game.initial_state(np.random.default_rng(0))
-    request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
-    prompt = PromptMap()(request)
+    observation, instructions = game.observe(state, "player_0"), game.instructions("player_0")
+    request = TurnRequest(observation, instructions, game.actions, steps_left=8)
+    prompt = cast(LanguageAgentPolicy, policy).prompt_map(request)
     ids = policy.model.encode([prompt])[0]  # type: ignore[attr-defined]
     assert policy.model.tokenizer.decode(ids) == as_text(prompt)  # type: ignore[attr-defined]
     assert len(ids) <= 110

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import PromptMap, TurnRequest
-from agents.models.local.card import PLAIN_TEMPLATE, trained_mode
-from agents.prompt import as_text
+from agents.models.local.card import PLAIN_TEMPLATE, Card, read_card
+from agents.prompt import PromptTexts, as_text
 from agents.tiny.data import demonstrations, scenarios_of
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.tiny.recipe import Recipe
@@ -230,18 +231,27 @@ def test_it_refuses_other_games_and_odd_shares() -> None:
 # ------------------------------------------------------------------ data
 
 
-def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts() -> None:
+@pytest.mark.parametrize("prompts", ["default", "without-clock"])
+def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts(prompts: str) -> None:
     scenario = SCENARIOS["frozen-lake"]
     game = scenario.game()
     layouts = {game.initial_state(np.random.default_rng(seed)).lake for seed in TRAINING_SEEDS}
     from textgames.frozen_lake.text import read_observation
 
-    for example in demonstrations(scenario, 40, StyleShares(), np.random.default_rng(3), modes=("think", "direct")):
+    rng, texts, clocks = np.random.default_rng(3), PromptTexts.from_file(prompts), []
+    for example in demonstrations(scenario, 40, StyleShares(), rng, modes=("think", "direct"), texts=texts):
         mode = "think" if "<think>" in example.response else "direct"
-        request = TurnRequest(example.observation, game.instructions("player_0"), game.actions)
-        assert example.prompt == as_text(PromptMap(mode=mode)(request))
+        said = re.search(r"this one included: (\d+)\.", example.after)
+        clocks.append(int(said[1]) if said else None)
+        request = TurnRequest(example.observation, game.instructions("player_0"), game.actions, steps_left=clocks[-1])
+        assert example.prompt == as_text(PromptMap(mode=mode, texts=texts)(request))
         tiles = read_observation(example.observation).lake.tiles.replace("S", "F")
         assert any(lake.tiles.replace("S", "F") == tiles for lake in layouts)
+    if prompts == "without-clock":
+        assert set(clocks) == {None}
+    else:  # one move fewer at every decision of an episode, from the scenario's limit
+        assert clocks[0] == scenario.horizon
+        assert all(now in (before - 1, scenario.horizon) for before, now in pairwise(clocks))
 
 
 def test_shares_of_the_scenarios() -> None:
@@ -267,6 +277,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"games": ()}, "games is empty"),
         ({"style": StyleShares(2, 0)}, "shares of 1"),
         ({"foresight": 7}, "foresight is 1 to 6, got 7"),
+        ({"prompts": "no-such-file"}, "can't read the prompt file 'no-such-file'"),
     ],
 )
 def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
@@ -324,8 +335,8 @@ def test_prompts_are_few_tokens(tokenizer: Any, name: str, mode: str) -> None:
     game = SCENARIOS[name].game()
     for seed in range(10):
         state = game.initial_state(np.random.default_rng(seed))
-        request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
-        text = as_text(PromptMap(mode=mode)(request))
+        observation, instructions = game.observe(state, "player_0"), game.instructions("player_0")
+        text = as_text(PromptMap(mode=mode)(TurnRequest(observation, instructions, game.actions, steps_left=8)))
         ids = tokenizer(text)["input_ids"]
         assert tokenizer.decode(ids) == text
         assert len(ids) <= (45 if name in ("frozen-lake", "frozen-lake-slippery") else 110)
@@ -386,7 +397,7 @@ def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
     assert loaded("Player: (0, 3)\n")["input_ids"] == first.tokenizer("Player: (0, 3)\n")["input_ids"]
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["tokenizer_class"] == "PreTrainedTokenizerFast"
     assert loaded.chat_template == PLAIN_TEMPLATE
-    assert trained_mode(str(tmp_path)) == recipe.modes[0]
+    assert read_card(str(tmp_path)) == Card(recipe.modes, PromptTexts.default())
     assert json.loads((tmp_path / "recipe.json").read_text())["recipe"]["seed"] == 4
     card = (tmp_path / "README.md").read_text()
     assert "Limits" in card

@@ -475,6 +475,24 @@ IMPOSSIBLE_MANIFESTS = {
     "an escape on the card": (of_a_model(model="\x1b[2J"), "agents.0.settings.model has the invisible character"),
     "a huge number on the card": (of_a_model(context=10**400), "agents.0.settings.context is 1000000000"),
     "NaN on the card": (of_a_model(context=float("nan")), "NaN isn't a JSON number"),
+    "a name that leaves the folder": (named(".."), "the agent's name is '..', a name begins with a letter or a digit"),
+    "a name that is an option": (named("-rf"), "the agent's name is '-rf', a name begins with a letter or a digit"),
+    "a hidden name": (named(".git"), "a name begins with a letter or a digit"),
+    "a device's name": (named("CON"), "the agent's name is 'CON', which can't be a folder's on Windows"),
+    "a device's name with an ending": (named("lpt1.txt"), "which can't be a folder's on Windows"),
+    "a name of 101 letters": (named("x" * 101), "accepted are 1 to 100 letters"),
+    "the name of a model that ships": (named("tiny"), "which is a player of the project, but its spec is"),
+    "the name of a model that ships, larger": (named("Tiny-MSGRPO-Snake"), "which is a player of the project"),
+    "another model than the spec's": (
+        of_a_model(model="somebody/other"),
+        "the card's model is 'somebody/other', its spec 'hf:somebody/model'",
+    ),
+    "another model's name": (of_a_model(model_name="other"), "the card's model_name is 'other', its spec 'hf:"),
+    "another provider's model": (of_a_model(model_kind="openai"), "the card's model_kind is 'openai', its spec 'hf:"),
+    "a model without a kind": (
+        lambda m: (of_a_model()(m), card(m).update(kind="scripted")),
+        "the card's kind is 'scripted', its spec 'hf:somebody/model'",
+    ),
     "a note of a million letters": (lambda m: m.update(note="x" * 10**6), "note has 1,000,000 characters"),
     "a field more": (lambda m: m.update(verified=True), "verified is unknown here"),
     "another's game": (
@@ -503,6 +521,32 @@ def test_a_models_entry_is_accepted(entry):
     change_manifest(entry, of_a_model(stop=["</action>"], mode="think", history_turns=0))
     write_lines(entry, [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)])
     assert validate(entry) == []
+
+
+TOKENS = {
+    "as many as there may be": (lambda step: [150, 40], ""),
+    "one for each response": (lambda step: [150, 1], "all responses have"),
+    "one for each prompt": (lambda step: [1, 40], "all prompts have"),
+    "a thousand million": (lambda step: [150, 10**9], "a response of 1,000,000,000 tokens, at most 256 are possible"),
+    "a thousand million of a prompt": (lambda step: [10**9, 40], "a prompt of 1,000,000,000 tokens, at most 2,000,000"),
+    "more than the limit": (lambda step: [150, 257], "a response of 257 tokens, at most 256 are possible"),
+    "none": (lambda step: None, ""),
+}
+
+
+@pytest.mark.parametrize(("count", "place"), TOKENS.values(), ids=TOKENS)
+def test_tokens_that_no_tokenizer_has_are_refused(entry, count, place):
+    change_manifest(entry, of_a_model())
+    records = [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)]
+    for record in records:
+        for step in record["steps"]:
+            step["response"] = f"<think>I go on where it is safe.</think>{step['response']}"
+            if tokens := count(step):
+                step["tokens"] = tokens
+    write_lines(entry, records)
+    problems = validate(entry)
+    assert bool(problems) == bool(place), problems
+    assert all(place in problem for problem in problems)
 
 
 def test_one_unreadable_entry_doesnt_hide_the_others(entry, textbench):
@@ -563,6 +607,17 @@ def test_an_unfinished_last_line_is_refused(entry):
     content = (entry / "episodes.jsonl").read_bytes()
     (entry / "episodes.jsonl").write_bytes(content[:-1])
     assert validate(entry) == ["episodes.jsonl: the last line isn't finished"]
+
+
+@pytest.mark.parametrize("name", ["..", "-rf", "CON", "x" * 101])
+def test_no_entry_is_made_under_such_a_name(textbench, true_entry, workplace, name):
+    source = Path(shutil.copytree(true_entry, workplace / "run"))
+    change_manifest(source, lambda m: (named(name)(m), m.update(kind="textbench-run", operation={})))
+    write_lines(source, [{**record, "agents": {"player_0": name}} for record in lines_of(source)])
+    done = textbench("submit", source, "--out", "entries")
+    assert (done.code, done.out) == (2, "")
+    assert "play it under another name: textbench run --agent NAME=SPEC" in done.err
+    assert not Path("entries").exists()
 
 
 def test_names_become_folders():

@@ -391,3 +391,14 @@ def test_a_player_with_a_bug_gets_its_traceback_and_the_run_can_go_on(textbench)
     assert "in act" in done.err
     assert "a player failed: ZeroDivisionError: in the player's own code; 3 of 8 episodes are kept" in done.err
     assert done.err.rstrip().endswith("textbench resume r")
+
+
+def test_an_episode_that_cant_be_read_again_is_unscored_and_the_run_stays_readable(textbench, workplace):
+    (workplace / "players_for_tests.py").write_text(PLAYERS.read_text())
+    arguments = ("--agent", "players_for_tests.py:Absurd", "--scenario", "frozen-lake", "--episodes", 6)
+    done = textbench("run", *arguments, "--out", "r", "--json", "--quiet")
+    assert done.code == 1
+    (row,) = json.loads(done.out)["scores"]
+    assert (row["episodes"], row["unscored"]) == (4, 2)
+    assert "can't be kept: steps.0.tokens.0 must be less than or equal to 1000000000" in done.out
+    assert textbench("leaderboard", "r", "--json").code == 0

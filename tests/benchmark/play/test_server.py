@@ -97,6 +97,29 @@ def test_under_a_rate_limit_every_episode_ends_scored(textbench, limit):
     assert (row["episodes"], row["unscored"]) == (32, 0)
 
 
+def test_a_wrong_name_of_a_model_is_said_before_the_first_episode(textbench, workplace):
+    command = ("run", "--agent", "random", "--agent", "openai:gpt-4o-mni", *LAKE, "--episodes", 50, "--out", "r")
+    with OpenAIServer(models=["gpt-4o-mini"], strict_names=True) as server:
+        done = textbench(*command, "--base-url", server.base_url)
+        assert dict(server.served) == {"404": 1}
+        dry = textbench(*command, "--base-url", server.base_url, "--dry-run")
+        assert dict(server.served) == {"404": 1}
+    assert (done.code, dry.code, Path("r").exists()) == (2, 0, False)
+    assert "agent 'openai:gpt-4o-mni': http" in done.err
+    assert "(did you mean 'gpt-4o-mini'?)" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_resume_asks_no_question(textbench, workplace):
+    with OpenAIServer(models=["m"], strict_names=True) as server:
+        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2)
+        assert textbench(*command, "--out", "r").code == 0
+        server.models = None
+        asked = server.served.total()
+        assert textbench("resume", "r", "--quiet").code == 0
+        assert server.served.total() == asked
+
+
 def test_a_mix_of_models_behind_one_name_is_said(textbench):
     def respond(request):
         text = random_move(request)

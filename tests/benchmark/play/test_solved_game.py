@@ -58,7 +58,7 @@ def take(stones, taken, steps, uniform=False):
 
 
 class NimSearch(SearchPlayer):
-    exact = True
+    kind = "optimal"
     method = "backward induction"
 
     def __init__(self, game):
@@ -125,15 +125,14 @@ def test_one_registration_gives_players_exact_references_and_inspection(textbenc
     agents = [word for name in ("random", "greedy", "planner") for word in ("--agent", name)]
     done = textbench("run", *agents, "--scenario", nim, "--episodes", 60, "--out", "r", "--json")
     assert done.code == 0, done.err
-    assert "playing" not in done.err  # nothing is played for the scale
+    assert "playing" not in done.err  # nothing is played for the reference
     rows = {row["agent"]: row for row in json.loads(done.out)["scores"]}
     reference = rows["planner"]["reference"]
-    assert reference["optimal_source"] == "exact (backward induction)"
-    assert reference["random_source"] == "exact (uniform policy)"
+    assert (reference["kind"], reference["source"]) == ("optimal", "backward induction")
     assert rows["random"]["mean_return"]["value"] < rows["greedy"]["mean_return"]["value"]
     # 60 games: the players agree with the exact values of the same first states
-    assert rows["planner"]["mean_return"]["value"] == pytest.approx(reference["optimal"], abs=0.25)
-    assert rows["random"]["mean_return"]["value"] == pytest.approx(reference["random"], abs=0.4)
+    assert rows["planner"]["mean_return"]["value"] == pytest.approx(reference["value"], abs=0.25)
+    assert rows["random"]["mean_return"]["value"] < rows["planner"]["blind"]["value"] + 0.4 < reference["value"] + 0.4
 
     done = textbench("inspect", "planner", "--scenario", nim, "--samples", 1, "--json")
     assert done.code == 0, done.err
@@ -156,10 +155,11 @@ def test_the_scale_is_the_value_of_the_first_state(workplace, nim):
     seeds = [stones[3], stones[4]]
     scale = References().scale(scenario, seeds)
     # four stones: one leaves 3 (lost in 1 of 3, else I win), two leave 2 (1 of 2), three leave 1 (lost)
-    assert scale.optimal.tolist() == pytest.approx([1.0, 1 / 3])
-    # three stones, at random: three wins; one leaves 2, two leave 1
-    two_left = (-1 + 1) / 2  # the opponent takes both, or one and I take the last
-    assert scale.random[0] == pytest.approx((two_left - 1 + 1) / 3)
+    assert scale.reference.values.tolist() == pytest.approx([1.0, 1 / 3])
+    # blind play has to be played, as the game doesn't tell its chances: one mean for every start
+    assert (scale.blind.exact, len(set(scale.blind.values))) == (False, 1)
+    assert scale.blind.error > 0
+    assert -1 < scale.blind.values[0] < 1 / 3
 
 
 def test_greedy_looks_one_step_ahead(workplace, nim):
@@ -206,7 +206,7 @@ def test_nobody_named_means_everybody_who_can_play(textbench, guess):
 def test_results_of_a_game_without_search_have_no_optimum(textbench, guess):
     done = textbench("run", "--agent", "random", "--scenario", guess, "--episodes", 3, "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["scores"][0]["reference"]["optimal"] is None
+    assert json.loads(done.out)["scores"][0]["reference"]["value"] is None
 
 
 def test_a_search_player_may_refuse_settings(textbench, guess):
@@ -224,6 +224,6 @@ def test_a_search_player_may_refuse_settings(textbench, guess):
         assert textbench("run", "--scenario", guess, "--dry-run").code == 0
         done = textbench("run", "--agent", "random", "--scenario", guess, "--episodes", 2, "--json")
         assert done.code == 0, done.err
-        assert json.loads(done.out)["scores"][0]["reference"]["optimal"] is None
+        assert json.loads(done.out)["scores"][0]["reference"]["value"] is None
     finally:
         search._FACTORIES.pop("guess_game:Guess")

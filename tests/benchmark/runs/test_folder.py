@@ -239,3 +239,42 @@ def test_what_is_written_is_scrubbed(tmp_path):
     for file in folder.path.iterdir():
         assert b"planted" not in file.read_bytes()
     assert [r["error"] for r in folder.records()] == [None, "401: wrong key [redacted]"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": -1},
+        {"seed": 2**53},
+        {"scenario": "chess"},
+        {"returns": {"player_0": float("nan")}},
+        {"returns": {"player_0": float("inf")}},
+        {"agents": {}},
+        {"measured": {"cached_tokens": [10**12, 0]}},
+        {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
+        {"metrics": {"player_0": {"regret": 1e300}}},
+        {"invented": 1},
+    ],
+    ids=str,
+)
+def test_what_no_reader_accepts_isnt_written(folder, change):
+    folder.append(record(1))
+    with pytest.raises(ValueError):
+        folder.append(record(2) | change)
+    folder.append(record(3))
+    assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1, 3]
+
+
+def test_a_secret_of_the_reader_doesnt_look_like_damage(folder, monkeypatch):
+    folder.append(record(1, response="the word is planted-0123456789"))
+    monkeypatch.setenv("MY_API_KEY", "planted-0123456789")
+    (found,) = RunFolder.open(folder.path).records()
+    assert found["steps"][0]["response"] == "the word is [redacted]"
+
+
+def test_a_line_that_was_changed_is_told(folder):
+    folder.append(record(1))
+    changed = folder.episodes_path.read_bytes().replace(b'"reward":0.0', b'"reward":9.0')
+    folder.episodes_path.write_bytes(changed)
+    with pytest.raises(UsageError, match=r"line 1 isn't an episode: its checksum doesn't fit.*--repair"):
+        list(RunFolder.open(folder.path).records())

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from agents.episode import Episode, Step
 from agents.turn import Turn, Usage
-from benchmark.runs.record import canonical_line, canonical_lines, error_reason, parse_line, to_line, to_record
+from benchmark.runs.record import (
+    canonical_line,
+    canonical_lines,
+    error_reason,
+    opened_line,
+    parse_line,
+    sealed_line,
+    to_line,
+    to_record,
+    unscored,
+)
 
 
 def episode(response="<action>up</action>", seconds=0.5, seed=7, error=None, **turn):
@@ -150,3 +160,51 @@ def test_whatever_is_read_has_the_shape_of_an_episode(change):
 def test_the_reason_of_an_error_without_its_place():
     assert error_reason("round 3, player_0 (openai:m): server error 500") == "server error 500"
     assert error_reason("something else") == "something else"
+
+
+def test_no_changed_bit_of_a_line_goes_unnoticed():
+    line = sealed_line(to_line(to_record(episode(usage=Usage(12, 3)))))
+    record = parse_line(line)
+    for place in range(len(line) - 1):  # without its newline, it is the unfinished line of a process that was killed
+        for bit in range(8):
+            changed = line[:place] + bytes([line[place] ^ 1 << bit]) + line[place + 1 :]
+            with pytest.raises(ValueError):
+                parse_line(changed)
+    assert parse_line(line) == record
+
+
+def test_lines_without_a_checksum_and_lines_that_were_written_anew_are_read():
+    line = to_line(to_record(episode()))
+    assert opened_line(sealed_line(line)) == line
+    assert opened_line(line) == line
+    assert parse_line(line) == parse_line(sealed_line(line)) == to_record(episode())
+    assert parse_line(json.dumps(json.loads(sealed_line(line))).encode()) == to_record(episode())
+    empty = to_line(to_record(episode()) | {"measured": {}})
+    assert parse_line(sealed_line(empty)) == to_record(episode()) | {"measured": {}}
+    assert opened_line(sealed_line(empty)) == empty
+
+
+def test_a_checksum_decides_nothing():
+    slow, fast = (sealed_line(to_line(to_record(episode(seconds=seconds)))) for seconds in (3.0, 0.1))
+    assert slow != fast
+    assert canonical_line(parse_line(slow)) == canonical_line(parse_line(fast))
+    without = [{name: part for name, part in json.loads(line).items() if name != "measured"} for line in (slow, fast)]
+    assert json.dumps(without[0]) == json.dumps(without[1]), "jq 'del(.measured)' gives the same text, as documented"
+
+
+@pytest.mark.parametrize("field", ["served_by", "reasoning"])
+def test_half_a_character_is_kept_in_responses_alone(field):
+    record = to_record(episode("\ud800", **{field: "a\udc80b"}))
+    found = parse_line(sealed_line(to_line(record)))
+    assert found["steps"][0]["response"] == "\ud800"
+    kept = found["measured"]["served_by"]["player_0"][0] if field == "served_by" else found["steps"][0]["reasoning"]
+    assert kept == "a\ufffdb"
+
+
+def test_an_episode_that_cant_be_kept_is_one_without_a_score():
+    record = to_record(episode(usage=Usage(10**12, 3)))
+    with pytest.raises(ValueError, match=r"steps\.0\.tokens\.0 must be less than or equal to 1000000000") as refusal:
+        parse_line(to_line(record))
+    kept = parse_line(to_line(unscored(record, str(refusal.value))))
+    assert kept["error"].startswith("the episode can't be kept: steps.0.tokens.0 must be")
+    assert (kept["seed"], kept["agents"]) == (record["seed"], record["agents"])

@@ -11,10 +11,12 @@ from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
 from benchmark.score.comparison import board_family, compare, compare_best, paired_differences
-from benchmark.score.references import ExactValues, References
+from benchmark.score.overall import overall_rows, overall_scenarios
+from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
-from benchmark.score.scores import board_test, cost, overall_rows, overall_scenarios, rank, score_rows
+from benchmark.score.scores import board_test, cost, rank, score_rows
 from textgames.scenarios import SCENARIOS
+from textgames.solving.blind import blind_play
 
 
 def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):
@@ -148,50 +150,59 @@ def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
     from textgames.frozen_lake.solver import FrozenLakeSolver
 
     scenario = SCENARIOS["frozen-lake-slippery"]
-    env, exact = scenario.make(), ExactValues.of(scenario)
-    for seed in range(20_000, 20_005):
+    env, seeds = scenario.make(), range(20_000, 20_005)
+    blind, reference = References().scale(scenario, seeds)
+    assert (reference.kind, reference.source, blind.exact, blind.error) == ("optimal", "value iteration", True, 0.0)
+    for seed, least, most in zip(seeds, blind.values, reference.values, strict=True):
         env.reset(seed=seed)
         game, state = env.unwrapped.game, env.unwrapped.state
-        assert exact.optimal(seed) == FrozenLakeSolver(game).optimal_value(state, scenario.horizon)
-        assert 0 <= exact.uniform(seed) <= exact.optimal(seed) <= 1
+        assert most == FrozenLakeSolver(game).optimal_value(state, scenario.horizon)
+        assert 0 <= least <= most <= 1
 
 
 @pytest.mark.slow
-def test_the_uniform_policys_value_agrees_with_playing_it():
+def test_the_blind_ends_value_agrees_with_playing_it():
     scenario = SCENARIOS["frozen-lake-slippery"]
     env, rng, seed = scenario.make(), np.random.default_rng(0), 20_003
+    play = blind_play(scenario)
+    chances = [play.policy.get(action, 0.0) for action in scenario.game().actions]
     total, plays = 0.0, 3000
     for play in range(plays):
         env.reset(seed=play, options={"layout_seed": seed})
         over = False
         while not over:
-            _, reward, terminated, truncated, _ = env.step(("left", "down", "right", "up")[rng.integers(4)])
+            _, reward, terminated, truncated, _ = env.step(rng.choice(scenario.game().actions, p=chances))
             total += reward
             over = terminated or truncated
-    expected = ExactValues.of(scenario).uniform(seed)
+    expected = References().scale(scenario, [seed]).blind.values[0]
     assert total / plays == pytest.approx(expected, abs=4 * (expected / plays) ** 0.5)
 
 
-def test_snakes_references_are_the_agents_own_scores_and_are_kept(workplace, monkeypatch):
+def test_snakes_reference_is_the_planners_own_score_and_is_kept(workplace, monkeypatch):
     scenario = SCENARIOS["snake"]
     said: list[str] = []
     first = References(None, said.append).scale(scenario, [40_000, 40_001])
     again = References(None, said.append).scale(scenario, [40_001, 40_000])
-    assert first.random.tolist() == again.random.tolist()[::-1]
-    assert first.optimal.tolist() == again.optimal.tolist()[::-1]
-    assert first.optimal_source == "planner (search)"
+    assert first.reference.values.tolist() == again.reference.values.tolist()[::-1]
+    assert (first.reference.kind, first.reference.source) == ("reference", "planner (search)")
+    assert len(said) == 1
+    # nobody knows what blind play is worth from one start: its mean stands in, with how sure it is
+    play = blind_play(scenario)
+    assert first.blind.values.tolist() == [play.value] * 2
+    assert (first.blind.error, first.blind.exact) == (play.standard_error, False)
     monkeypatch.setattr("benchmark.score.references.PLAY_LIMIT", 1)
-    assert References(None, said.append).scale(scenario, [40_777, 40_778]).optimal is None
-    assert "add --agent random to the run" in said[-2]
+    assert References(None, said.append).scale(scenario, [40_777, 40_778]).reference is None
+    assert "add --agent planner to the run" in said[-1]
 
 
 def test_references_come_from_the_results_where_the_agents_played(tmp_path):
     results = read_columns([write_run(tmp_path / "r", {"random": [0.0, 1.0], "planner": [2.0, 5.0]}, "snake")])
     scale = References(results).scale(SCENARIOS["snake"], [40_001, 40_000])
-    assert (scale.random.tolist(), scale.optimal.tolist()) == ([1.0, 0.0], [5.0, 2.0])
+    assert scale.reference.values.tolist() == [5.0, 2.0]
     rows = {row["agent"]: row for row in score_rows(results, References(results))}
     assert rows["planner"]["normalized"]["value"] == 1.0
-    assert rows["random"]["normalized"]["value"] == 0.0
+    blind = rows["random"]["blind"]["value"]
+    assert rows["random"]["normalized"]["value"] == pytest.approx((0.5 - blind) / (3.5 - blind))
 
 
 def test_the_overall_score_is_the_mean_over_scenarios_of_whole_agents():
@@ -209,7 +220,6 @@ def test_the_overall_score_is_the_mean_over_scenarios_of_whole_agents():
     mean = (single[lake]["value"] + single[ice]["value"]) / 2
     assert rows["a"]["normalized"]["value"] == pytest.approx(mean)
     assert rows["a"]["normalized"]["low"] < mean < rows["a"]["normalized"]["high"]
-    assert score_rows(results, References(results))[0]["reference"]["optimal_source"] == "exact (value iteration)"
 
 
 def test_an_extra_scenario_of_one_agent_changes_nobodys_overall_score_or_rank():
@@ -267,7 +277,7 @@ def test_equal_agents_are_rarely_told_apart_on_any_board():
     for results in boards:
         for scenario in results.scenarios:
             means = {agent: results.cells[agent, scenario].returns()[1].mean() for agent in results.agents}
-            split.append(any(place.rank > 1 for place in rank(means, board_test(results, {scenario: 1.0})).values()))
+            split.append(any(place.rank > 1 for place in rank(means, board_test(results, scenario)).values()))
     assert np.mean(split) <= 0.05
 
 

@@ -16,7 +16,8 @@ SIZES = (20, 50, 200)
 
 def mean_of_estimates(tables, statistics):
     """The mean over the scenarios of a single agent."""
-    (estimate,) = stats.means_of_estimates([tables], [statistics], [stats.CONFIDENCE])
+    weights = [1 / len(tables)] * len(tables)
+    (estimate,) = stats.means_of_estimates([tables], [statistics], [stats.CONFIDENCE], weights)
     return estimate
 
 
@@ -76,7 +77,7 @@ def test_intervals_of_rates_and_normalised_scores_cover_the_truth():
     def invalid(count):
         return np.stack([rng.binomial(8, 0.05, count), np.full(count, 8)], axis=1).astype(float)
 
-    def lake(count):  # on every map: won or not, and the exact values of random and of optimal play
+    def lake(count):  # on every map: won or not, and the exact values of blind and of optimal play
         optimal = rng.beta(4, 2, count)
         return np.stack([rng.random(count) < 0.5 * optimal, 0.1 * optimal, optimal], axis=1).astype(float)
 
@@ -114,16 +115,33 @@ def test_a_scale_without_a_span_gives_no_normalised_score():
     assert estimate[1:] == (None, None)
 
 
-def test_the_normalised_score_of_the_references_themselves_is_0_and_1_by_definition():
+@pytest.mark.parametrize("blind_error", [0.0, 0.2])
+def test_the_normalised_score_of_the_reference_itself_is_1_by_definition(blind_error):
     rng = np.random.default_rng(1)
-    random, optimal = rng.normal(0, 1, size=50), rng.normal(3, 1, size=50)
-    for own, wanted in ((random, 0.0), (optimal, 1.0)):
-        table = np.stack([own, random, optimal], axis=1)
-        (by_definition,) = stats.bootstrap(table, [stats.normalised(0, 1, 2, played=True)])
-        assert by_definition == (pytest.approx(wanted), None, None)
-        # somebody else who got the same as exact play could have got something else
-        (estimate,) = stats.bootstrap(table, [stats.normalised(0, 1, 2)])
-        assert estimate.low < wanted < estimate.high
+    blind, reference = rng.normal(0, 1, size=50), rng.normal(3, 1, size=50)
+    table = np.stack([reference, blind, reference], axis=1)
+    statistic = stats.normalised(0, 1, 2, played=True, blind_error=blind_error)
+    assert stats.bootstrap(table, [statistic]) == [(pytest.approx(1.0), None, None)]
+    # somebody else who got the same as exact play could have got something else
+    (estimate,) = stats.bootstrap(table, [stats.normalised(0, 1, 2)])
+    assert estimate.low < 1.0 < estimate.high
+    # and of blind play nobody's return is the definition: its end is a mean
+    table = np.stack([blind, blind, reference], axis=1)
+    (estimate,) = stats.bootstrap(table, [statistic])
+    assert estimate.low < 0.0 < estimate.high
+
+
+@pytest.mark.slow
+def test_the_standard_error_of_an_estimated_blind_end_is_in_the_interval():
+    """Blind play is worth 1; each time somebody estimates that with an error twice as large as the player's own."""
+    rng = np.random.default_rng(23)
+    held = {0.0: [], 0.3: []}
+    for _ in range(300):
+        table = np.stack([rng.normal(2, 1, 50), np.full(50, rng.normal(1, 0.3)), np.full(50, 4.0)], axis=1)
+        for error, of in held.items():
+            (estimate,) = stats.bootstrap(table, [stats.normalised(0, 1, 2, blind_error=error)])
+            of.append(estimate.low <= 1 / 3 <= estimate.high)
+    assert np.mean(held[0.3]) >= 0.93 > 0.8 > np.mean(held[0.0])
 
 
 def test_large_tables_go_through_in_blocks_with_the_same_result(monkeypatch):

@@ -92,7 +92,7 @@ def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, w
     lake = next(sheet for sheet in small if sheet.title.startswith("frozen-lake,"))
     start = next(place for place, row in enumerate(paper.rows) if row[0] == "frozen-lake")
     assert [row[1:] for row in paper.rows[start : start + len(lake.rows)]] == list(lake.rows)
-    assert any(note.startswith("frozen-lake: 0 = random ") for note in paper.notes)
+    assert any(note.startswith("frozen-lake: 0 = blind ") for note in paper.notes)
 
 
 def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
@@ -118,8 +118,8 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
 
 def test_an_overall_score_over_many_scenarios_has_no_column_for_each(whole_suites, workplace):
     document = results_document(whole_suites, max_episodes=0)
-    assert len(overall_table(document).columns) == 3 + len(SUITES["paper"])
+    assert len(overall_table(document).columns) == 4 + len(SUITES["paper"])
     document["overall_scenarios"] = list(map(str, range(20)))
-    assert len(overall_table(document).columns) == 3
+    assert len(overall_table(document).columns) == 4
     (sheet,) = (sheet for sheet in leaderboard_sheets(document) if sheet.title == "overall")
-    assert sheet.notes[0].endswith(", 10, 11, 8 more")
+    assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.notes[0]

@@ -192,7 +192,8 @@ def test_a_prompt_is_rebuilt_from_its_pieces(small_run):
         legal = infos[player]["legal_actions"]
         request = TurnRequest(observations[player], game.instructions(player), legal, (), player, 5)
         whole = "\n\n".join(message.content for message in prompt_map(request))
-        assert fill_pieces(prompt_pieces(prompt_map, scenario), observations[player]) == whole
+        assert fill_pieces(prompt_pieces(prompt_map, scenario), observations[player], 5) == whole
+        assert "5" in whole.replace(observations[player], "")
 
 
 def test_the_page_is_written(textbench, small_run):

@@ -32,7 +32,8 @@ def hand_made(workplace):
 
 
 COMMANDS = {
-    "leaderboard": ("leaderboard", "lake"),
+    "leaderboard": ("leaderboard", "lake", "--stats"),
+    "leaderboard-short": ("leaderboard", "lake", "ice"),
     "leaderboard-markdown": ("leaderboard", "lake", "--markdown"),
     "compare": ("compare", "steady", "often", "--in", "lake"),
     "compare-markdown": ("compare", "steady", "often", "--in", "lake", "--markdown"),
@@ -88,10 +89,18 @@ def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplac
 
 def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
     rows = [
-        {"agent": "a", "rank": 1, "tied": False, "normalized": {"value": 1.0, "low": None, "high": None}},
-        {"agent": "b", "rank": None, "tied": False, "normalized": None},
+        {
+            "agent": "a",
+            "rank": 1,
+            "tied": False,
+            "normalized": {"value": 1.0, "low": None, "high": None},
+            "above_blind": True,
+        },
+        {"agent": "b", "rank": None, "tied": False, "normalized": None, "above_blind": None},
     ]
-    views = [row | {"scenarios": 2 - place, "lacks": ["ice"] * place} for place, row in enumerate(rows)]
+    views = [
+        row | {"success": None, "scenarios": 2 - place, "lacks": ["ice"] * place} for place, row in enumerate(rows)
+    ]
     sheet = overall_sheet(views, ["lake", "ice"])
     assert sheet.rows == (("1", "a", "1.000"), ("-", "b", "-"))
     assert "b: not ranked, lacks ice" in sheet.notes

@@ -32,7 +32,7 @@ class Chooser:
 def served(game: ServedGame, **options: Any) -> Iterator[str]:
     """The address of a server of this game."""
     started = threading.Event()
-    server = GameServer(make_app(game, web=False, **options), started.set)
+    server = GameServer(make_app(game, **{"web": False, **options}), started.set)
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.serve_on, args=(listening,))
         thread.start()

@@ -7,6 +7,7 @@ from inspect_ai._util.error import PrerequisiteError  # what Inspect's command l
 from inspect_ai.dataset import MemoryDataset, Sample
 
 from agents import EpisodeSession, PromptMap, PromptTexts, load_agent
+from agents.protocol import STANDARD, check_moves, same_protocol
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenarios
 from textbench.integrations.inspect.scorers import episode_return, failed, invalid, success
@@ -24,6 +25,8 @@ def scenario_task(
     prompts: str | None = None,
     opponents: Any = "random",
     seat: str | None = None,
+    protocol: str = STANDARD["protocol"],
+    moves: str = STANDARD["moves"],
 ) -> Task:
     """The episodes that ``textbench run`` plays, on the same seeds, as a task.
 
@@ -36,6 +39,8 @@ def scenario_task(
         prompts: a file with another wording.
         opponents: in games of several players, who has the other seats: any agent of ``textbench run``.
         seat: in such games, whom Inspect's model plays; the first player when not given.
+        protocol: what an unreadable response leads to, as in ``textbench run``.
+        moves: ``"listed"`` or ``"unlisted"``: whether prompts list the legal moves.
 
     Raises:
         PrerequisiteError: a name or a value that isn't accepted; Inspect prints it as it is.
@@ -46,6 +51,7 @@ def scenario_task(
     try:
         if isinstance(scenario, str):
             (scenario,) = find_scenarios([scenario]).values()
+        scenario = scenario._replace(protocol=same_protocol(protocol), moves=check_moves(moves))
         texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
         prompt_map = PromptMap(mode, history, texts)
         if isinstance(opponents, str):
@@ -64,5 +70,8 @@ def scenario_task(
         solver=play_episode(scenario, prompt_map, opponents, seat),
         scorer=[episode_return(), success(), invalid(), failed()],
         score_on_error=True,  # an episode that fails stays in the tables, as failed
-        metadata={"env_id": scenario.env_id, "player": first.player, "prompts": prompt_map.settings},
+        metadata={
+            **{"env_id": scenario.env_id, "player": first.player, "prompts": prompt_map.settings},
+            **{"protocol": scenario.protocol, "moves": scenario.moves},
+        },
     )

@@ -1,5 +1,6 @@
 """Serving a game over OpenEnv's routes, until Ctrl-C."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import uvicorn
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from textbench.integrations.openenv.environment import (
     NoEpisodeError,
@@ -17,19 +19,22 @@ from textbench.integrations.openenv.environment import (
     TextbenchEnvironment,
     UnknownTaskError,
 )
+from textbench.integrations.openenv.gate import MOST_BYTES, Gate
 from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 MAX_SESSIONS = 256
-MOST_BYTES = 2**20  # of one message of a client: a response is text
+IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or another one after the last
 
 
-def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True) -> Any:
-    """The FastAPI application of a game, with OpenEnv's routes.
+def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True, **gate: Any) -> Any:
+    """The FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
 
     Args:
         game: what is played there.
         max_sessions: how many clients may play at once; one more is told that there is no place.
         web: whether there is a page at ``/web`` on which a person can play.
+        gate: who may ask, and how long they may be silent; as the gate takes it: ``bound``, ``allow``, ``token``,
+            ``idle``.
 
     Raises:
         ValueError, TypeError: the game can't be played as it is set up.
@@ -49,6 +54,7 @@ def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = 
     # OpenEnv tells clients of its WebSocket what was wrong by itself; its HTTP routes would answer 500
     for kind, status in _STATUS.items():
         app.add_exception_handler(kind, partial(_told, status))
+    app.add_middleware(Gate, **gate)  # the outermost: mounted applications and WebSockets are behind it, too
     return app
 
 
@@ -60,11 +66,32 @@ async def _told(status: int, request: Request, error: Exception) -> JSONResponse
     return JSONResponse({"detail": str(error)}, status_code=status)
 
 
+class PatientOnce(H11Protocol):
+    """A connection that is closed when it sends no whole head of a request in time; uvicorn waits for ever for that."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._look()
+
+    def _look(self) -> None:
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:  # a WebSocket by now
+            return
+        now = self.loop.time()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._idle_since = now
+        elif now - self._idle_since >= IDLE_SOCKET_SECONDS:
+            self.transport.close()
+            return
+        self.loop.call_later(min(1.0, IDLE_SOCKET_SECONDS / 4), self._look)
+
+
 class GameServer(uvicorn.Server):
     """Serves an application until the process is interrupted; ``announce`` is called when it answers."""
 
     def __init__(self, app: Any, announce: Callable[[], None]) -> None:
-        super().__init__(uvicorn.Config(app, log_level="warning", ws_max_size=MOST_BYTES))
+        config = uvicorn.Config(app, log_level="warning", ws_max_size=MOST_BYTES, http=PatientOnce)
+        super().__init__(config)
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -109,8 +109,10 @@ class MatrixGame(TSMG[MatrixState]):
         self.actions = self.payoffs.actions
         self.players = ("player_0",) if self.opponent is not None else ("player_0", "player_1")
         spans = [self.payoffs.span(seat) for seat in range(len(self.players))]
+        self.worst_round = min(low for low, _ in spans)
+        self.zero_sum = len(self.players) == 2 and self.payoffs.is_zero_sum
         self.return_range = (self.rounds * min(low for low, _ in spans), self.rounds * max(high for _, high in spans))
-        self._tell_opponent = bool(tell_opponent)
+        self.tells_opponent = bool(tell_opponent)
         self._index = {name: index for index, name in enumerate(self.actions)}
         self._seat_of = {player: seat for seat, player in enumerate(self.players)}
         self._most_welfare = self.payoffs.most_welfare
@@ -285,7 +287,7 @@ class MatrixGame(TSMG[MatrixState]):
             *table,
         ]
         if self.opponent is not None:
-            rule = f" It {self.opponent.rule}." if self._tell_opponent else ""
+            rule = f" It {self.opponent.rule}." if self.tells_opponent else ""
             told.append(f"The other player is a program.{rule}")
         told.append(f"Your goal is the largest total payoff for yourself over all {self.rounds} rounds.")
         return "\n".join(told)

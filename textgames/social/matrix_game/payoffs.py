@@ -26,6 +26,10 @@ class Payoffs(NamedTuple):
         """The largest sum of both payoffs."""
         return max(a + b for rows in zip(self.first, self.second, strict=True) for a, b in zip(*rows, strict=True))
 
+    @property
+    def is_zero_sum(self) -> bool:
+        return all(a + b == 0 for rows in zip(self.first, self.second, strict=True) for a, b in zip(*rows, strict=True))
+
     def span(self, seat: int) -> tuple[float, float]:
         """The least and the largest payoff of a seat."""
         numbers = [payoff for row in (self.first, self.second)[seat] for payoff in row]

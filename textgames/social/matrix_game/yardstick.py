@@ -18,6 +18,7 @@ class BestResponseYardstick(Yardstick):
         if game.best_response is None:
             raise ValueError("there is no best response in a game of two players without knowing the other one")
         self._game, self._values = game, game.best_response
+        self.kind = "optimal" if game.tells_opponent else "clairvoyant"  # else a model isn't told what is played here
 
     def values(self, state: MatrixState, steps_left: int | None, player: Player) -> dict[Action, float]:
         left = self._left(state, steps_left)

@@ -1,5 +1,6 @@
 """What stands beside a trained model's weights: its response mode, and a template for chat servers."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from agents.models.local.card import (
     CARD_NAME,
     PLAIN_TEMPLATE,
     TEMPLATE_NAME,
-    trained_mode,
+    Card,
+    read_card,
     write_card,
     write_chat_template,
 )
-from agents.prompt import PromptMap, as_text
+from agents.prompt import PromptMap, PromptTexts, as_text
 from agents.turn import Message, TurnRequest
 from textgames.scenarios import SCENARIOS
 
@@ -26,20 +28,55 @@ transformers = pytest.importorskip("transformers")
 WEIGHTS = Path(agents.__file__).parent / "tiny" / "weights"
 
 
+OWN = PromptTexts("Be brief.", "$instructions", "You see: $observation", {"terse": "Move:"}, "any", "none")
+
+
 def test_a_card_is_read_back(tmp_path: Path) -> None:
-    assert trained_mode(str(tmp_path)) is None
-    write_card(tmp_path, mode="direct")
-    assert trained_mode(str(tmp_path)) == "direct"
+    assert read_card(str(tmp_path)) is None
+    for texts in (PromptTexts.default(), OWN):
+        write_card(tmp_path, modes=["direct"], texts=texts)
+        assert read_card(str(tmp_path)) == Card(("direct",), texts)
+    write_card(tmp_path, modes=["think", "direct"], texts=OWN)
+    card = read_card(str(tmp_path))
+    assert card is not None
+    assert (card.mode, card.modes) == ("think", ("think", "direct"))
+
+
+def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path: Path) -> None:
+    (tmp_path / CARD_NAME).write_text('{"mode": "direct"}')
+    assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
 
 
 def test_a_hub_name_has_no_card() -> None:
-    assert trained_mode("nobody/no-such-model") is None
+    assert read_card("nobody/no-such-model") is None
 
 
-def test_a_broken_card_is_named(tmp_path: Path) -> None:
-    (tmp_path / CARD_NAME).write_text("[]")
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"mode": "think", "prompts": {"system": ""}}', '{"mode": "a", "prompts": 3}']
+)
+def test_a_broken_card_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / CARD_NAME).write_text(text)
     with pytest.raises(ValueError, match=r"textbench\.json should hold"):
-        trained_mode(str(tmp_path))
+        read_card(str(tmp_path))
+
+
+def test_a_card_says_what_contradicts_it() -> None:
+    default = PromptTexts.default()
+    card = Card(("think",), default)
+    assert card.contradiction(PromptMap()) == ""
+    assert card.contradiction(PromptMap("direct")) == "mode"
+    assert card.contradiction(PromptMap(texts=PromptTexts.from_file("without-clock"))) == "texts"
+    elsewhere = replace(default, response={**default.response, "direct": "Another mode's wording."})
+    assert card.contradiction(PromptMap(texts=elsewhere)) == ""  # which a prompt of this mode doesn't show
+
+
+@pytest.mark.parametrize("name", embedded_agents())
+def test_a_shipped_model_is_asked_as_it_was_trained(name: str) -> None:
+    texts = agents.load_agent(name).prompt_map.texts
+    assert texts == PromptTexts.from_file("without-clock")
+    assert "how many moves are left" in " ".join(
+        (WEIGHTS / name / "README.md").read_text().split()
+    )  # and says what that costs
 
 
 def as_messages(prompt: Any) -> list[dict[str, str]]:
@@ -70,11 +107,10 @@ def test_a_chat_server_gives_a_shipped_model_the_tokens_that_it_gets_here(name: 
 
     player = TransformersModel.from_pretrained(WEIGHTS / name)
     assert player.tokenizer.chat_template == PLAIN_TEMPLATE
-    assert trained_mode(str(WEIGHTS / name)) == "think"
     game = SCENARIOS["snake"].game()
     request = TurnRequest("Board: 4 wide, 4 high\n(1, 2)\n", game.instructions("player_0"), game.actions)
     for mode in ("think", "direct"):
-        prompt = PromptMap(mode=mode)(request)
+        prompt = PromptMap(mode=mode, texts=PromptTexts.from_file("without-clock"))(request)
         served = player.tokenizer.apply_chat_template(
             as_messages(prompt), tokenize=True, add_generation_prompt=True, return_dict=False
         )

@@ -227,3 +227,12 @@ def test_settings_say_what_was_chosen_and_nothing_else():
 @pytest.fixture(autouse=True)
 def _notices(caplog):
     caplog.set_level(logging.WARNING, "agents.models.served")
+
+
+def test_absurd_counts_and_half_characters_of_a_server_get_no_further():
+    from agents.models.served.answers import read_usage, served_by
+    from agents.turn import MOST_TOKENS
+
+    assert read_usage({"prompt_tokens": MOST_TOKENS, "completion_tokens": 1})[:2] == (MOST_TOKENS, 1)
+    assert read_usage({"prompt_tokens": MOST_TOKENS + 1, "completion_tokens": 10**30})[:2] == (0, 0)
+    assert served_by({"model": "m\udc80", "system_fingerprint": "\ud800"}) == "m\ufffd \ufffd"

@@ -2,11 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from benchmark.credit.study.findings import (
     Findings,
@@ -20,6 +22,7 @@ from benchmark.credit.study.findings import (
 from benchmark.credit.study.jobs import StudyFolder
 from benchmark.credit.study.report import report_data, report_markdown
 from benchmark.credit.study.settings import read_study
+from benchmark.credit.study.tables import draws_by_stage
 
 FACTS = {"facts": {"textbench": "1.2.3, commit abc"}, "processor_seconds": 1.0, "seconds": 2.0}
 # the learning of every run: msgrpo 0.2, 0.4 and rtg 0.5, 0.5, by seed
@@ -64,7 +67,9 @@ def folder(tmp_path: Path) -> StudyFolder:
             f"measure/blackjack/{stage}",
             measurement(("msgrpo", plain, 0.9), ("rtg", steps, 0.8), ("oracle", 1.0, 0.95)),
         )
-    made.write_result("measure/kuhn-poker/base", measurement(("msgrpo", 0.3, 0.7), skipped={"rtg": "no steps"}))
+    made.write_result(
+        "measure/kuhn-poker/base", measurement(("msgrpo", 0.3, 0.7), ("oracle", 0.8, 0.9), skipped={"rtg": "no steps"})
+    )
     rules = [draw("uniform", 2, "exact", 0.3), draw("off", 2, "exact", 0.9), draw("unbiased", 2, "exact", 0.5)]
     document = {"name": "msgrpo", "without_signal": 0.25, "draws": [*rules, draw("aaw", 2, "exact", 0.7, minus=0.4)]}
     made.write_result("draws/blackjack/base", {**FACTS, "methods": [document]})
@@ -102,9 +107,28 @@ def test_methods_are_compared_on_the_cells_that_both_have(findings: Findings) ->
     assert (rows["rtg"].cells, rows["msgrpo"].cells) == (2, 3)
     assert rows["rtg"].mean == pytest.approx(0.6)
     assert rows["msgrpo"].mean == pytest.approx(0.3)
-    # differences 0.2 and 0.4: mean 0.3, sd 0.1414, Student's 97.5% quantile for one degree of freedom 12.706
+    # two stages of one game are one cluster: no interval, and no test
+    assert rows["rtg"].minus_plain == (pytest.approx(0.3), None, None)
+    assert rows["rtg"].p_value == 1.0
+    # the oracle's differences: 0.6 and 0.8 in one game and 0.5 in the other, so 0.7 and 0.5 with sd 0.1414; Student's
+    # 97.5% quantile for one degree of freedom is 12.706
     half = 12.7062 * 0.141421 / math.sqrt(2)
-    assert rows["rtg"].minus_plain == pytest.approx((0.3, 0.3 - half, 0.3 + half), rel=1e-4)
+    assert rows["oracle"].minus_plain == pytest.approx((0.6, 0.6 - half, 0.6 + half), rel=1e-4)
+    assert rows["oracle"].p_value == pytest.approx(ttest_1samp([0.7, 0.5], 0.0).pvalue)
+
+
+def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings: Findings) -> None:
+    gains = {"a": 0.1, "b": 0.2, "c": 0.9}
+    documents = {
+        (game, stage): {"methods": [{"name": "msgrpo", "draws": [draw("aaw", 2, "exact", 0.7, minus=gain)]}]}
+        for game, gain in gains.items()
+        for stage in ("base", "end")
+    }
+    lines = draws_by_stage(replace(findings, drawn=documents)).splitlines()[2:]
+    stage, m, games, mean, without, p = (cell.strip() for cell in lines[0].strip("|").split("|"))
+    assert (stage, m, games, without) == ("base", "2", "3", "+0.150 (c)")
+    assert mean.startswith("0.400 [-0.6")
+    assert float(p) == pytest.approx(2 * ttest_1samp(list(gains.values()), 0.0).pvalue, abs=0.01)  # of two rows
 
 
 def test_arms_are_paired_by_seed(findings: Findings) -> None:
@@ -160,9 +184,10 @@ def test_the_report_shows_these_figures(findings: Findings) -> None:
         "| blackjack, base | 25% | 2 | 100% | 0.700 | 0.300 | 0.900 | 0.400 [0.350, 0.450] | 0.200 [0.150, 0.250]"
         in text
     )
-    assert "better than uniform draws in 1 (worse in 0; on average +0.400)" in text
+    assert "settled" not in text
+    assert "Told apart from the plain method after Holm's correction: better none; worse none." in text
     # fresh response tokens, 30 for the batch's 2 * 4 * 3.75
-    assert "| rtg | 2 | 0.600 (+0.300 [-0.971, +1.571]) | 0.500 | 0.500 | 0.800" in text
+    assert "| rtg | 2 | 0.600 | 0.500 | 0.500 | 0.800" in text  # one game: no interval
     assert "| 1.0 | 1 ms |" in text
     data = json.loads(json.dumps(report_data(findings, {}), allow_nan=False))
     assert data["arms"][0]["learning"]["value"] == pytest.approx(0.5)

@@ -9,7 +9,7 @@ from gymnasium.utils import seeding
 
 from agents.baselines.random import RandomPlayer
 from agents.turn import Turn
-from benchmark.score.luck.check import SUSPICIOUS, luck_check, luck_problems
+from benchmark.score.luck.check import SUSPICIOUS, luck_check, luck_problems, power_of
 from benchmark.score.luck.terms import LuckValues
 from tests.benchmark.score.luck.lake_simulation import Lakes
 from textgames.scenarios import SCENARIOS
@@ -171,3 +171,39 @@ def test_the_probability_is_one_sided_and_corrected_over_scenarios():
 
 def test_there_is_no_luck_without_chance():
     assert luck_check(np.zeros(5), np.zeros(5)) is None
+
+
+@pytest.mark.parametrize(("episodes", "scenarios"), [(50, 1), (50, 3), (200, 3)])
+def test_the_power_is_what_is_found_in_four_of_five_cases(episodes, scenarios):
+    """Normal luck of known variance with as much undue luck as is said to be detectable; and half as much, rarely."""
+    variance = np.random.default_rng(1).uniform(0.01, 0.2, episodes)
+    power = power_of(variance, scenarios)
+    assert (power["episodes"], power["power"]) == (episodes, 0.8)
+    rng = np.random.default_rng(2)
+    for undue, least, most in ((1.0, 0.77, 0.83), (0.5, 0.01, 0.12), (0.0, 0.0, 0.001)):
+        luck = rng.normal(undue * power["detectable"], np.sqrt(variance), (4000, episodes))
+        checks = [luck_check(row, variance) for row in luck]
+        honest = {str(number): {"z": 0.0, "p": 0.5} for number in range(scenarios - 1)}
+        found = [any(luck_problems({"it": check, **honest})) for check in checks]
+        assert least <= np.mean(found) <= most
+    assert power_of(np.zeros(5), 1) is None
+
+
+@pytest.mark.slow
+def test_a_player_that_peeks_now_and_then_is_found_as_the_power_says():
+    """Peeking in every episode is found, in 30% of them hardly ever: its undue luck is below what is detectable."""
+    played = attempts(1.0, entries=300, tries=6)
+    best = played.returns.argmax(axis=1)  # six futures known, and the best one taken: the most that peeking gives
+    rng = np.random.default_rng(3)
+    found, undue = {}, {}
+    for share in (0.0, 0.3, 1.0):
+        chosen = np.where(rng.random(best.shape) < share, best, 0)[:, None]
+        luck, variance = (np.take_along_axis(column, chosen, 1)[:, 0] for column in (played.luck, played.variance))
+        checks = [luck_check(*pair) for pair in zip(luck, variance, strict=True)]
+        found[share] = np.mean([any(luck_problems({"it": check})) for check in checks])
+        undue[share] = luck.mean() / np.mean([power_of(row, 1)["detectable"] for row in variance])
+    assert found[0.0] < 0.01
+    assert undue[0.3] < 1
+    assert found[0.3] < 0.5
+    assert undue[1.0] > 1
+    assert found[1.0] > 0.9

@@ -133,7 +133,7 @@ def test_a_round_with_too_many_outcomes_leaves_luck_untold():
 class Wrong:
     """A value that has nothing to do with the game: it costs variance, never bias."""
 
-    exact, method, version = False, "nonsense", "1"
+    kind, method, version = "reference", "nonsense", "1"
 
     def value(self, state, steps_left, player):
         return state.position * 0.3 - (steps_left or 0)

@@ -222,7 +222,7 @@ def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> N
 
 def test_overall_table_has_a_column_for_every_scenario_with_one_player(documents: Documents) -> None:
     columns = [column.key for column in overall_table(documents["usual"]).columns]
-    assert columns == ["rank", "agent", "normalized", "frozen-lake", "frozen-lake-big", "snake"]
+    assert columns == ["rank", "agent", "normalized", "success", "frozen-lake", "frozen-lake-big", "snake"]
 
 
 def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Documents) -> None:
@@ -236,11 +236,12 @@ def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Docum
 def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documents) -> None:
     document = deepcopy(documents["usual"])
     for score in document["scores"]:
-        score |= {"rank": 1, "tied": True, "normalized": {"value": 1.2, "low": 0.9, "high": 1.5}}
+        score |= {"rank": 1, "tied": True, "normalized": {"value": 1.2, "low": 0.9, "high": 1.5}, "above_blind": True}
+    document["scores"][0]["above_blind"] = False
     table = scenario_section(document, document["scenarios"][0]).tables[0]
     assert [row[0].text for row in table.rows] == ["1="] * 3
     luck = "A score may exceed 1: optimal is what perfect play gets on average, and luck may bring more."
-    assert table.notes == (luck,)
+    assert table.notes == (luck, f"no better than blind play, within chance: {document['scores'][0]['agent']}")
     assert table.notes[0] in render_page(document)
 
 
@@ -282,7 +283,7 @@ def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
 def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
     document = deepcopy(documents["one agent"])
     document["schema_version"] = 99
-    with pytest.raises(ValueError, match="schema version 1, this one has 99"):
+    with pytest.raises(ValueError, match="schema version 2, this one has 99"):
         render_page(document)
     document = deepcopy(documents["one agent"])
     document["episodes"][0]["agents"]["player_0"] = "stranger"

@@ -99,6 +99,7 @@ async function loadEpisode(episode) {
       frames.push(frame);
     }
     frame.moves.push({
+      round,
       player: raw.player[step],
       agent: LINEUPS[INDEX.lineup[episode]][player],
       observation: text(raw.observation[step]),

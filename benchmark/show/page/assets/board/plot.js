@@ -80,7 +80,7 @@ function drawPlot(points, label) {
     chart.append(line(value % 1 ? "grid" : "level", `M${left} ${y(value)}H${width - right}`));
     chart.append(text(String(value), { x: left - 8, y: y(value) + 4, "text-anchor": "end" }));
   }
-  chart.append(text("best play", { x: width - right + 4, y: y(1) + 4 }), text("random play", { x: width - right + 4, y: y(0) + 4 }));
+  chart.append(text("reference", { x: width - right + 4, y: y(1) + 4 }), text("blind play", { x: width - right + 4, y: y(0) + 4 }));
   chart.append(text(`${label}, logarithmic`, { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }));
   const taken = points.map((point) => around(x(point.x), y(point.y)));
   points.forEach((point, place) => {

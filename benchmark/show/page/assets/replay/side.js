@@ -147,9 +147,10 @@ function foldable(title, open, ...content) {
   return el("details", { open: now, ontoggle: remember }, el("summary", {}, title), content);
 }
 
-// The whole prompt: as it was sent where it is stored, else the agent's template with the observation in its place.
+// The whole prompt: as it was sent where it is stored, else the agent's template with the observation and the moves
+// left in their places.
 function promptText(move, scenario) {
-  const observation = () => el("span", { class: "slot" }, visible(move.observation || ""));
+  const filled = { observation: move.observation || "", steps_left: String(scenario.horizon - move.round) };
   const block = (title, open, ...content) => foldable(title, open, el("pre", { dir: "auto" }, content));
   if (move.prompt !== null) return block("Prompt", true, visible(move.prompt));
   const agent = AGENT.get(move.agent);
@@ -159,7 +160,7 @@ function promptText(move, scenario) {
     block(
       `Prompt, ${message.role} message`,
       true,
-      message.pieces.map((piece) => (piece.slot ? observation() : visible(piece.text))),
+      message.pieces.map((piece) => (piece.slot ? el("span", { class: "slot" }, visible(filled[piece.slot])) : visible(piece.text))),
     ),
   );
 }

@@ -1,0 +1,63 @@
+"""The player that a score of 0 is: the best one that doesn't read."""
+
+import hashlib
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from agents.baselines.scripted_player import Choice, ScriptedPlayer
+from agents.baselines.search import game_of_observation
+from agents.turn import TurnRequest
+from textgames.solving.blind import BlindPlay, blind_play_of, chances_of
+from textgames.tsmg import TSMG
+
+
+class BlindPlayer(ScriptedPlayer):
+    """Draws every action from one distribution, whatever it is shown: see :mod:`textgames.solving.blind`.
+
+    In a game of several players, which has no best blind play, it picks uniformly from the legal actions. The draw
+    comes from the request's seed alone; with another ``seed`` it is another one, for repeated plays of the same
+    episodes.
+    """
+
+    name = "blind"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        # by game and by horizon, since one game object may serve scenarios that are played for longer or shorter
+        self._plays: WeakKeyDictionary[TSMG[Any], dict[int | None, BlindPlay | None]] = WeakKeyDictionary()
+
+    def choose(self, request: TurnRequest) -> Choice:
+        """An action of the distribution; a ValueError for the bare observation of a game that isn't known here."""
+        play = self._play(request)
+        policy = {} if play is None else play.policy
+        reason = f"I don't read: {'uniform' if play is None else play.text}."
+        noise = repr((self.name, self.seed, request.seed or request.observation)).encode()
+        draw = int.from_bytes(hashlib.blake2b(noise, digest_size=8).digest(), "big")
+        # where actions can't be listed, those that the distribution names are what may be said
+        names = request.legal_actions or tuple(policy)
+        if not names and request.sample_action is not None:
+            return Choice(request.sample_action(np.random.default_rng(draw)), reason)
+        names = names or (request.game or game_of_observation(request.observation)).actions
+        place = int(np.searchsorted(np.cumsum(chances_of(policy, names)), draw / 2**64, side="right"))
+        return Choice(names[min(place, len(names) - 1)], reason)
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        """Those of the distribution, where the actions are listed."""
+        play, legal = self._play(request), request.legal_actions
+        return dict(zip(legal, chances_of({} if play is None else play.policy, legal), strict=True)) if legal else None
+
+    def _play(self, request: TurnRequest) -> BlindPlay | None:
+        """The play of the request's game, for the longest horizon that was met: an episode's first request tells it."""
+        game = request.game
+        if game is None:
+            return None
+        plays = self._plays.setdefault(game, {})
+        left = request.steps_left
+        horizon = max(
+            (known for known in plays if known is not None and left is not None and known >= left), default=left
+        )
+        if horizon not in plays:
+            plays[horizon] = blind_play_of(game, horizon)
+        return plays[horizon]

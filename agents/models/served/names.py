@@ -1,0 +1,109 @@
+"""Whether a server has a model of the name that it is asked for: one question before a run, not a run of errors.
+
+Its list of models (``GET /models``) answers it where it has the name. Many servers take names that they don't list, and
+some have no list, so else one small request is sent, and only its refusal, in words that are about the model, counts.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from agents.models.base import Decoding
+from agents.models.served.answers import ProviderError
+from agents.models.served.dialect import Dialect, refusal_of
+from agents.models.served.routes import ROUTES
+from agents.redaction import Redactor
+from agents.turn import Message
+from textgames.names import did_you_mean
+
+SECONDS = 10.0
+"""For either question; a server that takes longer isn't asked."""
+MOST_NAMES = 12  # of those that are listed in a message
+MOST_LENGTH = 100  # of a name in it
+QUESTION = (Message("user", "Say yes."),)
+SMALL = Decoding(temperature=1.0, max_tokens=16, stop=())
+
+_ABOUT_A_MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"not[ _](found|exist|available|supported|a valid|valid|recogni[sz]ed|have access)|n't (exist|have|found)|unknown"
+    r"|invalid|no such|unsupported|does not exist|no endpoints",
+    re.IGNORECASE,
+)
+
+
+async def unknown_name(
+    name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
+) -> str | None:
+    """Why a server has no model of this name, as half a sentence.
+
+    ``None`` where it has, and where that isn't known: the server is down, or slow, or refuses for another reason.
+    """
+    listed: list[str] | None = None
+    try:
+        if (models := getattr(transport, "models", None)) is not None:
+            async with asyncio.timeout(SECONDS):
+                listed = read_names(await models(), redactor)
+        if listed is not None and {name, f"{name}:latest"} & set(listed):  # Ollama's default tag
+            return None
+        async with asyncio.timeout(SECONDS):
+            status, text = await _small_request(name, transport, copy(dialect), redactor, extra_body)
+    except (TimeoutError, ProviderError):
+        return None
+    if status not in (400, 403, 404, 422) or not _about_the_name(status, text, name, listed):
+        return None
+    said = " ".join((refusal_of(text)[0]).split())[:200]
+    return f"{transport.url} has no model {name!r} (status {status}: {said}){_instead(name, listed or [])}"
+
+
+async def _small_request(
+    name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
+) -> tuple[int, str]:
+    """Status and text of the answer to one small request, by the route and with the parameters that the server takes.
+
+    What is learnt of them is learnt again in the run, where it is said.
+    """
+    while True:
+        route = ROUTES[dialect.route]
+        fields = {"model": name, **dialect.shape(route.fields(QUESTION, SMALL, dialect.effort), SMALL.max_tokens, None)}
+        status, _, body = await transport.complete(route.path, fields | extra_body)
+        text = redactor.scrub(body.decode("utf-8-sig", "replace"))
+        if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
+            return status, text
+
+
+def _about_the_name(status: int, text: str, name: str, listed: list[str] | None) -> bool:
+    """Whether a refusal is one of the model's name."""
+    said, parameter = refusal_of(text)
+    if parameter == "model" or "model_not_found" in text:
+        return True
+    if listed is not None and status == 404:
+        return True
+    return bool((_ABOUT_A_MODEL.search(said) or name in said) and _UNKNOWN.search(said))
+
+
+def read_names(answer: tuple[int, bytes], redactor: Redactor) -> list[str] | None:
+    """The names in the answer of a models route; ``None`` where it is no list of models."""
+    status, body = answer
+    if status != 200:
+        return None
+    try:
+        models = json.loads(redactor.scrub(body.decode("utf-8-sig", "replace")))
+    except (ValueError, RecursionError):
+        return None
+    models = models.get("data") if isinstance(models, dict) else models
+    if not isinstance(models, list):
+        return None
+    names = [model.get("id") for model in models if isinstance(model, dict)]
+    return [name for name in names if isinstance(name, str) and name] or None
+
+
+def _instead(name: str, listed: list[str]) -> str:
+    """What the server has instead, as the end of a sentence."""
+    names = [one for one in listed if len(one) <= MOST_LENGTH and one.isprintable()]
+    if near := did_you_mean(name, names):
+        return near
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"; it has {', '.join(names[:MOST_NAMES])}{more}" if names else ""

@@ -1,0 +1,83 @@
+"""The protocol of an episode: what an unreadable response leads to, and whether prompts list the legal moves.
+
+Scores of different protocols say different things: with ``default`` an agent that answers nothing plays the first
+action all the time, which is good in some games; with ``random`` it is exactly the random player. So a run has one
+protocol, and results of two are never ranked together.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from textgames.environments.rules import InvalidAction
+
+PROTOCOLS = ("random", "default", "forfeit", "retry")
+"""The protocols; ``retry`` may say how often, ``retry:3``.
+
+``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the
+first legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player
+is told what was wrong and answers again, and forfeits when its last answer can't be read either.
+"""
+
+MOVES = ("listed", "unlisted")
+"""Whether prompts list the legal moves of the state."""
+
+STANDARD = {"protocol": "random", "moves": "listed"}
+"""What an evaluation goes by when nobody says anything."""
+
+RETRIES, MOST_RETRIES = 2, 20
+
+
+class Protocol(NamedTuple):
+    """What becomes of an unreadable response.
+
+    Attributes:
+        invalid_action: what the environment does with it, when there are no more answers.
+        retries: how many more answers there may be before that.
+    """
+
+    invalid_action: "InvalidAction"
+    retries: int = 0
+
+
+def read_protocol(name: str) -> Protocol:
+    """The protocol of a name.
+
+    Raises:
+        ValueError: there is none of that name, or not as many retries.
+    """
+    kind, separator, count = name.partition(":")
+    if kind not in PROTOCOLS or (separator and kind != "retry"):
+        raise ValueError(
+            f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{_near(name, PROTOCOLS)}"
+        )
+    if kind != "retry":
+        return Protocol(kind)  # type: ignore[arg-type]  # the names are those of InvalidAction
+    if not separator:
+        return Protocol("forfeit", RETRIES)
+    if not (count.isascii() and count.isdigit() and 1 <= int(count[:9]) <= MOST_RETRIES):
+        raise ValueError(f"retry:K gives 1 to {MOST_RETRIES} more answers, got {name!r}")
+    return Protocol("forfeit", int(count))
+
+
+def same_protocol(name: str) -> str:
+    """The one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``; raises as above."""
+    retries = read_protocol(name).retries
+    return name if not retries else "retry" if retries == RETRIES else f"retry:{retries}"
+
+
+def check_moves(name: str) -> str:
+    """The word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
+    if name not in MOVES:
+        raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{_near(name, MOVES)}")
+    return name
+
+
+def answers_at_most(name: str) -> int:
+    """How many answers a decision may take by a protocol."""
+    return 1 + read_protocol(name).retries
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    from textgames.names import did_you_mean  # the help of commands starts up without the games
+
+    return did_you_mean(name, known)

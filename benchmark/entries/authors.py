@@ -1,0 +1,127 @@
+"""Who wrote an entry's responses: told by asking again, where the player ships with the project.
+
+Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
+same tokens. Of all others nobody can tell; there only the parts of the card must agree.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agents.models.embedded import EMBEDDED
+from agents.models.provider import find_model, providers
+from benchmark.errors import UsageError, shown
+from benchmark.play.agents.objects import is_object
+from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
+from benchmark.play.options import RunOptions
+from benchmark.runs.folder import EPISODES_NAME, RunFolder
+from benchmark.runs.manifest import MANIFEST_NAME
+from benchmark.runs.plan import Plan
+from benchmark.runs.record import Key, answers_of, key_of
+
+OF_THE_MACHINE = ("model_forward", "model_parameters")
+"""What a card says of the program that computed the responses, which may change without a change of these."""
+OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history")
+"""The settings of a run with which a model that ships is made again."""
+
+
+def is_shipped(spec: str) -> bool:
+    """Whether this is a player whose every response follows from the seed: scripted, or a model that ships."""
+    return spec in OWN_PLAYERS or (spec in EMBEDDED or spec in providers()["embedded"].models)
+
+
+def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
+    """Where an agent's spec, its kind and its model contradict each other."""
+    spec, kind, settings = card["spec"], card["kind"], card["settings"]
+    prefix, _, model = spec.partition(":")
+    named = _provider_of(spec)
+    possible = [prefix] if named else ["scripted"] if spec in OWN_PLAYERS else ["scripted", prefix]
+    if kind not in possible:
+        yield f"the card's kind is {shown(kind)}, its spec {shown(spec)}"
+    if named and not is_object(spec):
+        claims = {"model": model or _embedded(spec), "model_name": model or _embedded(spec)}
+        if model:
+            claims["model_kind"] = prefix
+        for name, ours in claims.items():
+            if settings.get(name, ours) != ours:
+                yield f"the card's {name} is {shown(settings[name])}, its spec {shown(spec)}"
+
+
+def _provider_of(spec: str) -> bool:
+    try:
+        return find_model(spec) is not None
+    except ValueError:  # a provider without a model
+        return True
+
+
+def _embedded(spec: str) -> str:
+    return providers()["embedded"].models.get(spec, spec)
+
+
+def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
+    """Whether one of the project's own players really wrote the responses that are under its name."""
+    card = folder.manifest["agents"][0]
+    name, spec = card["name"], card["spec"]
+    if not is_shipped(spec):
+        return
+    settings = folder.manifest["settings"]
+    own = (settings.get("agent_options") or {}).get(name, {})
+    accepted = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ("seed",)
+    odd = sorted(own.keys() - set(accepted))
+    if odd or settings.get("prompts"):
+        option = odd[0] if odd else "prompts"
+        yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {accepted}"
+        return
+    options = {option: settings[option] for option in OF_A_SHIPPED_MODEL}
+    try:
+        policy = load_policy(spec, RunOptions(**options, agent_options={name: own}), name)
+    except UsageError as error:
+        yield f"the responses can't be compared with those of {spec!r} here: {error}"
+        return
+    ours = card_of(AgentSpec(name, spec), policy)["settings"]
+    for place, mine, theirs in _claims(ours, card["settings"]):
+        yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
+    yield from _response_problems(folder, plan, policy)
+
+
+def _claims(ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(place, our value, their value) of everything that a card claims and that this version's card says otherwise."""
+    for name, value in theirs.items():
+        mine, at = ours.get(name), f"{place}{name}"
+        if at in OF_THE_MACHINE or at == "prompt_map_digest":
+            continue
+        if isinstance(value, Mapping) and isinstance(mine, Mapping):
+            yield from _claims(mine, value, f"{at}.")
+        elif value != mine:
+            yield at, mine, value
+
+
+def _response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
+    """Where the responses or the tokens of an entry aren't those that this policy gives."""
+    from agents.episode import EpisodeTask
+    from agents.loop.rollout import rollout
+
+    name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
+    tasks = [
+        EpisodeTask.of(plan.scenarios[matchup.scenario], seed)  # with the entry's protocol
+        for matchup, seeds in plan.seeds.items()
+        for seed in seeds
+        if matchup.agents == (name,)
+    ]
+    ours = {
+        Key(episode.scenario, (name,), episode.seed): [turn for step in episode.steps for turn in step.turns]
+        for episode in rollout(policy, tasks)
+    }
+    for number, record in folder.numbered_records():
+        place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
+        answers = [(i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)]
+        if spec in OWN_PLAYERS and any("tokens" in each for _, each in answers) and len(record["agents"]) == 1:
+            yield f"{place}: has tokens, but the agent {spec!r} has no model"
+        for (index, each), turn in zip(answers, ours.get(key_of(record), ()), strict=False):
+            theirs, counted = each["response"], list(turn.usage[:2])
+            if theirs != turn.response:
+                answer = f"the agent {spec!r} answers {shown(turn.response)}"
+                yield f"{place}, step {index}: the response is {shown(theirs)}, {answer}"
+                break
+            if spec not in OWN_PLAYERS and each.get("tokens", [0, 0]) != counted:
+                yield f"{place}, step {index}: tokens is {each.get('tokens')}, the agent {spec!r} has {counted}"
+                break

@@ -1,0 +1,40 @@
+"""Results of different protocols stand side by side, and are never ranked, compared or averaged together.
+
+What an unreadable response leads to, and whether prompts list the legal moves, decides what a score says. A scenario
+that was played by several protocols is as many scenarios, each with its own name: ``frozen-lake`` is the one of a plain
+``textbench run``, and ``frozen-lake (default)``, ``frozen-lake (retry, unlisted)`` are others.
+"""
+
+from typing import Any
+
+from agents.protocol import STANDARD
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import protocol_of
+
+
+def label(protocol: str, moves: str) -> str:
+    """What tells the scenarios of a protocol from those of a plain run: ``"default"``; empty for these themselves."""
+    told = {"protocol": protocol, "moves": moves}
+    return ", ".join(value for name, value in told.items() if value != STANDARD[name])
+
+
+def with_labels(folder: RunFolder) -> RunFolder:
+    """The folder with its protocol in the names of its scenarios."""
+    told = label(*protocol_of(folder.manifest["settings"]))
+    if not told:
+        return folder
+    names = {name: f"{name} ({told})" for name in folder.manifest["scenarios"]}
+    manifest: dict[str, Any] = {
+        **folder.manifest,
+        "labels": names,
+        "scenarios": {names[name]: data for name, data in folder.manifest["scenarios"].items()},
+        "matchups": [
+            {**row, "scenario": names.get(row["scenario"], row["scenario"])} for row in folder.manifest["matchups"]
+        ],
+    }
+    return RunFolder(folder.path, manifest)
+
+
+def plain_name(scenario: str) -> str:
+    """The name of a scenario without its protocol."""
+    return scenario.partition(" (")[0]

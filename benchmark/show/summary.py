@@ -1,0 +1,144 @@
+"""The few lines that a run ends in: who played how well, and what the figures mean. ``--stats`` has the rest."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+
+from benchmark.score.document import EstimateView
+from benchmark.show.columns import estimate_figure, further_protocols, number
+from benchmark.show.scale import scale_sentence
+from benchmark.show.terminal_tables import printable
+
+MOST_LINES = 10
+"""With the two lines that say how to go on, a run ends in a dozen."""
+
+MOST_SCENARIOS = 4  # that have a column of their own, where the terminal is wide enough
+MOST_LETTERS = 28  # of an agent's name
+
+MARK = "*"
+"""Behind the score of an agent that does no better than play that doesn't read."""
+
+
+def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
+    """The agents, best first, with their scores, success and invalid responses; below them what 0 and 1 are.
+
+    Args:
+        document: a :class:`benchmark.score.document.ViewDocument`.
+        width: of the terminal, in letters. Columns of single scenarios are left out where they don't fit.
+    """
+    scores = document["scores"]
+    rows = _rows(document)
+    told = [_counted(scores), scale_sentence(scores), _marked(rows)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    notes = wrap(" ".join(filter(None, told)), width)
+    room = max(2, MOST_LINES - 1 - len(notes))
+    left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
+    shown = rows if not left_out else rows[: room - 1]
+    return [*_aligned(shown, width), *left_out, *notes]
+
+
+Row = dict[str, str]
+"""An agent's texts by the titles of their columns."""
+
+
+def _rows(document: Mapping[str, Any]) -> list[Row]:
+    """All agents, best first; columns are those that any agent has something in."""
+    rows: list[Row] = []
+    scores = document["scores"]
+    scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
+    single = len(scenarios) == 1
+    for overall in _best_first(document):
+        own = {row["scenario"]: row for row in scores if row["agent"] == overall["agent"]}
+        row = {"agent": _short(overall["agent"])}
+        if single:
+            one = own[scenarios[0]]
+            row["mean return"] = _estimate(one["mean_return"], ".2f")
+            row["score"] = _marked_score(one)
+            for rating in document["ratings"]:
+                if rating["agent"] == overall["agent"]:
+                    row["rating"] = _estimate(rating["rating"], "+.0f")
+        else:
+            row["overall score"] = _marked_score(overall)
+        known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
+        row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
+        row["invalid"] = _percent([one["invalid_rate"] for one in own.values()])
+        if not single and len(scenarios) <= MOST_SCENARIOS:
+            row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
+        rows.append(row)
+    return rows
+
+
+def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The agents' overall rows; with a single scenario, in the order of its ranks."""
+    overall: list[Mapping[str, Any]] = document["overall"]
+    if len({row["scenario"] for row in document["scores"]}) != 1:
+        return overall
+    order = [row["agent"] for row in document["scores"]]
+    return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
+
+
+def _knows_success(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    named = {scenario["name"]: scenario["success_means"] for scenario in document["scenarios"]}
+    return bool(named.get(row["scenario"], "")) or bool(row["success_rate"] and row["success_rate"]["value"])
+
+
+def _estimate(estimate: EstimateView | None, form: str) -> str:
+    figure = estimate_figure(estimate, form)
+    return f"{figure.text} {figure.interval}".strip()
+
+
+def _marked_score(row: Mapping[str, Any]) -> str:
+    text = _estimate(row["normalized"], ".2f")
+    return f"{text} {MARK}" if row["above_blind"] is False else text
+
+
+def _value(estimate: EstimateView | None) -> str:
+    return "" if estimate is None else number(estimate["value"], ".2f")
+
+
+def _percent(shares: Sequence[EstimateView | None]) -> str:
+    """The mean of the known shares."""
+    known = [share["value"] for share in shares if share is not None]
+    return f"{sum(known) / len(known):.0%}" if known else ""
+
+
+def _short(name: str) -> str:
+    name = printable(name)
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
+    """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
+    counts = sorted({row["episodes"] for row in scores})
+    scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
+    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
+    of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% intervals."
+
+
+def _marked(rows: Sequence[Row]) -> str:
+    marked = any(text.endswith(MARK) for row in rows for text in row.values())
+    return f"{MARK}: no better than 0, within chance." if marked else ""
+
+
+def _aligned(rows: Sequence[Row], width: int) -> list[str]:
+    """A line of titles and one for each row, as wide as the terminal at most."""
+    titles = [
+        title for title in dict.fromkeys(title for row in rows for title in row) if any(row.get(title) for row in rows)
+    ]
+    sizes = {title: max(map(cell_len, (title, *(row.get(title, "") or "-" for row in rows)))) for title in titles}
+    while len(titles) > 2 and sum(sizes[title] + 2 for title in titles) - 2 > width:
+        titles.pop()  # the last ones tell the least: single scenarios, then the share of invalid responses
+
+    def line(cells: Mapping[str, str]) -> str:
+        first, *others = titles
+        texts = [set_cell_size(cells[first], sizes[first])]
+        texts += [" " * (sizes[title] - cell_len(cells[title])) + cells[title] for title in others]
+        return "  ".join(texts).rstrip()
+
+    return [
+        line({title: title for title in titles}),
+        *(line({t: row.get(t, "") or "-" for t in titles}) for row in rows),
+    ]

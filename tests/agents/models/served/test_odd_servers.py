@@ -1,0 +1,183 @@
+"""Servers that hold to no protocol: one error for each, no traceback, and neither time nor memory without end."""
+
+import gzip
+import json
+import resource
+import zlib
+from time import perf_counter
+
+import pytest
+
+from agents.models.served import pacing
+from agents.models.served.answers import ProviderError, decode
+from tests.agents.models.served.test_pacing import complete_many
+from tests.agents.raw_server import RawServer, answer, endless
+
+FINE = {"choices": [{"message": {"role": "assistant", "content": "<action>up"}, "finish_reason": "stop"}]}
+BODY = json.dumps(FINE).encode()
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+FAR = "Wed, 21 Oct 99999999999 07:28:00 GMT"
+BOMB = gzip.compress(bytes(2**28), 9)  # 256 MB of zeros in 260 kB
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
+
+
+def with_body(**more):
+    return answer(json.dumps(FINE | more).encode())
+
+
+ODD = {
+    "object error": with_body(object="error", message="no room"),
+    "base_resp": with_body(base_resp={"status_code": 1004, "status_msg": "not authorised"}),
+    "type error": with_body(type="error"),
+    "error_code": with_body(error_code=336003, error_msg="bad"),
+    "code": with_body(code="Throttling", message="slow down"),
+    "success": with_body(success=False, errors=[{"code": 7, "message": "no route"}]),
+    "status": with_body(status="error"),
+    "wrapped": with_body(Response={"Error": {"Code": "X", "Message": "no"}}),
+    "cut JSON": answer(BODY[:-9]),
+    "cut body": lambda: [HEAD + b"Content-Length: 9999\r\n\r\n" + BODY],
+    "cut chunk": lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n" + BODY],
+    "no chunk": lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + BODY],
+    "no gzip": answer(BODY, "Content-Encoding: gzip"),
+    "cut gzip": answer(gzip.compress(BODY)[:-12], "Content-Encoding: gzip"),
+    "no deflate": answer(BODY, "Content-Encoding: deflate"),
+    "a page": answer(b"<!doctype html><title>Sign in</title>", content_type="text/html"),
+    "a stream": answer(b"data: " + BODY + b"\n\ndata: [DONE]\n\n", content_type="text/event-stream"),
+    "UTF-16": answer(BODY.decode().encode("utf-16")),
+    "a list": answer(b"[" + BODY + b"]"),
+    "nested": answer(b'{"choices":' * 50_000),
+    "many digits": answer(b'{"choices": ' + b"9" * 100_000 + b"}"),
+    "nothing": lambda: [b""],
+    "no HTTP": lambda: [b"SSH-2.0-OpenSSH_9.9\r\n\r\n"],
+    "no status": lambda: [b"HTTP/1.1 OK\r\n\r\n"],
+    "status 999": answer(BODY, status="999 What"),
+    "no content": lambda: [b"HTTP/1.1 204 No Content\r\n\r\n"],
+    "to itself": answer(b"", "Location: /v1/chat/completions", status="307 X"),
+    "to nowhere": answer(b"", status="302 X"),
+    "to a file": answer(b"", "Location: file:///etc/passwd", status="301 X"),
+    "a long header": lambda: [HEAD + b"X: " + b"x" * 2_000_000 + b"\r\n\r\n" + BODY],
+    "many headers": lambda: [HEAD, *[b"X-%d: x\r\n" % n for n in range(50_000)], b"\r\n", BODY],
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_is_one_error(name, quick):
+    with RawServer(ODD[name]) as server:
+        (completion,) = complete_many(server, 1, max_retries=0, timeout=5)
+    assert completion.finish_reason == "error"
+    assert completion.text == ""
+    assert completion.error
+    assert "\n" not in completion.error
+    assert len(completion.error) < 500
+    assert "Traceback" not in completion.error
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"base_resp": {"status_code": 1004, "status_msg": "not authorised"}}, "an error: not authorised"),
+        ({"object": "error", "message": "no room"}, "an error: no room"),
+        ({"success": False, "errors": [{"message": "no route"}]}, "an error: no route"),
+        ({"error_code": 17, "error_msg": "daily quota"}, "an error: daily quota"),
+        ({"Response": {"Error": {"Message": "signature"}}}, "an error: signature"),
+    ],
+)
+def test_an_error_says_what_the_server_said(more, said):
+    with pytest.raises(ProviderError, match=said):
+        decode(json.dumps(FINE | more))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"object": "chat.completion", "code": 0, "message": "Success"},
+        {"code": 200},
+        {"base_resp": {"status_code": 0, "status_msg": ""}, "error_code": "0"},
+        {"success": True, "errors": [], "status": "completed", "error": None},
+    ],
+)
+def test_what_stands_beside_a_good_answer_is_no_error(more):
+    assert decode(json.dumps(FINE | more))["choices"]
+
+
+ENDLESS = {
+    "a body": endless(HEAD + b"\r\n", b" " * 65_536),
+    "chunks": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b" " * 65_536 + b"\r\n"),
+    "headers": endless(HEAD, b"X-More: " + b"x" * 4_000 + b"\r\n"),
+    "informational": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "an error's body": endless(b"HTTP/1.1 500 X\r\n\r\n", b"x" * 65_536),
+    "a bomb": answer(BOMB, "Content-Encoding: gzip"),
+    "a deflated bomb": answer(zlib.compress(bytes(2**28), 9), "Content-Encoding: deflate"),
+    "a bomb of an error": answer(BOMB, "Content-Encoding: gzip", status="500 X"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_answer_without_end_takes_neither_memory_nor_time(name):
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, perf_counter()
+    with RawServer(ENDLESS[name]) as server:
+        (completion,) = complete_many(server, 1, max_retries=0, timeout=2)
+    assert completion.error
+    assert perf_counter() - started < 6
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 100, f"{grown:.0f} MB"
+
+
+HEADERS = [
+    *(
+        f"Retry-After: {text}"
+        for text in (FAR, "1e400", "-1", "soon", "9" * 4000, "Wed, 32 Oct 2030 99:99:99 GMT", ",")
+    ),
+    "Retry-After: Wed, 21 Oct 0000 07:28:00 GMT",
+    "Retry-After: Wed, 21 Oct 2030 07:28:00 +99999999999",
+    "retry-after-ms: 1e308",
+]
+PARTS = ("limit", "remaining", "reset")
+LIMITS = [
+    ("1", "0", "99999999999"),
+    ("1", "0", "1e308"),
+    ("1", "0", "9999-12-31T23:59:59.9Z"),
+    ("1", "0", "0001-01-01T00:00:00+23:59"),
+    ("1e308", "0", "1e-320"),
+    ("1", "0", "9" * 400 + "h"),
+    ("nan", "nan", "nan"),
+    ("1", "0", "3600"),
+    ("10", "0", "99999s"),
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_any_header_of_a_refusal_is_read_or_passed_over(header, quick):
+    busy = answer(b'{"error": {"message": "busy"}}', header, status="429 X")
+    started = perf_counter()
+    with RawServer(busy) as server:
+        (completion,) = complete_many(server, 1, max_retries=0, patience=0.3)
+    assert "status 429" in completion.error
+    assert perf_counter() - started < 3
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_that_an_answer_tells_of_are_waited_for_no_longer_than_there_is_patience(limit, quick):
+    told = [f"x-ratelimit-{part}-requests: {text}" for part, text in zip(PARTS, limit, strict=True)]
+    started = perf_counter()
+    with RawServer(answer(BODY, *told)) as server:
+        completions = complete_many(server, 12, max_retries=0, patience=0.5)
+    assert [completion.text for completion in completions] == ["<action>up</action>"] * 12
+    assert perf_counter() - started < 5
+
+
+def test_a_limit_that_is_meant_ends_what_waits_for_it(quick):
+    """The server says that nothing is left for an hour, and takes nothing: no request is repeated, none waits."""
+    told = [f"x-ratelimit-{part}: {text}" for part, text in (("limit-requests", 1), ("remaining-requests", 0))]
+    busy = answer(b"{}", *told, "x-ratelimit-reset-requests: 1h0m0s", "Retry-After: 3600", status="429 X")
+    started = perf_counter()
+    with RawServer(busy) as server:
+        completions = complete_many(server, 5, max_retries=3, patience=2)
+        assert server.asked <= 10
+    assert all("no request was taken within 2 s" in completion.error for completion in completions)
+    assert perf_counter() - started < 5

@@ -1,0 +1,252 @@
+"""A folder from elsewhere is read: no module that it names is imported, no agent of it run, no secret sent for it."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.agents.openai_server import OpenAIServer
+
+SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
+GAME = """
+from textgames import register
+register("X-v0", "textgames.frozen_lake:FrozenLake", max_steps=8)
+"""
+PLAYER = """
+from agents.baselines.random import RandomPlayer
+class A(RandomPlayer):
+    pass
+"""
+
+READING = (
+    ("leaderboard", "{}"),
+    ("leaderboard", "{}", "--json"),
+    ("leaderboard", "{}", "--html", "page.html"),
+    ("compare", "{}"),
+    ("compare", "random", "greedy", "--in", "{}"),
+    ("replay", "{}", "--plain"),
+    ("view", "{}", "--no-browser"),
+    ("export", "{}", "--csv", "rows.csv"),
+    ("export", "{}", "--sft", "data.jsonl"),
+    ("submit", "{}", "--agent", "random", "--out", "entries"),
+    ("validate", "{}"),
+    ("merge", "{}", "--out", "merged"),
+    ("resume", "{}"),
+    ("resume", "{}", "--repair"),
+)
+
+
+@pytest.fixture
+def strange(small_run):
+    """Changes the manifest of a small run whose working folder has a module that leaves a trace when it is imported."""
+    Path("evilmod.py").write_text(SENTINEL + GAME)
+    Path("evil.py").write_text(SENTINEL + PLAYER)
+
+    def change(kind="textbench-run", agents=None, settings=None, operation=None, **scenario) -> dict:
+        manifest = json.loads((small_run / "manifest.json").read_text())
+        manifest["kind"] = kind
+        if kind == "textbench-entry":
+            manifest["agent"] = "random"
+        manifest["scenarios"]["frozen-lake"].update(scenario)
+        manifest["settings"].update(settings or {})
+        manifest["operation"].update(operation or {})
+        (small_run / "manifest.json").write_text(json.dumps(manifest))
+        return manifest
+
+    yield change
+    for name in ("evilmod", "evil"):
+        sys.modules.pop(name, None)
+
+
+def untouched() -> bool:
+    return not Path("SENTINEL").exists() and not {"evilmod", "evil"} & sys.modules.keys()
+
+
+@pytest.mark.parametrize("kind", ["textbench-run", "textbench-entry"])
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_no_reading_command_imports_a_games_module(textbench, small_run, strange, command, kind):
+    strange(kind, env_id="evilmod:X-v0")
+    done = textbench(*(part.format(small_run) for part in command))
+    assert (done.code, done.out) == ((1 if command[0] == "validate" and kind == "entry" else 2), "")
+    assert untouched()
+    assert done.err.count("\n") == 1
+    if kind == "textbench-run" and command[0] != "validate":  # which says first that a run isn't an entry
+        assert "--import evilmod" in done.err
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_no_reading_command_imports_a_class_that_poses_as_a_setting(textbench, small_run, strange, command):
+    strange(kwargs={"game": "evilmod:TextFrozenLake"})
+    done = textbench(*(part.format(small_run) for part in command))
+    assert done.code == 2
+    assert untouched()
+    if command[0] not in ("validate", "submit"):
+        assert "names the class 'evilmod:TextFrozenLake' as its game" in done.err
+
+
+@pytest.mark.parametrize("env_id", ["evilmod:TextFrozenLake-v0", "X-v0", "os.path:X-v0", ":X-v0", "evil/mod:X-v0"])
+def test_other_ways_to_name_a_module(textbench, small_run, strange, env_id):
+    """Of a game that is registered, one that isn't, a module that is there and registers nothing, no module's name."""
+    strange(env_id=env_id)
+    done = textbench("leaderboard", small_run)
+    assert (done.code, untouched()) == (2, True)
+    assert "--import" in done.err
+
+
+def test_the_user_may_name_the_module(textbench, small_run, strange):
+    strange(env_id="evilmod:X-v0")
+    done = textbench("leaderboard", small_run, "--import", "evilmod", "--quiet")
+    assert done.code == 0, done.err
+    assert Path("SENTINEL").read_text() == "evilmod"
+    done = textbench("leaderboard", small_run, "--import", "no_such_module")
+    assert done.code == 2
+    assert "--import no_such_module can't be imported: No module named 'no_such_module'" in done.err
+    Path("broken_module.py").write_text("1 / 0")
+    done = textbench("leaderboard", small_run, "--import", "broken_module")
+    assert done.code == 2
+    assert "--import broken_module can't be imported: ZeroDivisionError" in done.err
+
+
+def said_by(error: str) -> list[str]:
+    """The arguments that a refusal advises to add."""
+    return shlex.split(error.strip().partition("textbench resume ")[2])
+
+
+@pytest.mark.parametrize("name", ["evil.py:A", "evil:A", "mine=evil.py:A"])
+def test_resume_runs_no_code_that_only_the_folder_names(textbench, small_run, strange, name):
+    manifest = strange(settings={"agents": [name, "greedy"]})
+    before = (small_run / "episodes.jsonl").read_bytes()
+    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    spec = name.removeprefix("mine=")
+    assert (done.code, done.out) == (2, "")
+    assert f"the code {spec}" in done.err
+    assert said_by(done.err) == [str(small_run), "--allow", spec]
+    assert untouched()
+    assert (small_run / "episodes.jsonl").read_bytes() == before
+    assert json.loads((small_run / "manifest.json").read_text()) == manifest
+
+
+def make_run_with_code(textbench, out="mine"):
+    options = ("--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--out", out)
+    assert textbench("run", "--agent", "evil.py:A", *options).code == 0
+    Path("SENTINEL").unlink()
+    return Path(out)
+
+
+def test_an_own_runs_code_is_run_again_and_a_moved_ones_is_asked_for_once(textbench, strange):
+    own = make_run_with_code(textbench)
+    sys.modules.pop("evil")
+    assert textbench("resume", own, "--quiet", "--episodes", 3).code == 0
+    assert Path("SENTINEL").exists()
+
+    Path("SENTINEL").unlink()
+    sys.modules.pop("evil")
+    moved = own.rename("moved")
+    refused = textbench("resume", moved, "--quiet", "--episodes", 4)
+    assert (refused.code, untouched()) == (2, True)
+    allowed = textbench("resume", *said_by(refused.err), "--quiet", "--episodes", 4)
+    assert allowed.code == 0, allowed.err
+    assert textbench("resume", moved, "--quiet", "--episodes", 5).code == 0, "an approval is asked for once"
+
+
+def test_an_approval_is_of_what_was_approved(textbench, strange):
+    own = make_run_with_code(textbench)
+    manifest = (own / "manifest.json").read_text()
+    Path("other.py").write_text(SENTINEL + PLAYER)
+    (own / "manifest.json").write_text(manifest.replace("evil.py:A", "other.py:A"))
+    done = textbench("resume", own, "--quiet", "--episodes", 3)
+    assert done.code == 2
+    assert not Path("SENTINEL").exists()
+
+
+def test_a_terminal_is_asked(textbench, strange, monkeypatch):
+    make_run_with_code(textbench).rename("moved")
+    sys.modules.pop("evil")
+    questions = []
+
+    def answer(reply):
+        return lambda question: (questions.append(question), reply)[1]
+
+    monkeypatch.setattr("benchmark.cli.resume.ask_at_terminal", answer(False))
+    assert textbench("resume", "moved", "--quiet", "--episodes", 3).code == 2
+    assert untouched()
+    monkeypatch.setattr("benchmark.cli.resume.ask_at_terminal", answer(True))
+    assert textbench("resume", "moved", "--quiet", "--episodes", 3).code == 0
+    assert textbench("resume", "moved", "--quiet", "--episodes", 4).code == 0
+    assert questions == ["moved names the code evil.py:A. Do you trust it?"] * 2
+
+
+def served_run(textbench, monkeypatch, server, *options):
+    """A run of a model behind a server, as its maker made it; the reader's cache folder knows nothing of it."""
+    arguments = ("--agent", "m=openai:m", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--out", "theirs")
+    done = textbench("run", *arguments, "--base-url", server.base_url, *options)
+    assert done.code == 0, done.err
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(Path("another-user").absolute()))
+    return Path("theirs")
+
+
+@pytest.mark.parametrize(
+    ("options", "advised"),
+    [
+        ((), ["--base-url", "{url}"]),
+        (("--set", "m.base_url={url}"), ["--base-url", "{url}", "--set", "m.base_url={url}"]),
+        (("--set", "m.key_variable=MY_SECRET"), ["--base-url", "{url}", "--set", "m.key_variable=MY_SECRET"]),
+        (
+            ("--set", "m.headers.X-Mine=$MY_SECRET"),
+            ["--base-url", "{url}", "--set", 'm.headers={{"X-Mine": "$MY_SECRET"}}'],
+        ),
+        (("--set", 'm.extra_body={{"user": "me"}}'), ["--base-url", "{url}", "--set", 'm.extra_body={{"user": "me"}}']),
+        (("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"]),
+    ],
+)
+def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
+    textbench, workplace, monkeypatch, options, advised
+):
+    monkeypatch.setenv("MY_SECRET", "planted-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    with OpenAIServer() as server:
+        filled = [text.format(url=server.base_url) for text in options]
+        theirs = served_run(textbench, monkeypatch, server, *filled)
+        asked = server.served.total()
+        refused = textbench("resume", theirs, "--quiet", "--episodes", 3)
+        assert (refused.code, server.served.total()) == (2, asked)
+        assert "planted" not in refused.err
+        assert said_by(refused.err) == [str(theirs), *(text.format(url=server.base_url) for text in advised)]
+        resumed = textbench("resume", *said_by(refused.err), "--quiet", "--episodes", 3)
+        assert resumed.code == 0, resumed.err
+        assert server.served.total() > asked
+
+
+def test_a_server_that_this_users_environment_names_needs_no_approval(textbench, workplace, monkeypatch):
+    with OpenAIServer() as server:
+        theirs = served_run(textbench, monkeypatch, server)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert textbench("resume", theirs, "--quiet", "--episodes", 3).code == 0
+
+
+def test_resume_keeps_the_cache(textbench, workplace):
+    with OpenAIServer(respond=lambda request: "<action>right</action>") as server:
+        arguments = ("--agent", "m=openai:m", "--scenario", "frozen-lake", "--quiet", "--temperature", 0)
+        options = ("--base-url", server.base_url, "--cache", "kept.db")
+        assert textbench("run", *arguments, "--episodes", 3, *options, "--out", "first").code == 0
+        assert textbench("run", *arguments, "--episodes", 1, *options, "--out", "second").code == 0
+        asked = server.served.total()
+        done = textbench("resume", "second", "--quiet", "--episodes", 3)
+        assert done.code == 0, done.err
+        assert server.served.total() == asked, "the cache answers what the first run asked"
+
+
+def test_code_of_a_models_own_repository_has_to_be_allowed(textbench, small_run, strange):
+    strange(settings={"agents": ["m=hf:./theirs", "greedy"], "agent_options": {"m": {"trust_remote_code": True}}})
+    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert done.code == 2
+    assert said_by(done.err) == [str(small_run), "--set", "m.trust_remote_code=true"]
+
+
+def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):
+    strange(settings={"agent_options": {"random": {"prompts": "sha256 /../../secret"}}})
+    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert done.code == 2
+    assert "has prompts of the agent 'random' with the digest '/../../secret'" in done.err

@@ -1,0 +1,146 @@
+"""Responses under the name of a player that ships are that player's, for its models as for its scripted players."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.entries.authors import is_shipped
+from benchmark.entries.validation import validate
+
+EPISODES = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_entries():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
+        patch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
+        yield
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory, reference_cache, short_entries):
+    """Entries of a model that ships, of one with another temperature, of the planner, and of random with a seed."""
+    from benchmark.cli import main
+
+    folder = tmp_path_factory.mktemp("authors")
+    agents = ("--agent", "tiny", "--agent", "planner", "--agent", "random", "--set", "random.seed=5")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+        command = ("--episodes", str(EPISODES), "--temperature", "0.7", "--out", str(folder / "run"), "--quiet")
+        assert main(["run", *agents, *command]) == 0
+    for name in ("tiny", "planner", "random"):
+        assert main(["submit", str(folder / "run"), "--agent", name, "--out", str(folder / "entries")]) == 0
+    return folder / "entries"
+
+
+@pytest.fixture
+def entry(entries, tmp_path):
+    """Copies to tamper with."""
+    return lambda name: Path(shutil.copytree(entries / name, tmp_path / name))
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+
+
+def write_lines(folder, records):
+    (folder / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def change_manifest(folder, change):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("name", ["tiny", "planner", "random"])
+def test_true_entries_are_accepted(entries, name):
+    assert validate(entries / name) == []
+
+
+@pytest.mark.parametrize("spec", ["tiny", "tiny-msgrpo-snake"])
+def test_the_planners_responses_dont_pass_as_a_models(entry, spec):
+    model, planner = entry("tiny"), entry("planner")
+
+    def pose(manifest):
+        card = manifest["agents"][0]
+        card["settings"].update(model=spec, model_name=spec)
+        card.update(name=spec, spec=spec, kind=spec)
+        manifest.update(agent=spec)
+        manifest["settings"]["agents"] = [spec]
+        for row in manifest["matchups"]:
+            row["agents"] = [spec]
+
+    change_manifest(model, pose)
+    write_lines(model, [{**record, "agents": {"player_0": spec}} for record in lines_of(planner)])
+    problems = validate(model)
+    assert any(f"the agent {spec!r} answers" in problem for problem in problems)
+    assert spec == "tiny" or any("the card's model_weights is" in problem for problem in problems)
+
+
+def change_a_response(records):
+    step = records[0]["steps"][-1]
+    step["response"] = step["response"].replace("<think>", "<think> ") + " "
+
+
+def change_the_tokens(records):
+    records[0]["steps"][0]["tokens"] = [1, 1]
+
+
+def leave_the_tokens_out(records):
+    del records[0]["steps"][0]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("forge", "place"),
+    [
+        (change_a_response, "the agent 'tiny' answers"),
+        (change_the_tokens, "step 0: tokens is [1, 1], the agent 'tiny' has ["),
+        (leave_the_tokens_out, "step 0: tokens is None, the agent 'tiny' has ["),
+    ],
+)
+def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
+    folder = entry("tiny")
+    records = lines_of(folder)
+    forge(records)
+    write_lines(folder, records)
+    (problem,) = validate(folder)
+    assert place in problem
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"model_weights": "0" * 16}, "the card's model_weights is '0000000000000000', that of 'tiny' is '"),
+        ({"stop": ["</plan>"]}, "the card's stop is ['</plan>'], that of 'tiny' is ['</action>']"),
+        ({"invented": 1}, "the card's invented is 1, that of 'tiny' is None"),
+    ],
+)
+def test_a_card_that_isnt_the_models_is_refused(entry, change, place):
+    folder = entry("tiny")
+    change_manifest(folder, lambda m: m["agents"][0]["settings"].update(change))
+    assert any(place in problem for problem in validate(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tiny", {"adapter": "/tmp/elsewhere"}), ("planner", {"depth": 9}), ("random", {"luck": 1})]
+)
+def test_options_that_would_make_it_another_player_are_refused(entry, name, options):
+    folder = entry(name)
+    change_manifest(folder, lambda m: m["settings"].update(agent_options={name: options}))
+    (problem,) = validate(folder)
+    assert f"the agent {name!r} has the option {next(iter(options))!r}" in problem
+
+
+def test_the_seed_of_a_random_player_is_its_own(entry):
+    folder = entry("random")
+    change_manifest(folder, lambda m: m["settings"].update(agent_options={"random": {"seed": 6}}))
+    assert any("the agent 'random' answers" in problem for problem in validate(folder))
+
+
+def test_who_ships():
+    assert all(map(is_shipped, ("random", "greedy", "planner", "tiny", "tiny-msgrpo", "tiny-lake", "tiny-snake")))
+    assert not any(map(is_shipped, ("human", "hf:tiny", "openai:tiny", "my.py:Agent", "tinyy")))

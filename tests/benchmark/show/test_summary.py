@@ -1,0 +1,97 @@
+"""The lines that a run ends in: at most a dozen, for somebody who knows none of the words."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmark.score.results import read_columns
+from benchmark.show.document_of import results_document
+from benchmark.show.summary import MOST_LINES, summary_lines
+from tests.benchmark.score.test_scores import board, write_run
+
+PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+
+
+def lines_of(returns, width=120):
+    results = board(returns)
+    results.sources = [(Path("made"), {"kind": "textbench-run", "textbench": {"version": "1"}})]
+    results.source_complete = [True]
+    for card in results.agents.values():
+        card |= {"kind": "scripted", "settings": {}}
+    return summary_lines(results_document(results, max_episodes=0), width)
+
+
+@pytest.mark.slow
+def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
+    """Every agent that plays by default is among them, and so it is at 80 columns."""
+    done = textbench("run", "--episodes", 5, "--out", "r")
+    assert done.code == 0, done.err
+    told = done.err[done.err.index("the episodes: ") :].splitlines()
+    lines = done.out.splitlines() + told
+    assert len(lines) <= 12
+    narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
+    assert len(narrow) + len(told) <= 12
+    assert max(map(len, narrow)) <= 80
+    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 100)
+    assert [line.split()[0] for line in wider[:8]] == [line.split()[0] for line in lines[:8]]
+    text = " ".join(done.out.split())
+    assert (
+        "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
+        in text
+    )
+    for name in ("planner", "greedy", "tiny-msgrpo-frozen-lake", "blind", "random"):
+        assert re.search(rf"^{name} ", done.out, re.MULTILINE)
+    assert "textbench replay r" in told[0]
+    assert "textbench leaderboard r --stats" in told[1]
+    for word in ("beta", "luck", "Bonferroni", "SD ratio"):
+        assert word not in done.out
+    full = textbench("leaderboard", "r", "--stats").out
+    assert all(word in full for word in ("luck z", "Bonferroni"))
+    assert textbench("resume", "r", "--stats").out == full
+
+
+def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
+    many = {f"agent {number} with a name that goes on and on": [number / 30] * 9 for number in range(30)}
+    for width in (60, 80, 200):
+        for scenarios in (PAPER, ("snake",)):
+            lines = lines_of(dict.fromkeys(scenarios, many), width)
+            assert len(lines) <= MOST_LINES
+            assert max(map(len, lines)) <= width
+            (more,) = (line for line in lines if line.startswith("and "))
+            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines) == 30 + 1  # the titles
+
+
+def test_the_sentence_names_what_1_is_in_every_scenario():
+    played = {"a": [1.0] * 3, "b": [0.0] * 3}
+    optimal = "0 is the best play that doesn't read, 1 is optimal play."
+    beaten = "1 is what the planner gets, which can be beaten."
+    mixed = "1 is optimal play; in snake it is what the planner gets, which can be beaten."
+    for scenarios, sentence in ((("frozen-lake",), optimal), (("snake",), beaten), (("frozen-lake", "snake"), mixed)):
+        assert sentence in " ".join(lines_of(dict.fromkeys(scenarios, played)))
+
+
+def test_an_agent_that_doesnt_read_is_marked():
+    rows = lines_of({"frozen-lake": {"reads": [1.0] * 20, "doesn't": [1.0, 0.0, 0.0, 0.0] * 5}})
+    assert "*" not in next(row for row in rows if row.startswith("reads"))
+    assert " *" in next(row for row in rows if row.startswith("doesn't"))
+    assert "*: no better than 0, within chance." in " ".join(rows)
+    assert "no better" not in " ".join(lines_of({"frozen-lake": {"reads": [1.0] * 20}}))
+
+
+def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbench):
+    done = textbench(
+        "run", "--agent", "random", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3, "--quiet"
+    )
+    assert done.code == 0, done.err
+    head, *rows, note = done.out.splitlines()
+    assert head.split() == ["agent", "mean", "return", "success", "invalid"]  # who wins all games has no finite rating
+    assert {row.split()[0] for row in rows} == {"random", "greedy"}
+    assert "doesn't read" not in note
+
+
+def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
+    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 100)
+    assert len(lines) <= MOST_LINES
+    assert "Means of 19 to 20 episodes of frozen-lake" in " ".join(lines)

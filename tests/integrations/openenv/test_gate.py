@@ -1,0 +1,273 @@
+"""Who is let in at a served game: hosts, origins, tokens, sizes and silence, on every route that the server has."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]', or .ci/adapters openenv")
+
+import requests
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from benchmark.cli import main
+from tests.integrations.openenv.serving import play, served
+from textbench.integrations.openenv import ServedGame, TextbenchEnv, server
+from textbench.integrations.openenv.gate import MOST_BYTES, Gate
+from textgames import SCENARIOS
+
+pytestmark = pytest.mark.adapters
+
+ROOT = Path(__file__).parents[3]
+GAME = ServedGame(SCENARIOS["frozen-lake"])
+TOKEN = "a secret of some length"
+ROUTES = [
+    *("GET /", "GET /health", "GET /docs", "GET /openapi.json", "GET /metadata", "GET /schema", "GET /state"),
+    *("POST /reset", "POST /step", "POST /mcp", "GET /web/", "GET /web/config", "POST /web/reset", "POST /web/step"),
+    *("GET /web/theme.css", "POST /web/gradio_api/queue/join", "POST /web/gradio_api/upload", "GET /nowhere"),
+    *("GET /frozen-lake/splits", "POST /frozen-lake/task"),
+]
+
+
+@contextmanager
+def a_process(*arguments: str, token: str | None = None) -> Iterator[str]:
+    """The address of ``textbench serve`` as a process, with its page, whose library warns of much in ours."""
+    environment = {**os.environ, "TEXTBENCH_SERVE_TOKEN": token} if token else None
+    command = [Path(sys.executable).parent / "textbench", "serve", "frozen-lake", "--port", "0", *arguments]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=ROOT
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with a_process() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    with a_process("--allow-host", "games.example.com", "--allow-host", "*.lab.example", token=TOKEN) as address:
+        yield address
+
+
+def ask(url: str, route: str, **headers: str) -> requests.Response:
+    method, path = route.split()
+    body = "{}" if method == "POST" else None
+    sent = {"Content-Type": "application/json", **headers}
+    return requests.request(method, url + path, data=body, headers=sent, allow_redirects=False, timeout=30)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:8000"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "localhost@evil.example"}, 421),
+        ({"Host": ""}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),  # another server of this machine
+        ({"Origin": "http://localhost"}, 403),
+    ],
+)
+def test_other_hosts_and_other_pages_get_no_answer_on_any_route(
+    url: str, route: str, headers: dict, status: int
+) -> None:
+    answered = ask(url, route, **headers)
+    assert answered.status_code == status
+    assert list(answered.json()) == ["detail"]
+
+
+@pytest.mark.parametrize("path", ["/ws", "/mcp", "/ws/ui"])
+def test_nor_on_a_websocket(url: str, path: str) -> None:
+    for origin in ("http://evil.example", "http://127.0.0.1:1"):
+        with pytest.raises(InvalidStatus, match="403"), connect(f"ws{url[4:]}{path}", origin=origin):
+            pass
+    host, port = url[7:].split(":")
+    opened = socket.create_connection((host, int(port)))
+    with pytest.raises(InvalidStatus, match="403"), connect(f"ws://evil.example:{port}{path}", sock=opened):
+        pass
+    with connect(f"ws{url[4:]}{path}", origin=url):  # its own page
+        pass
+
+
+def test_the_names_of_this_machine_and_no_origin_are_let_in(url: str) -> None:
+    port = url.rpartition(":")[2]
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+        assert ask(url, "GET /health", Host=host).status_code == 200
+        assert ask(url, "GET /health", Host=host, Origin=f"http://{host}").status_code == 200
+
+
+def test_named_hosts_are_let_in_and_their_pages_too(guarded: str) -> None:
+    for host, status in (  # the token isn't asked for at /health
+        ("games.example.com", 200),
+        ("a.lab.example", 200),
+        ("lab.example", 421),
+        ("evil-lab.example", 421),
+        ("example.com", 421),
+    ):
+        assert ask(guarded, "GET /health", Host=host).status_code == status
+    assert ask(guarded, "GET /health", Origin="https://games.example.com").status_code == 200  # a proxy before it
+    assert ask(guarded, "GET /health", Origin="https://evil.example").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "let_in"),
+    [
+        ("0.0.0.0", "192.0.2.7:8000", True),
+        ("0.0.0.0", "[2001:db8::1]:8000", True),
+        ("0.0.0.0", "evil.example", False),
+        ("192.0.2.7", "192.0.2.7:8000", True),
+        ("192.0.2.7", "192.0.2.8:8000", False),
+        ("127.0.0.1", "192.0.2.7", False),
+        ("games.lan", "games.lan:8000", True),
+    ],
+)
+def test_the_host_that_is_listened_on(bound: str, host: str, let_in: bool) -> None:
+    statuses = []
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        statuses.append(200)
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status"))
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    scope = {"type": "http", "path": "/", "headers": [(b"host", host.encode())]}
+    asyncio.run(Gate(behind, bound)(scope, receive, send))
+    assert statuses[0] == (200 if let_in else 421)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route != "GET /health"])
+def test_without_the_token_there_is_no_answer(guarded: str, route: str) -> None:
+    basic = b64encode(b"me:wrong").decode()
+    for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": f"Basic {basic}"}):
+        assert ask(guarded, route, **given).status_code == 401
+    assert ask(guarded, route, Authorization="Basic é".encode().decode("latin-1")).status_code == 401
+    assert ask(guarded, route, Authorization=f"Bearer {TOKEN}").status_code not in (401, 403)
+
+
+def test_the_token_opens_the_page_and_the_websocket(guarded: str) -> None:
+    assert requests.get(f"{guarded}/web/", auth=("me", TOKEN), timeout=60).status_code == 200
+    assert requests.get(f"{guarded}/health", timeout=60).status_code == 200
+    with pytest.raises(ConnectionError), TextbenchEnv(guarded).sync() as env:
+        env.reset(seed=3)
+    with TextbenchEnv(guarded, headers={"Authorization": f"Bearer {TOKEN}"}).sync() as env:
+        assert env.reset(seed=3).observation.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("upload", "upload?upload_id=x", "/upload", "Upload", "./upload", "%75pload", "stream/x", "process_recording"),
+        *(
+            "file=/etc/passwd",
+            "file/x",
+            "proxy=http://127.0.0.1",
+            "vibe-edit",
+            "component_server",
+            "run/predict",
+            "call/x",
+        ),
+    ],
+)
+def test_nothing_can_be_uploaded_and_no_file_is_served(url: str, path: str) -> None:
+    before = sum(file.stat().st_size for file in Path(tempfile.gettempdir(), "gradio").rglob("*") if file.is_file())
+    for place in ("web/gradio_api", "web", "gradio_api"):
+        files = {"files": ("x.bin", bytes(900_000))}
+        assert requests.post(f"{url}/{place}/{path}", files=files, timeout=30).status_code in (404, 405)
+        assert requests.get(f"{url}/{place}/{path}", timeout=30).status_code in (404, 405)
+    after = sum(file.stat().st_size for file in Path(tempfile.gettempdir(), "gradio").rglob("*") if file.is_file())
+    assert after == before
+
+
+def test_a_body_has_a_limit(url: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert requests.post(f"{url}/reset", data=b" " * (MOST_BYTES + 1), headers=headers, timeout=30).status_code == 413
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield b" " * 65_536
+
+    with suppress(requests.ConnectionError):  # it is answered before all is sent, and then cut off
+        assert requests.post(f"{url}/reset", data=endless(), headers=headers, timeout=30).status_code == 413
+    with connect(f"ws{url[4:]}/ws") as opened:
+        opened.send(json.dumps({"type": "step", "data": {"message": "x" * (MOST_BYTES + 1)}}))
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=30)
+    assert play(url, seed=3)[1].done  # it goes on
+
+
+def seconds_open(url: str, *pieces: bytes, pause: float = 0.0) -> float:
+    """How long a connection stays open that says this and then nothing more."""
+    host, port = url[7:].split(":")
+    started = time.monotonic()
+    with socket.create_connection((host, int(port)), timeout=20) as opened:
+        try:
+            for piece in pieces:
+                opened.sendall(piece)
+                time.sleep(pause)
+            while opened.recv(65_536):
+                pass
+        except ConnectionError:
+            pass
+    return time.monotonic() - started
+
+
+def test_sockets_that_say_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_SOCKET_SECONDS", 1.0)
+    monkeypatch.setattr("textbench.integrations.openenv.gate.BODY_SECONDS", 1.0)
+    head = b"POST /reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n"
+    with served(GAME, idle=1.0) as url:
+        assert seconds_open(url) < 6
+        assert seconds_open(url, b"GET /health HT") < 6
+        assert seconds_open(url, *[bytes([letter]) for letter in head], pause=0.1) < 8  # a letter now and then
+        assert seconds_open(url, head + b"\r\n{") < 6
+        assert seconds_open(url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /heal") < 8
+        with connect(f"ws{url[4:]}/ws") as opened:
+            started = time.monotonic()
+            with suppress(ConnectionClosed):
+                while True:
+                    opened.recv(timeout=20)
+            assert time.monotonic() - started < 8
+        assert play(url, seed=3)[1].done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--token", "short"], "the token has at least 8 characters"),
+        (["--allow-host", "http://games.example.com"], "--allow-host takes a name without scheme and port"),
+        (["--allow-host", "games.example.com:80"], "--allow-host takes a name without scheme and port"),
+        (["--idle-timeout", "soon"], "--idle-timeout must be a whole number"),
+        (["--set", "size=1000000000"], "size"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "frozen-lake", "--port", "0", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1

@@ -1,0 +1,215 @@
+"""Play that doesn't read: exact values against plain sums, the search, and the table that ships."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import textgames
+from textgames import SCENARIOS, TSMG, Scenario
+from textgames.frozen_lake import FrozenLake
+from textgames.solving import fixed_policies
+from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
+from textgames.solving.blind_search import draw, search
+
+ME = "player_0"
+ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
+CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "prisoners-dilemma-tft")
+
+
+class Corridor(TSMG[int]):
+    """Five cells; going right from the last one pays 1 and is the end, falling off the left one costs 1."""
+
+    actions = ("left", "right")
+
+    def initial_state(self, rng: np.random.Generator) -> int:
+        return 2
+
+    def legal_actions(self, state: int, player: str) -> tuple[str, ...]:
+        return ("right",) if state == 4 else self.actions
+
+    def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[tuple[float, int, dict[str, float], bool]]:
+        after = state + (1 if joint_action[ME] == "right" else -1)
+        paid = float((after == 5) - (after == -1))
+        return [(0.75, after, {ME: paid}, paid != 0), (0.25, state, {ME: 0.0}, False)]
+
+    def transition(
+        self, state: int, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[int, dict[str, float], bool]:
+        moved, stayed = self.outcomes(state, joint_action)
+        return (moved if rng.random() < 0.75 else stayed)[1:]
+
+    def observe(self, state: int, player: str) -> str:
+        return str(state)
+
+    def instructions(self, player: str) -> str:
+        return "left or right"
+
+
+def plain_value(game: TSMG[Any], state: Any, left: int, policy: Mapping[str, float]) -> float:
+    """The same by looking at everything that may happen, without a table."""
+    if left == 0:
+        return 0.0
+    legal = game.legal_actions(state, ME)
+    return sum(
+        share * chance * (rewards[ME] + (0.0 if over else plain_value(game, after, left - 1, policy)))
+        for action, share in zip(legal, chances_of(policy, legal), strict=True)
+        if share
+        for chance, after, rewards, over in game.outcomes(state, {ME: action})
+    )
+
+
+@pytest.mark.parametrize("policy", [{}, {"right": 1.0}, {"left": 0.3, "right": 0.7}, {"up": 1.0}])
+@pytest.mark.parametrize("steps", [0, 1, 5, 9])
+def test_the_value_of_a_fixed_policy_is_that_of_looking_at_everything(policy: dict[str, float], steps: int) -> None:
+    game = Corridor()
+    assert blind_value(game, 2, steps, ME, policy) == pytest.approx(plain_value(game, 2, steps, policy), abs=1e-12)
+
+
+def test_shares_are_those_of_the_legal_actions() -> None:
+    """Made to sum to 1 over the legal ones; equal where the policy names none of them."""
+    assert chances_of({"a": 0.5, "b": 0.5}, ("a", "b", "c")) == [0.5, 0.5, 0.0]
+    assert chances_of({"a": 0.2, "b": 0.8}, ("a", "c")) == [1.0, 0.0]
+    assert chances_of({"a": 1.0}, ("b", "c")) == [0.5, 0.5]
+    # so "left 1" goes right in the last cell of the corridor, where left isn't legal
+    assert blind_value(Corridor(), 4, 1, ME, {"left": 1.0}) == 0.75
+
+
+@pytest.mark.parametrize(
+    "name", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "taxi", "bandit"]
+)
+def test_uniform_play_is_worth_what_the_yardstick_says(name: str) -> None:
+    """Another computation of the same, by another code."""
+    scenario = SCENARIOS[name]
+    game, yardstick = scenario.game(), textgames.find_yardstick(scenario.game())
+    assert yardstick is not None
+    state = game.initial_state(np.random.default_rng(5))
+    expected = yardstick.uniform_value(state, scenario.horizon, ME)
+    assert blind_value(game, state, scenario.horizon, ME, {}) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend"])
+def test_the_short_ways_agree_with_looking_at_everything(name: str) -> None:
+    """The games that know a shorter way to the value of a fixed policy, three rounds before their end."""
+    game, policy = (
+        SCENARIOS[name].game(),
+        {SCENARIOS[name].game().actions[1]: 0.75, SCENARIOS[name].game().actions[0]: 0.25},
+    )
+    state = game.initial_state(np.random.default_rng(2))
+    if name == "bandit-context":  # its contexts are many: one round, then two
+        assert blind_value(game, state, 1, ME, policy) == pytest.approx(plain_value(game, state, 1, policy))
+        assert blind_value(game, state, 2, ME, policy) == pytest.approx(plain_value(game, state, 2, policy))
+    else:
+        assert blind_value(game, state, 3, ME, policy) == pytest.approx(plain_value(game, state, 3, policy))
+
+
+def test_what_is_too_large_has_no_exact_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    snake, lake = SCENARIOS["snake"].game(), FrozenLake()
+    assert blind_value(snake, snake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
+    duel = SCENARIOS["tic-tac-toe"].game()
+    assert blind_value(duel, duel.initial_state(np.random.default_rng(0)), 9, ME, {}) is None
+    guess = SCENARIOS["guess-number"].game()
+    assert blind_value(guess, guess.initial_state(np.random.default_rng(0)), 10, ME, {}) is None
+    monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
+    assert blind_value(lake, lake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
+
+
+def test_the_search_finds_the_best_and_a_mixture() -> None:
+    found = search(Corridor(), 30)
+    assert (found.text, found.exact, found.standard_error) == ("always right", True, 0.0)
+    assert found.value == pytest.approx(plain_value_of_right(30))
+    lake = search(FrozenLake(), 8)
+    assert set(lake.policy) == {"down", "right"}  # no constant action can reach a corner that lies across
+    assert 0.24 < lake.value < 0.31
+
+
+def plain_value_of_right(steps: int) -> float:
+    """Three steps to the right out of ``steps`` tries, each of which succeeds with probability .75."""
+    return float(1 - sum(_binomial(steps, k) * 0.75**k * 0.25 ** (steps - k) for k in range(3)))
+
+
+def _binomial(n: int, k: int) -> int:
+    return 1 if k == 0 else _binomial(n, k - 1) * (n - k + 1) // k
+
+
+def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same game where its values can't be computed: chosen and reported by playing."""
+    computed = search(FrozenLake(), 8)
+    monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
+    played = search(FrozenLake(), 8)
+    assert not played.exact
+    assert played.value == pytest.approx(
+        computed.value, abs=4 * np.hypot(played.standard_error, computed.standard_error)
+    )
+
+
+def test_actions_that_cannot_be_listed_are_drawn() -> None:
+    game, rng = SCENARIOS["guess-number"].game(), np.random.default_rng(0)
+    state = game.initial_state(rng)
+    assert draw(game, state, {"50": 1.0}, rng) == "50"
+    assert draw(game, state, {"five": 1.0}, rng) in game.secrets  # type: ignore[attr-defined]
+    assert len({draw(game, state, {}, rng) for _ in range(50)}) > 20
+
+
+# ---------------------------------------------------------------- the table that ships
+
+
+def test_every_scenario_has_its_row() -> None:
+    """And for its settings: a scenario that was changed has to be searched anew (docs/tools/measure_blind.py)."""
+    assert list(shipped_rows()) == ALONE
+    for name, row in shipped_rows().items():
+        about = found_by(SCENARIOS[name].game(), SCENARIOS[name].horizon)
+        assert about
+        assert row.items() >= about.items(), f"run python docs/tools/measure_blind.py {name}"
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_rows_are_what_the_search_finds(name: str) -> None:
+    found = search(SCENARIOS[name].game(), SCENARIOS[name].horizon)
+    told = blind_play(SCENARIOS[name])
+    assert told is not None
+    assert (dict(found.policy), found.text, found.exact) == (dict(told.policy), told.text, told.exact)
+    assert found.value == pytest.approx(told.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ALONE if name not in CHEAP])
+def test_the_other_rows_too(name: str) -> None:
+    test_rows_are_what_the_search_finds(name)
+
+
+def test_the_lakes_are_those_that_are_known() -> None:
+    """Measured on 400 other lakes: half right, half down 27%; slippery, always down 24%; random 0.3%."""
+    lake = blind_play(SCENARIOS["frozen-lake"])
+    slippery = blind_play(SCENARIOS["frozen-lake-slippery"])
+    assert lake is not None
+    assert slippery is not None
+    assert lake.text == "down 0.5, right 0.5"
+    assert lake.value == pytest.approx(0.27, abs=0.02)
+    assert slippery.text == "always down"
+    assert slippery.value == pytest.approx(0.24, abs=0.02)
+
+
+def test_several_players_have_no_blind_play() -> None:
+    assert blind_play(SCENARIOS["tic-tac-toe"]) is None
+    with pytest.raises(ValueError, match="for games of one player, TicTacToe has 2"):
+        search(SCENARIOS["tic-tac-toe"].game(), 9)
+
+
+def test_other_settings_are_searched_once_and_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path))
+    other = SCENARIOS["frozen-lake"]._replace(kwargs={"size": 3}, horizon=5)
+    found = blind_play(other)
+    assert found is not None
+    (kept,) = tmp_path.glob("blind-*.json")
+    assert json.loads(kept.read_text()) == {**found._asdict(), "policy": dict(found.policy)}
+    kept.write_text(json.dumps({**found._asdict(), "text": "kept"}))
+    again = blind_play(other)
+    assert again is not None
+    assert again.text == "kept"
+    # the same settings under another name are the same game: the table has it
+    renamed = Scenario("mine", "TextFrozenLake-v0", {"size": 4, "frozen_probability": 0.8}, 8, 5)
+    told = blind_play(renamed._replace(kwargs={**renamed.kwargs, "is_slippery": False}))
+    assert told == blind_play(SCENARIOS["frozen-lake"])

@@ -1,0 +1,150 @@
+"""What giving up pays: in every scenario no more than bad play, and the same in every form of environment."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import textgames
+from textgames import SCENARIOS, TSMG
+
+ROUNDS_SEEN = 12
+
+
+def random_rest(game: TSMG, state, player: str, played: int, horizon: int, rng: np.random.Generator) -> float:
+    """What a player who plays at random, as all others do, is still paid from a state on."""
+    total, over = 0.0, False
+    while not over and played < horizon and (movers := game.to_move(state)):
+        moves = {mover: game.sample_action(state, mover, rng) for mover in movers}
+        state, rewards, over = game.transition(state, moves, rng)
+        total, played = total + rewards[player], played + 1
+    return total
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_forfeit_never_pays_more_than_bad_play(name: str) -> None:
+    scenario = SCENARIOS[name]
+    game, rng = scenario.game(), np.random.default_rng(1)
+    for seed in range(ROUNDS_SEEN):
+        state, over, played = game.initial_state(np.random.default_rng(seed)), False, 0
+        stop = int(rng.integers(4))
+        while not over and played < min(stop, scenario.horizon) and (movers := game.to_move(state)):
+            moves = {mover: game.sample_action(state, mover, rng) for mover in movers}
+            state, _, over = game.transition(state, moves, rng)
+            played += 1
+        if over or played == scenario.horizon or not (movers := game.to_move(state)):
+            continue
+        lost = game.forfeit(state, movers[0], scenario.horizon - played)[movers[0]]
+        rest = [random_rest(game, state, movers[0], played, scenario.horizon, rng) for _ in range(12)]
+        # poison that is still to come is the one thing that may be worse than what giving up pays
+        assert lost <= (np.mean(rest) if name == "snake-poison" else min(rest)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("frozen-lake", 0.0), ("snake", -1.0), ("blackjack", -1.0), ("cliff-walking", -100.0), ("mastermind", -11.0)],
+)
+def test_it_ends_the_episode_of_one_player(name: str, lost: float) -> None:
+    scenario = SCENARIOS[name]
+    env = scenario.make(invalid_action="forfeit", format_penalty=0.5)
+    _, info = env.reset(seed=scenario.first_seed + 1)
+    _, reward, terminated, truncated, info = env.step("?")
+    if name == "cliff-walking":
+        lost *= scenario.horizon
+    assert (reward, terminated, truncated) == (lost - 0.5, True, False)
+    assert info["action"] == ""
+    assert info["valid"] is False
+    assert info["success"] is False
+
+
+def test_the_other_player_of_a_zero_sum_game_wins() -> None:
+    env = textgames.parallel_env("TextTicTacToe-v0", invalid_action="forfeit")
+    env.reset(seed=0)
+    _, rewards, _, _, _ = env.step({"player_0": "b2"})
+    _, rewards, terminations, truncations, infos = env.step({"player_1": "I give up"})
+    assert rewards == {"player_0": 1.0, "player_1": -1.0}
+    assert set(terminations.values()) == {True}
+    assert set(truncations.values()) == {False}
+    assert not env.agents
+    assert (infos["player_0"]["success"], infos["player_1"]["success"]) == (True, False)
+    assert env.elapsed_steps == 2
+
+
+def test_in_turn_based_form_too() -> None:
+    env = textgames.aec_env("TextTicTacToe-v0", invalid_action="forfeit")
+    env.reset(seed=0)
+    env.step("?")
+    assert env.rewards == {"player_0": -1.0, "player_1": 1.0}
+    assert all(env.terminations.values())
+
+
+def test_somebody_inside_who_gives_up_loses_to_the_player_outside() -> None:
+    env = gym.make(
+        "TextTicTacToe-v0", invalid_action="forfeit", opponents=lambda turn: "?", max_steps=9, disable_env_checker=True
+    )
+    env.reset(seed=0)
+    _, reward, terminated, _, _ = env.step("b2")
+    assert (reward, terminated) == (1.0, True)
+    env = gym.make(
+        "TextTicTacToe-v0", invalid_action="forfeit", opponents="random", max_steps=9, disable_env_checker=True
+    )
+    env.reset(seed=0)
+    assert env.step("?")[1:3] == (-1.0, True)
+
+
+def test_the_others_of_another_game_play_on() -> None:
+    env = textgames.parallel_env("TextSnake-v0", num_players=2, invalid_action="forfeit", max_steps=30)
+    env.reset(seed=3)
+    _, rewards, terminations, _, infos = env.step({"player_0": "?", "player_1": "left"})
+    assert rewards["player_0"] == -1.0
+    assert terminations["player_0"]
+    assert not infos["player_0"]["success"]
+    assert env.agents == ["player_1"]
+
+
+def test_a_batch_pays_what_single_games_pay() -> None:
+    batch = gym.make_vec(
+        "TextSnake-v0",
+        num_envs=3,
+        vectorization_mode="vector_entry_point",
+        invalid_action="forfeit",
+        format_penalty=0.5,
+    )
+    batch.reset(seed=5)
+    _, rewards, terminations, _, _ = batch.step(["?", "left", "?"])
+    assert rewards[0] == rewards[2] == -1.5
+    assert terminations.tolist()[::2] == [True, True]
+
+
+class Endless(TSMG[int]):
+    """Pays a number for every round, and says neither how little that can be nor what a loss is."""
+
+    actions = ("go",)
+
+    def initial_state(self, rng):
+        return 0
+
+    def transition(self, state, joint_action, rng):
+        return state + 1, {"player_0": -3.0}, False
+
+    def observe(self, state, player):
+        return str(state)
+
+    def instructions(self, player):
+        return "go"
+
+
+class Told(Endless):
+    worst_round = -3.0
+
+
+def test_a_game_that_does_not_say_what_a_loss_pays_is_refused() -> None:
+    from textgames.environments.solo import TextGameEnv
+
+    with pytest.raises(ValueError, match="return_range, or a worst_round"):
+        TextGameEnv(Endless, invalid_action="forfeit", max_steps=5)
+    with pytest.raises(ValueError, match="step limit"):
+        TextGameEnv(Told, invalid_action="forfeit")
+    env = TextGameEnv(Told, invalid_action="forfeit", max_steps=5)
+    env.reset(seed=0)
+    env.step("go")
+    assert env.step("?")[1] == -3.0 * 4  # four rounds were left

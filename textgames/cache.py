@@ -1,0 +1,74 @@
+"""What is computed once and kept between commands: in a folder of the user's, by the source code that it depends on.
+
+The folder is ``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder. Nothing in it is ever needed.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+Kept = TypeVar("Kept")
+
+
+def cache_folder() -> Path:
+    """Where reference values are kept between commands."""
+    given = os.environ.get("TEXTBENCH_CACHE_DIR")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
+
+
+def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:
+    """What is kept, as ``parse`` makes it of the JSON; ``None`` where nothing is, or nothing that can be read."""
+    try:
+        return None if file is None else parse(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it is only a cache
+        return None
+
+
+def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
+    """Keep values as JSON, where they can be kept."""
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{os.getpid()}")  # renamed when it is whole: others may be reading
+        draft.write_text(json.dumps(values), encoding="utf-8")
+        draft.replace(file)
+    except OSError:
+        pass  # a home that can't be written costs time, nothing else
+
+
+def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
+    """The files of a user's own game and search player: their whole package, or what lies beside a lone file."""
+    found: set[Path] = set()
+    for cls in classes:
+        package = cls.__module__.partition(".")[0]
+        if package in ("textgames", "agents", *sys.stdlib_module_names):
+            continue
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if file is None:
+            return None
+        start = getattr(sys.modules.get(package), "__file__", None)
+        in_package = start is not None and Path(start).name == "__init__.py"
+        found.update(Path(start).parent.rglob("*.py") if start and in_package else Path(file).parent.glob("*.py"))
+    return tuple(sorted(found))
+
+
+def sources_digest(paths: Iterable[Path]) -> str:
+    """A fingerprint of source files."""
+    return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
+
+
+@lru_cache(maxsize=64)
+def _digest(sources: tuple[tuple[Path, int, int], ...]) -> str:
+    """The fingerprint of files with their sizes and times: a board of many entries asks for the same ones often."""
+    digest = hashlib.sha256()
+    for path, size, _ in sources:
+        digest.update(f"{path.name} {size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()

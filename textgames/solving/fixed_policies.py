@@ -1,0 +1,137 @@
+"""Fixed distributions over actions, and what a player gets who draws from one whatever it reads, computed exactly.
+
+A fixed policy is used on the actions that are legal now: its part on them, made to sum to 1, or equal chances where it
+names none of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.solving.reachable import Branch, Expanded, Reachable
+from textgames.tsmg import TSMG, Action, Player
+from textgames.yardsticks import find_yardstick
+
+FixedPolicy = Mapping[Action, float]
+"""A distribution over the names of actions; ``{}`` is the uniform one."""
+
+MAX_STATES = 10_000
+"""The most states within reach of one start that are solved: a second, and 20 megabytes."""
+
+
+class BlindPlay(NamedTuple):
+    """The best blind player of a game that was found, and what it gets.
+
+    Attributes:
+        policy: its distribution over actions; ``{}`` for equal chances of all legal ones.
+        text: the same for people: ``"down 0.5, right 0.5"``, ``"uniform"``, ``"always hit"``.
+        value: its mean return, on other starts than those that it was chosen on.
+        standard_error: of ``value``, over these starts or episodes.
+        episodes: how many starts, or episodes where it was played.
+        exact: whether the return from each start is computed and not played.
+    """
+
+    policy: FixedPolicy
+    text: str
+    value: float
+    standard_error: float
+    episodes: int
+    exact: bool
+
+
+def chances_of(policy: FixedPolicy, legal: Sequence[Action]) -> list[float]:
+    """The probability of each legal action under a fixed policy."""
+    weights = [policy.get(action, 0.0) for action in legal]
+    total = sum(weights)
+    return [weight / total for weight in weights] if total > 0 else [1 / len(legal)] * len(legal)
+
+
+def policy_text(policy: FixedPolicy) -> str:
+    """A fixed policy for people, the most frequent action first."""
+    if not policy:
+        return "uniform"
+    if len(policy) == 1:
+        return f"always {next(iter(policy))}"
+    ordered = sorted(policy.items(), key=lambda item: -item[1])
+    return ", ".join(f"{action} {share:.3g}" for action, share in ordered)
+
+
+def blind_value(
+    game: TSMG[Any], state: Any, steps_left: int | None, player: Player, policy: FixedPolicy
+) -> float | None:
+    """The exact expected return of a player that plays a fixed distribution over actions from a state on.
+
+    Args:
+        game: a game for one player that tells its chances.
+        state: where it starts; nothing is hidden.
+        steps_left: rounds until the episode is truncated; ``None`` for no limit.
+        player: whose return is meant.
+        policy: ``{action: weight}``; ``{}`` for equal chances.
+
+    Returns:
+        ``None`` where it can't be computed: several players, chances that aren't told, actions that can't be listed, or
+        more than :data:`MAX_STATES` states within reach.
+    """
+    evaluate = blind_evaluator(game, state, steps_left, player)
+    return None if evaluate is None else float(evaluate([policy])[0])
+
+
+Evaluate = Callable[[Sequence[FixedPolicy]], NDArray[np.float64]]
+"""``policies -> the value of each``, which takes little longer for several than for one."""
+
+
+def blind_evaluator(game: TSMG[Any], state: Any, steps_left: int | None, player: Player) -> Evaluate | None:
+    """What computes :func:`blind_value` of any policies from one state; ``None`` where that returns ``None``."""
+    if len(game.players) != 1:
+        return None
+    yardstick = find_yardstick(game)
+    if yardstick is not None and yardstick.blind_value(state, steps_left, player, {}) is not None:
+        return lambda policies: np.array([yardstick.blind_value(state, steps_left, player, one) for one in policies])
+    try:
+        return BlindGraph(game, state, steps_left, player).values
+    except (ValueError, NotImplementedError):
+        return None
+
+
+class BlindGraph:
+    """All that may happen from one start, with the names of the actions; every fixed policy is evaluated on it.
+
+    Raises:
+        ValueError: too many states, actions that can't be listed, or a round with too many outcomes.
+        NotImplementedError: the game doesn't tell its chances.
+    """
+
+    def __init__(self, game: TSMG[Any], start: Any, steps_left: int | None, player: Player) -> None:
+        self._steps_left = steps_left
+        self._legal: list[tuple[Action, ...]] = []  # of every state that was expanded, in that order
+        outcomes_left = 20 * MAX_STATES
+
+        def expand(state: Any) -> Expanded:
+            nonlocal outcomes_left
+            legal = game.legal_actions(state, player)
+            if not legal:
+                raise ValueError("the actions can't be listed")
+            branches: list[Branch] = []
+            for action in legal:
+                outcomes = game.outcomes(state, {player: action})
+                outcomes_left -= len(outcomes)
+                if outcomes_left < 0:
+                    raise ValueError("a round has too many outcomes")
+                branches.append([(chance, after, rewards[player], over) for chance, after, rewards, over in outcomes])
+            self._legal.append(legal)
+            return Expanded(True, branches)
+
+        self._reachable = Reachable(start, expand, steps_left, MAX_STATES)
+        self._reachable.numbers.clear()  # only the start is asked about: many graphs are kept, and the states are most
+
+    def values(self, policies: Sequence[FixedPolicy]) -> NDArray[np.float64]:
+        """The value of the start under each policy, shape (policies,)."""
+        known: dict[tuple[Action, ...], NDArray[np.float64]] = {}  # most states have the same legal actions
+        for legal in self._legal:
+            if legal not in known:
+                known[legal] = np.array([chances_of(policy, legal) for policy in policies]).T
+        end = np.ones((1, len(policies)))
+        chances = np.concatenate([end, *[known[legal] for legal in self._legal]])
+        return self._reachable.fixed_values(self._steps_left, chances)
