@@ -113,7 +113,7 @@ class EpisodeRules(NamedTuple):
         rng: np.random.Generator,
         rounds_left: float,
     ) -> tuple[Any, float, bool, str, str | None, int]:
-        """One round of a game with one player; one of several has a :class:`~textgames.environments.table.OneSeat`.
+        """One round of a game with one player; one of several has a :class:`~textgames.environments.opponents.OneSeat`.
 
         Returns:
             The next state, the reward with the format penalty taken off, whether the episode is terminated, the name

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from textgames.environments.limits import Limits, asked_of_gymnasium
 from textgames.environments.metrics import Metrics
+from textgames.environments.opponents import seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import response_space, seat_of
+from textgames.environments.table import response_space
 from textgames.tsmg import TSMG
 
 
@@ -33,7 +34,8 @@ class TextGameEnv(gym.Env[str, str]):
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.
         opponents: who plays inside then: ``"random"``, a function that is given a
-            :class:`textgames.environments.table.OpponentTurn` and returns a response, or ``{player: either of them}``.
+            :class:`textgames.environments.opponents.OpponentTurn` and returns a response, one that answers many turns
+            at once (:class:`textgames.environments.opponents.Together`), or ``{player: any of them}``.
         **settings: the game's own settings.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why

@@ -5,7 +5,7 @@ rules costs less than a round trip to a worker process. Every sub-environment ha
 step as ``gym.make`` does with the same seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from textgames.environments.limits import Limits
 from textgames.environments.metrics import Metrics
+from textgames.environments.opponents import Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import response_space, seat_of
+from textgames.environments.table import response_space
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
@@ -135,7 +136,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
                 self._rngs[i] = seeding.np_random(seeds[i])[0]
-            self._reset_game(i, layouts[i])
+        self._reset_games(chosen, layouts)
         reset = self._everywhere if mask is None else np.array(mask)
         infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
         return tuple(self._observations), {**infos, **self._legal_info(None if mask is None else reset)}
@@ -161,6 +162,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             )
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
+        restarted = self._restart() if True in self._over else ()
         game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
         n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
@@ -170,16 +172,18 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
         terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         valid = played = everywhere
+        if restarted:  # this step is only a reset for the game: it has no response to tell of
+            played, valid = everywhere.copy(), everywhere.copy()
+            played[[*restarted]] = valid[[*restarted]] = False
         ended: list[int] = []
+        together = self._play_together(actions, restarted) if self._seat and self._seat.asks_together else None
         for i, response in enumerate(actions):
-            if over[i]:  # this step is only a reset for the game: it has no response to tell of
-                self._reset_ended_game(i)
-                played = everywhere.copy() if played is everywhere else played
-                valid = everywhere.copy() if valid is everywhere else valid
-                played[i] = valid[i] = False
+            if i in restarted:
                 continue
-            state, reward, terminated, action, reason, rounds = play(
-                game, states[i], player, response, rngs[i], limit - elapsed[i]
+            state, reward, terminated, action, reason, rounds = (
+                play(game, states[i], player, response, rngs[i], limit - elapsed[i])
+                if together is None
+                else together[i]
             )
             states[i] = state
             observations[i] = game.observe(state, player)
@@ -223,16 +227,33 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             for i, state in enumerate(self._states)
         )
 
-    def _reset_game(self, i: int, layout_seed: Any = None) -> None:
-        state = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
-        self._elapsed[i], self._steps[i], self._pending[i] = 0, 0, 0.0
-        if self._seat is not None:
-            state, self._pending[i], _, self._elapsed[i] = self._seat.start(state, self._rngs[i])
-        self._states[i] = state
-        self._observations[i] = self.game.observe(state, self._player)
-        self._over[i] = False
+    def _play_together(self, actions: Sequence[str], left_out: Collection[int]) -> dict[int, Played]:
+        """What comes of everybody's responses, where opponents answer for all games at once."""
+        assert self._seat is not None
+        states, rngs, elapsed = self._states, self._rngs, self._elapsed
+        playing = {
+            i: self._seat.playing(states[i], response, rngs[i], self._limit - elapsed[i])
+            for i, response in enumerate(actions)
+            if i not in left_out
+        }
+        return dict(zip(playing, finished([*playing.values()]), strict=True))
 
-    def _reset_ended_game(self, i: int) -> None:
+    def _reset_games(self, chosen: Sequence[int], layouts: Sequence[Any]) -> None:
+        """Begin new episodes; opponents who answer together are asked once for all of them."""
+        for i in chosen:
+            self._states[i] = self.game.initial_state(layout_generator(layouts[i], self._rngs[i]))
+            self._elapsed[i], self._steps[i], self._pending[i], self._over[i] = 0, 0, 0.0, False
+        if self._seat is not None:
+            starts = finished([self._seat.starting(self._states[i], self._rngs[i]) for i in chosen])
+            for i, (state, paid, _, rounds) in zip(chosen, starts, strict=True):
+                self._states[i], self._pending[i], self._elapsed[i] = state, paid, rounds
+        for i in chosen:
+            self._observations[i] = self.game.observe(self._states[i], self._player)
+
+    def _restart(self) -> frozenset[int]:
+        """Reset the games that are over; returns which they were."""
+        ended = [i for i, over in enumerate(self._over) if over]
+        i = ended[0]
         if self._states[i] is None:
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if self.autoreset_mode is AutoresetMode.DISABLED:
@@ -240,7 +261,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 f"the episode of game {i} ended after {self._elapsed[i]} steps and autoreset is disabled; call "
                 'reset(options={"reset_mask": terminations | truncations}) before the next step()'
             )
-        self._reset_game(i)
+        self._reset_games(ended, [None] * self.num_envs)
+        return frozenset(ended)
 
     def _reset_same_step(self, ended: list[int], infos: dict[str, Any]) -> dict[str, Any]:
         """Reset the games that just ended.
@@ -256,7 +278,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i in ended:
             observations[i] = self._observations[i]
             legal[i] = self._legal_actions(i)
-            self._reset_game(i)
+        self._reset_games(ended, [None] * n)
         final: dict[str, Any] = {"legal_actions": legal, "_legal_actions": mask}
         rest: dict[str, Any] = {"_success": self._everywhere}
         if "metrics" in infos:

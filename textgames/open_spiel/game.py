@@ -166,7 +166,7 @@ class OpenSpiel(TSMG[SpielState]):
         lines = [reading.rules or about(self._game)]
         if len(self.players) > 1:
             seats = reading.seats or COLOURS.get(self.key[0], ())
-            order = "" if reading.seats else turn_order(self._game, place)
+            order = "" if reading.seats or reading.rules else turn_order(self._game, place)
             told = [f"You are {player}", *seats[place : place + 1], *([f"and {order}"] if order else [])]
             lines.append(f"{', '.join(told)}.")
         if 0 < len(self.actions) <= MAX_LISTED:
