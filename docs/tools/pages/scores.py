@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pages.prose import table
-from textgames import SCENARIOS, TSMG
+from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
@@ -74,8 +74,7 @@ def _cell(name: str, score: Mapping[str, Any] | None) -> str:
         return ""
     value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
     interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
-    game = SCENARIOS[name].game()
-    counts = type(game).succeeded is not TSMG.succeeded
+    counts = bool(SCENARIOS[name].game().success_means)
     return f"{value:.2f}{interval}" + (f", {score['success_rate']['value']:.0%}" if counts else "")
 
 
