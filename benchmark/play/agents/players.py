@@ -16,6 +16,7 @@ from benchmark.play.agents.options import with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
+from textgames.extras import CPU_TORCH
 from textgames.scenarios import Scenario
 
 OWN_PLAYERS = ("random", "blind", "greedy", "planner")
@@ -202,6 +203,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def missing_models() -> str | None:
+    """Why the models that ship with the package don't play here, and what adds them; ``None`` where they can."""
+    from agents.models.embedded import PROVIDER
+
+    missing = PROVIDER.missing()
+    return missing and f"without the embedded models, which need {missing}; without a GPU, add {CPU_TORCH}"
 
 
 INSTEAD = (
