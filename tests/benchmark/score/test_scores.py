@@ -196,6 +196,19 @@ def test_snakes_reference_is_the_planners_own_score_and_is_kept(workplace, monke
     assert "add --agent planner to the run" in said[-1]
 
 
+def test_a_hidden_start_is_hidden_from_both_ends(workplace):
+    """The optimum of a bandit is a mean over all arms that there may be, and so is what blind play gets."""
+    scenario = SCENARIOS["bandit-bayes"]
+    blind, reference = References().scale(scenario, [scenario.seed(k) for k in range(20)])
+    assert len(set(reference.values)) == len(set(blind.values)) == 1
+    assert (reference.kind, blind.exact, blind.values[0]) == ("optimal", True, pytest.approx(10.0))
+    # against a player of the same seeds, each episode counts as it is
+    scenario = SCENARIOS["bandit-context"]
+    blind, reference = References().scale(scenario, [scenario.seed(k) for k in range(5)])
+    assert (reference.kind, blind.exact) == ("reference", True)
+    assert len(set(blind.values)) == 5
+
+
 def test_references_come_from_the_results_where_the_agents_played(tmp_path):
     results = read_columns([write_run(tmp_path / "r", {"random": [0.0, 1.0], "planner": [2.0, 5.0]}, "snake")])
     scale = References(results).scale(SCENARIOS["snake"], [40_001, 40_000])

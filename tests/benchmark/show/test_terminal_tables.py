@@ -103,5 +103,5 @@ def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
         for place, row in enumerate(rows)
     ]
     sheet = overall_sheet(views, ["lake", "ice"])
-    assert sheet.rows == (("1", "a", "1.000"), ("-", "b", "-"))
+    assert sheet.rows == (("1", "a", "1.000", "25%"), ("-", "b", "-", "25%"))
     assert "b: not ranked, lacks ice" in sheet.notes
