@@ -23,7 +23,7 @@ MOST_COLUMNS = 4
 
 
 def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``{scenario: {"agents": {agent: score}, "reference": ..., "blind": ...}}``; of two scores the first one counts."""
+    """``{scenario: {"agents": {agent: score}, "reference", "blind"}}``; of two scores the first one counts."""
     found: dict[str, Any] = {}
     for document in documents:
         for score in document["scores"]:
