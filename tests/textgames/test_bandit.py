@@ -73,7 +73,7 @@ def test_outcomes_are_the_distribution_of_transition() -> None:
 
 
 def test_gaussian_rewards() -> None:
-    game = Bandit(num_arms=2, rounds=20_000, prior="gaussian", scale=3.0)
+    game = Bandit(num_arms=2, rounds=10_000, prior="gaussian", scale=3.0)
     starts = [game.initial_state(np.random.default_rng(seed)).means for seed in range(2000)]
     assert np.std(starts) == pytest.approx(3, rel=0.05)
     state, rng = game.initial_state(np.random.default_rng(1)), np.random.default_rng(2)
@@ -118,7 +118,7 @@ def test_instructions_tell_the_prior_or_not(story: str) -> None:
     [
         ({"num_arms": 21}, "num_arms must be a whole number from 2 to 20, got 21"),
         ({"num_arms": True}, "got True"),
-        ({"rounds": 0}, "rounds must be a whole number of at least 1, got 0"),
+        ({"rounds": 0}, "rounds must be a whole number from 1 to 10000, got 0"),
         ({"prior": "gausian"}, r"got 'gausian' \(did you mean 'gaussian'\?\)"),
         ({"gap": 1.0}, "gap must be a number above 0 and below 1, got 1.0"),
         ({"gap": "wide"}, "got 'wide'"),

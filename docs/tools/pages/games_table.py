@@ -17,7 +17,7 @@ from agents.baselines.search import find_search_player
 from pages import games, scores
 from pages.marks import remade
 from pages.prose import table
-from textgames import SCENARIOS, SUITES, TSMG, find_yardstick
+from textgames import SCENARIOS, SUITES, find_yardstick
 
 FILE = Path(__file__).parents[2] / "games.md"
 SPEEDS = games.FOLDER / "speeds.json"
@@ -101,7 +101,7 @@ def method(name: str) -> str:
     told = [] if player is None else [player.method]
     if known is not None and known.kind == "clairvoyant":
         told.append(f"clairvoyant bound: {known.method}")
-    if len(game.players) == 2 and game.hidden_information and type(game).initial_outcomes is not TSMG.initial_outcomes:
+    if len(game.players) == 2 and game.hidden_information and game.has_initial_outcomes:
         told.append("exact exploitability")
     metrics = game.metrics(game.initial_state(np.random.default_rng(0)), "player_0")
     if "external_regret" in metrics and (player is None or not player.exact):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pages.prose import table
-from textgames import SCENARIOS, TSMG
+from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
@@ -23,14 +23,14 @@ MOST_COLUMNS = 4
 
 
 def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``{scenario: {"agents": {agent: score}, "reference", "blind"}}``; of two scores the first one counts."""
+    """``{scenario: {"agents": {agent: score}, "blind": 0, "reference": 1}}``; of two scores the first one counts."""
     found: dict[str, Any] = {}
     for document in documents:
         for score in document["scores"]:
             if score["mean_return"] is None:
                 continue
             cell = found.setdefault(
-                score["scenario"], {**{end: score[end] for end in ("reference", "blind")}, "agents": {}}
+                score["scenario"], {"blind": score["blind"], "reference": score["reference"], "agents": {}}
             )
             kept = {key: _rounded(score[key]) for key in ("mean_return", "success_rate", "invalid_rate")}
             cell["agents"].setdefault(score["agent"], {"episodes": score["episodes"], **kept})
@@ -49,14 +49,16 @@ def measured() -> dict[str, Any]:
 
 
 def score_table(names: list[str]) -> str:
-    """Players by scenarios, with the ends of the scale where these are exact."""
+    """Players by scenarios, with what optimal and blind play get."""
     scores = measured()
     names = [name for name in names if name in scores]  # a scenario that is new has none
     cells = {name: scores[name]["agents"] for name in names}
     rows = [[f"`{agent}`", *(_cell(name, cells[name].get(agent)) for name in names)] for agent in AGENTS]
     rows = [row for row in rows if any(row[1:])]
-    for end, said in (("reference", "optimal play, exact"), ("blind", "best play that doesn't read, exact")):
-        values = [_exact(scores[name].get(end) or {}) for name in names]
+    for said, values in (
+        ("optimal play, exact", [_optimal(scores[name]["reference"]) for name in names]),
+        ("best play that doesn't read", [_blind(scores[name]["blind"]) for name in names]),
+    ):
         if any(values):
             rows.append([said, *values])
     heads = ["player", *(f"`{name}`" for name in names)]
@@ -72,12 +74,15 @@ def _cell(name: str, score: Mapping[str, Any] | None) -> str:
         return ""
     value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
     interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
-    game = SCENARIOS[name].game()
-    counts = type(game).succeeded is not TSMG.succeeded
+    counts = bool(SCENARIOS[name].game().success_means)
     return f"{value:.2f}{interval}" + (f", {score['success_rate']['value']:.0%}" if counts else "")
 
 
-def _exact(end: Mapping[str, Any]) -> str:
-    """An end of the scale, where its mean over the same episodes is exact; or nothing."""
-    known = end.get("kind") == "optimal" or end.get("exact")
-    return f"{end['value']:.2f}" if known and end["value"] is not None else ""
+def _optimal(reference: Mapping[str, Any]) -> str:
+    """The exact mean over the same episodes, or nothing."""
+    return f"{reference['value']:.2f}" if reference["kind"] == "optimal" else ""
+
+
+def _blind(blind: Mapping[str, Any]) -> str:
+    """``0.27 (down 0.5, right 0.5)``."""
+    return "" if blind["value"] is None else f"{blind['value']:.2f} ({blind['policy']})"
