@@ -7,6 +7,7 @@ at all is a mistake and is refused.
 
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -196,12 +197,37 @@ def _player(spec: str) -> Any:
     raise ValueError(_unknown(spec))
 
 
+def check_spec(spec: str) -> None:
+    """Refuse a spec that can't be anybody's, without making the agent.
+
+    Raises:
+        ValueError: no such agent; the message names what may have been meant.
+    """
+    if ":" not in spec and find_model(spec) is None and spec not in (*BASELINES, *registered_agents()):
+        raise ValueError(_unknown(spec))
+
+
 def _unknown(spec: str) -> str:
     known = providers()
     names = [*BASELINES, *(name for provider in known.values() for name in provider.models), *registered_agents()]
     forms = [f"{name}:{provider.example}" for name, provider in known.items() if not provider.models]
-    near = did_you_mean(spec, names)
+    several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
+    if len(several) > 1:
+        return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
+    near = did_you_mean(spec, names) or _as_a_model(spec)
     return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {', '.join(forms)}, my_module:MyAgent"
+
+
+_LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen)[\w./~-]*", re.IGNORECASE)
+
+
+def _as_a_model(spec: str) -> str:
+    """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
+    if not _LIKE_A_MODEL.fullmatch(spec):
+        return ""
+    if "/" in spec:
+        return f" (did you mean hf:{spec}, a model in this process, or openai:{spec}, one behind a server?)"
+    return f" (did you mean openai:{spec}, a model behind a server?)"
 
 
 def _import_attribute(module: str, attribute: str, spec: str) -> Any:

@@ -38,6 +38,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from benchmark.foreign import foreign_agents
+
+    if (wrong := foreign_agents()) is not None:
+        raise ImportError(wrong, name="agents")
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

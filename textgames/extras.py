@@ -8,6 +8,10 @@ OWN_VERSIONS = frozenset({"litellm", "vllm"})
 its own of torch and transformers."""
 
 
+CPU_TORCH = "--extra-index-url https://download.pytorch.org/whl/cpu"
+"""What pip needs to take torch's build for processors, a tenth of the one for GPUs that it takes on Linux otherwise."""
+
+
 def install_command(extra: str) -> str:
     """Return the pip command for an extra of ``pyproject.toml``, such as ``"local"``.
 

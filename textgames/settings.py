@@ -6,9 +6,15 @@ import numpy as np
 
 from textgames.names import did_you_mean
 
+MOST = 10_000
+"""The most that a whole number is where the game has no reason of its own: what a text can tell, and a machine hold."""
 
-def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Refuse a setting that is not a whole number from ``least`` to ``most``, with a ValueError that names it."""
+
+def check_whole(name: str, value: object, least: int, most: int | None = MOST) -> None:
+    """Refuse a setting that is not a whole number from ``least`` to ``most``, with a ValueError that names it.
+
+    Only what takes neither memory nor time, such as a seed, has no ``most``: a setting may come from a stranger.
+    """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
         accepted = f"of at least {least}" if most is None else f"from {least} to {most}"

@@ -8,11 +8,13 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import _AppendAction as Repeated
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from benchmark.errors import BenchmarkError
+from benchmark.foreign import foreign_agents
 
 COMMANDS = {
     "run": "play agents on scenarios into a leaderboard",
@@ -46,11 +48,26 @@ INTERRUPTED = 130
 class Parser(ArgumentParser):
     """Errors are one sentence with the name that may have been meant, exit code 2."""
 
+    given: Sequence[str] = ()
+    """The arguments that are read."""
+
+    def _option_before(self, word: str) -> str | None:
+        """The option that may be repeated, after whose value a word stands that no option takes: ``--agent a WORD``."""
+        if word.startswith("-") or word not in self.given:
+            return None
+        before = [one.partition("=")[0] for one in self.given[: self.given.index(word)] if one.startswith("--")]
+        lists = [action for action in self._actions if isinstance(action, Repeated)]
+        several = [name for action in lists for name in action.option_strings]
+        return before[-1] if before and before[-1] in several else None
+
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments: "):
             from textgames.names import did_you_mean
 
             flag = message.split(": ", 1)[1].split()[0]
+            if (option := self._option_before(flag)) is not None:
+                message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
+                self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
             known = [name for action in self._actions for name in action.option_strings]
             message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
         self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
@@ -108,6 +125,9 @@ def _dispatch(arguments: list[str]) -> int:
         from benchmark.errors import unknown_name
 
         raise unknown_name("command" if not name.startswith("-") else "option before the command", name, COMMANDS)
+    if (wrong := foreign_agents()) is not None:  # else the command dies in an import
+        print(f"textbench: {wrong}", file=sys.stderr)  # not by _say(), which imports agents
+        return 2
     command = import_module(f"benchmark.cli.{name}")
     if name in PASSED_ON:
         from argparse import Namespace
@@ -120,6 +140,7 @@ def _dispatch(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
+    parser.given = rest
     try:
         args = parser.parse_args(rest)
     except SystemExit as stop:  # --help, or a usage error that has been printed

@@ -24,6 +24,7 @@ def run(args: Namespace) -> int:
     import json
     import platform
 
+    from benchmark.foreign import overwritten_sdk
     from benchmark.play.agents.catalogue import agent_kinds
     from benchmark.runs.provenance import code_version, package_versions
     from benchmark.score.cache import cache_folder
@@ -36,6 +37,7 @@ def run(args: Namespace) -> int:
         "packages": package_versions(),
         "device": _device(),
         "cache": str(cache_folder()),
+        "warnings": [warning] if (warning := overwritten_sdk()) else [],
         "agents": [kind._asdict() for kind in agent_kinds()],
         **question,
     }
@@ -90,18 +92,20 @@ def _device() -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
+    from benchmark.play.agents.players import missing_models
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""
+    models = missing_models()
     rows = [
         ("textbench", code["version"], commit),
         ("python", document["python"], document["platform"]),
         *((name, version, "") for name, version in document["packages"].items()),
-        ("device", document["device"], ""),
+        ("device", document["device"], models or ""),
         ("cache", document["cache"], ""),
     ]
-    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows))]
+    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]
     lines = tuple(
         (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
         for kind in document["agents"]

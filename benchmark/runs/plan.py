@@ -178,16 +178,25 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
     others: dict[str, Scenario] = {}
     for name in names:
         if name == "all":
-            wanted |= SCENARIOS.keys()
+            wanted |= set(SUITES["all"])
         elif name == "paper":
             wanted |= set(PAPER_SCENARIOS)
         elif name in SCENARIOS:
             wanted.add(name)
         elif ":" in name:
             others[name] = _scenario_of_game(name)
+        elif name in registered_ids():
+            raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
             raise unknown_name("scenario", name, [*SCENARIOS, "all", "paper"])
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
+
+
+def _scenarios_of_game(env_id: str) -> str:
+    """What to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
+    names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]
+    shipped = f"its scenarios are {', '.join(names)}; " if names else "it has no scenario of its own; "
+    return f"{shipped}textgames:{env_id} is the game with the settings that it was registered with"
 
 
 def find_suite(name: str) -> tuple[str, ...]:

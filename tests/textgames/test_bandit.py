@@ -73,7 +73,7 @@ def test_outcomes_are_the_distribution_of_transition() -> None:
 
 
 def test_gaussian_rewards() -> None:
-    game = Bandit(num_arms=2, rounds=20_000, prior="gaussian", scale=3.0)
+    game = Bandit(num_arms=2, rounds=10_000, prior="gaussian", scale=3.0)
     starts = [game.initial_state(np.random.default_rng(seed)).means for seed in range(2000)]
     assert np.std(starts) == pytest.approx(3, rel=0.05)
     state, rng = game.initial_state(np.random.default_rng(1)), np.random.default_rng(2)
@@ -118,7 +118,7 @@ def test_instructions_tell_the_prior_or_not(story: str) -> None:
     [
         ({"num_arms": 21}, "num_arms must be a whole number from 2 to 20, got 21"),
         ({"num_arms": True}, "got True"),
-        ({"rounds": 0}, "rounds must be a whole number of at least 1, got 0"),
+        ({"rounds": 0}, "rounds must be a whole number from 1 to 10000, got 0"),
         ({"prior": "gausian"}, r"got 'gausian' \(did you mean 'gaussian'\?\)"),
         ({"gap": 1.0}, "gap must be a number above 0 and below 1, got 1.0"),
         ({"gap": "wide"}, "got 'wide'"),
@@ -226,18 +226,18 @@ def test_the_oracle_is_worth_what_the_best_arm_pays() -> None:
 
 
 def test_knowing_uniform_means_is_worth_the_formula() -> None:
-    """``H * K / (K + 1)``: 13.33 for two arms and 20 rounds, where not knowing them leaves 12.431."""
+    """``H * K / (K + 1)``: 33.33 for two arms and 50 rounds, where not knowing them leaves 31.997."""
     game = SCENARIOS["bandit-bayes"].game()
     oracle = find_yardstick(game)
     assert oracle is not None
     starts = [game.initial_state(np.random.default_rng(seed)) for seed in range(4000)]
-    assert np.mean([oracle.value(start, 20, ME) for start in starts]) == pytest.approx(40 / 3, abs=0.2)
+    assert np.mean([oracle.value(start, 50, ME) for start in starts]) == pytest.approx(100 / 3, abs=0.5)
 
 
 # ---------------------------------------------------------------- players
 
 
-@pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 12.431)])
+@pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 31.9967)])
 def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     scenario = SCENARIOS[name]
     game = scenario.game()
@@ -248,7 +248,7 @@ def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     assert player.method == "Bayes-optimal"
     first = request(game, game.initial_state(np.random.default_rng(0)), scenario.horizon)
     assert max(player.values(first).values()) == pytest.approx(value, abs=5e-4)
-    assert player.uniform_value(first) == pytest.approx({"bandit": 8.75, "bandit-bayes": 10}[name])
+    assert player.uniform_value(first) == pytest.approx({"bandit": 8.75, "bandit-bayes": 25}[name])
     returns, rng = [], np.random.default_rng(0)
     for _ in range(60):
         state, total, over = game.initial_state(rng), 0.0, False

@@ -384,7 +384,7 @@ def test_presets_have_the_settings_of_their_sources():
         (lambda: Gathering(preset="dual"), "got 'dual'; did you mean 'duel'"),
         (lambda: Gathering(num_players=3), "2 starts .* num_players=3"),
         (lambda: Gathering(beam_width=2), "beam_width must be odd.* got 2"),
-        (lambda: Gathering(refill_rounds=0), "refill_rounds must be a whole number of at least 1, got 0"),
+        (lambda: Gathering(refill_rounds=0), "refill_rounds must be a whole number from 1 to 10000, got 0"),
         (lambda: Gathering(map=("PX", "PA")), "got 'X'"),
         (lambda: Gathering(map=("PP",)), "no apple cell"),
         (lambda: Gathering(map=("PA", "P")), "rows of one length"),

@@ -211,7 +211,7 @@ def test_a_lake_is_an_immutable_value() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"size": 1}, "size must be a whole number of at least 2, got 1"),
+        ({"size": 1}, "size must be a whole number from 2 to 100, got 1"),
         ({"size": 4.0}, "size must be a whole number"),
         ({"size": True}, "size must be"),
         ({"frozen_probability": 0.0}, r"frozen_probability must be in \(0, 1\], got 0.0"),

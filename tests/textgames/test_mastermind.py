@@ -142,7 +142,7 @@ def test_the_board_shows_code_guesses_and_answers() -> None:
         ({"pegs": 0}, "pegs must be a whole number from 1 to 6, got 0"),
         ({"colours": 9}, "colours must be a whole number from 2 to 8, got 9"),
         ({"pegs": 6, "colours": 8}, "pegs=6 and colours=8 give 262144 codes; at most 5000"),
-        ({"max_guesses": 0}, "max_guesses must be a whole number of at least 1, got 0"),
+        ({"max_guesses": 0}, "max_guesses must be a whole number from 1 to 10000, got 0"),
     ],
 )
 def test_settings_outside_of_their_range(settings: dict[str, Any], message: str) -> None:

@@ -125,11 +125,11 @@ def test_metrics_and_what_happened() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"min_distance": 0}, "from 1 to 31, the first not above the second, got 0 and 8"),
+        ({"min_distance": 0}, "min_distance must be a whole number from 1 to 31, got 0"),
         ({"min_distance": 9}, "got 9 and 8"),
-        ({"max_distance": 32, "max_moves": 40}, "got 4 and 32"),
+        ({"max_distance": 32, "max_moves": 40}, "max_distance must be a whole number from 1 to 31, got 32"),
         ({"max_moves": 7}, "max_moves must be at least max_distance, 8, got 7"),
-        ({"max_moves": 8.5}, "max_moves must be a whole number, got 8.5"),
+        ({"max_moves": 8.5}, "max_moves must be a whole number from 1 to 10000, got 8.5"),
         ({"step_reward": 0.1}, "step_reward must be a number of at most 0"),
         ({"goal_reward": float("nan")}, "got -0.02 and nan"),
     ],

@@ -301,7 +301,7 @@ def test_whoever_is_out_gets_the_reward_of_its_side_in_the_environment():
         ({"wolves": 5}, "got wolves=5 and 5 others"),
         ({"villagers": 11}, "at most 12 play"),
         ({"seers": 2}, "seers must be a whole number from 0 to 1, got 2"),
-        ({"days_in_full": 0}, "days_in_full must be a whole number of at least 1, got 0"),
+        ({"days_in_full": 0}, "days_in_full must be a whole number from 1 to 10000, got 0"),
     ],
 )
 def test_wrong_settings_are_named(settings, message):

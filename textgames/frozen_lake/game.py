@@ -21,6 +21,9 @@ from textgames.frozen_lake.rules import (
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 
+MOST_SIZE = 100
+"""The side of the largest lake: a text of 10,000 tiles."""
+
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 
 
@@ -74,7 +77,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         grid: bool = True,
         axes: bool = False,
     ) -> None:
-        check_whole("size", size, 2)
+        check_whole("size", size, 2, MOST_SIZE)
         if not 0 < frozen_probability <= 1:
             raise ValueError(f"frozen_probability must be in (0, 1], got {frozen_probability!r}")
         if not 0 <= success_rate <= 1:

@@ -5,6 +5,7 @@ from typing import Any
 
 from textgames.extras import install_command
 from textgames.names import did_you_mean
+from textgames.settings import MOST, check_whole
 
 Key = tuple[str, tuple[tuple[str, Any], ...]]
 """A game of the library: its name, and its parameters in order of their names."""
@@ -39,7 +40,9 @@ def load(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
             f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}; it has {', '.join(sorted(known))}"
         )
     accepted = sorted(known[name].parameter_specification)
-    for parameter, _ in parameters:
+    for parameter, value in parameters:
+        if isinstance(value, int) and not isinstance(value, bool):  # the library itself takes any, and all the memory
+            check_whole(parameter, value, -MOST)
         if parameter not in accepted:
             near = did_you_mean(parameter, accepted)
             raise ValueError(

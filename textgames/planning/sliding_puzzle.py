@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick
 
@@ -168,14 +169,11 @@ class SlidingPuzzle(TSMG[SlidingState]):
         step_reward: float = -0.02,
         goal_reward: float = 1.0,
     ) -> None:
-        for name, value in (("min_distance", min_distance), ("max_distance", max_distance), ("max_moves", max_moves)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(f"{name} must be a whole number, got {value!r}")
-        if not 1 <= min_distance <= max_distance <= LONGEST:
-            raise ValueError(
-                f"min_distance and max_distance must be from 1 to {LONGEST}, the first not above the second, "
-                f"got {min_distance} and {max_distance}"
-            )
+        check_whole("max_moves", max_moves, 1)
+        check_whole("min_distance", min_distance, 1, LONGEST)
+        check_whole("max_distance", max_distance, 1, LONGEST)
+        if min_distance > max_distance:
+            raise ValueError(f"min_distance must not be above max_distance, got {min_distance} and {max_distance}")
         if max_moves < max_distance:
             raise ValueError(f"max_moves must be at least max_distance, {max_distance}, got {max_moves}")
         if not -np.inf < step_reward <= 0 or not 0 <= goal_reward < np.inf:

@@ -24,8 +24,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from operator import index
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from textgames.settings import MOST, check_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,8 @@ OFF_BOARD = -1
 """Where a move leads that leaves the board; also the move of a snake that is dead."""
 MAX_SNAKES = 9
 """The largest number of snakes, because heads are drawn as one digit."""
+MOST_WIDTH = 100
+"""The widest and the highest board: a text of 10,000 cells."""
 REJECTIONS = 16
 """Random cells tried before the empty ones are listed: on a half-full board the list is needed once in 65,536."""
 
@@ -85,7 +88,8 @@ class SnakeConfig:
                 object.__setattr__(self, field.name, _finite(field.name, value))
             else:
                 least = 1 if field.name in ("width", "height", "num_players") else 0
-                object.__setattr__(self, field.name, _count(field.name, value, least))
+                check_whole(field.name, value, least, MOST_WIDTH if field.name in ("width", "height") else MOST)
+                object.__setattr__(self, field.name, int(value))
         if self.num_snakes > MAX_SNAKES:
             raise ValueError(
                 f"at most {MAX_SNAKES} snakes fit the text (heads are drawn as one digit), "
@@ -109,16 +113,6 @@ class SnakeConfig:
     @property
     def num_food(self) -> int:
         return self.num_apples + self.num_bananas + self.num_fires
-
-
-def _count(name: str, value: object, least: int) -> int:
-    try:
-        number = index(value)  # type: ignore[arg-type]  # what isn't an integer raises TypeError
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return number
 
 
 def _finite(name: str, value: object) -> float:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textgames.names import nearest_or_all
-from textgames.settings import check_switch
+from textgames.settings import check_switch, check_whole
 from textgames.social.commons.board import Cells, beams_of
 from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
@@ -58,7 +58,7 @@ class CleanupConfig(CommonsConfig):
                 f"depletion={self.depletion}"
             )
         for name in ("clean_cooldown", "dirt_from_round"):
-            self._check_whole(name, 0)
+            check_whole(name, getattr(self, name), 0)
         if not self.board.river:
             raise ValueError(f"the map of Cleanup needs a river (R or D), got {self.map}")
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textgames.names import nearest_or_all
+from textgames.settings import check_whole
 from textgames.social.commons.board import Cells
 from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
@@ -32,7 +33,7 @@ class GatheringConfig(CommonsConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_whole("refill_rounds", 1)
+        check_whole("refill_rounds", self.refill_rounds, 1)
 
 
 _MOST_STARTS = 10_000

@@ -7,11 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from agents.load import check_spec
 from agents.models.provider import find_model
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import with_agent_options
-from benchmark.play.agents.players import AgentSpec, Players, embedded_models, load_policy, why_not_played
+from benchmark.play.agents.players import (
+    AgentSpec,
+    Players,
+    embedded_models,
+    load_policy,
+    missing_models,
+    why_not_played,
+)
 from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
@@ -42,10 +50,18 @@ def plan_run(
     """
     choice = choose_scenarios(options)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
+    if not options.agents and (missing := missing_models()) is not None:
+        say(missing)
     options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
     if options.until is not None and "episodes" not in options.given:
         options = replace(options, episodes=MOST)
     specs = [AgentSpec.parse(text) for text in options.agents]
+    try:
+        for spec in specs:
+            if spec.name not in (policies or {}):
+                check_spec(spec.spec)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
     players = Players(specs, options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)

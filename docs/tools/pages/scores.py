@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pages.prose import table
-from textgames import SCENARIOS, TSMG
+from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
-AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "random", "blind")
+AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "blind", "random")
 """In the order of the tables."""
 
 
@@ -51,6 +51,7 @@ def measured() -> dict[str, Any]:
 def score_table(names: list[str]) -> str:
     """Players by scenarios, with what optimal and blind play get."""
     scores = measured()
+    names = [name for name in names if name in scores]  # a scenario that is new has none
     cells = {name: scores[name]["agents"] for name in names}
     rows = [[f"`{agent}`", *(_cell(name, cells[name].get(agent)) for name in names)] for agent in AGENTS]
     rows = [row for row in rows if any(row[1:])]
@@ -73,8 +74,7 @@ def _cell(name: str, score: Mapping[str, Any] | None) -> str:
         return ""
     value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
     interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
-    game = SCENARIOS[name].game()
-    counts = type(game).succeeded is not TSMG.succeeded
+    counts = bool(SCENARIOS[name].game().success_means)
     return f"{value:.2f}{interval}" + (f", {score['success_rate']['value']:.0%}" if counts else "")
 
 

@@ -50,6 +50,21 @@ def test_the_version_is_the_packages(textbench):
         (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
         (("run", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
         (("run", "--agent", "nonsense:thing"), "unknown agent 'nonsense:thing'"),
+        (("run", "--agent", "gpt-4o-mini"), "unknown agent 'gpt-4o-mini' (did you mean openai:gpt-4o-mini, a model"),
+        (("run", "--agent", "gpt-4o-mini", "--dry-run"), "(did you mean openai:gpt-4o-mini, a model behind a server?)"),
+        (
+            ("run", "--agent", "Qwen/Qwen3-0.6B"),
+            "(did you mean hf:Qwen/Qwen3-0.6B, a model in this process, or op",
+        ),
+        (("doctor", "--agent", "gpt-5"), "(did you mean openai:gpt-5, a model behind a server?)"),
+        (("run", "--agent", "random,planner"), "repeat --agent for each, as in --agent random --agent planner"),
+        (("run", "--agent", "random", "planner"), "repeat it: --agent ... --agent planner"),
+        (("run", "--scenario", "snake", "taxi"), "repeat it: --scenario ... --scenario taxi"),
+        (
+            ("run", "--scenario", "TextSnake-v0"),
+            "'TextSnake-v0' is a game, not a scenario of it; its scenarios are snake, snake-long, snake-poison, sna",
+        ),
+        (("run", "--scenario", "OpenSpiel-v0"), "textgames:OpenSpiel-v0 is the game with the settings that it was"),
         (("run", "--scenario", "frozen-lak"), "no scenario named 'frozen-lak'; did you mean 'frozen-lake'?"),
         (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, "),
         (("run", "--agnet", "random"), "there is no option '--agnet' (did you mean '--agent'?)"),
@@ -219,3 +234,20 @@ def test_doctor_names_what_is_missing_and_the_command_for_it(textbench):
     done = textbench("doctor", "--agent", "planner")
     assert done.code == 0
     assert "one question to planner" in done.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_one_sentence_and_exit_code_2(textbench):
+    one = ["run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", 1, "--quiet", "--out"]
+    assert textbench(*one, "r").code == 0
+    for command in (["list"], ["export", "r", "--csv", "-"], ["export", "r", "--csv", "/dev/full"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmark.cli", *command], stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 2, command
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+    unwritable = textbench(*one, "/proc/r")
+    assert unwritable.code == 2
+    assert len(unwritable.err.splitlines()) == 1

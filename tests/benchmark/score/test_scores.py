@@ -179,6 +179,7 @@ def test_the_blind_ends_value_agrees_with_playing_it():
 
 
 def test_snakes_reference_is_the_planners_own_score_and_is_kept(workplace, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))  # nothing is kept yet, whatever ran before
     scenario = SCENARIOS["snake"]
     said: list[str] = []
     first = References(None, said.append).scale(scenario, [40_000, 40_001])

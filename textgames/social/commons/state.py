@@ -4,9 +4,12 @@ import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from textgames.settings import MOST, check_whole
 from textgames.social.commons.board import Board, Cells, board_of
 
 MAX_PLAYERS = 10
+LONGEST_BEAM = 99
+"""Cells of a beam's length and width, as wide as any map."""
 """The largest number of players, because they are drawn as one digit."""
 
 
@@ -112,10 +115,10 @@ class CommonsConfig:
 
     def __post_init__(self) -> None:
         board = self.board
-        self._check_whole("num_players", 2, MAX_PLAYERS)
+        check_whole("num_players", self.num_players, 2, MAX_PLAYERS)
         for name in ("beam_length", "beam_width", "hits_until_out", "out_rounds"):
-            self._check_whole(name, 1)
-        self._check_whole("beam_cooldown", 0)
+            check_whole(name, getattr(self, name), 1, LONGEST_BEAM if name.startswith("beam") else MOST)
+        check_whole("beam_cooldown", self.beam_cooldown, 0)
         if self.beam_width % 2 == 0:
             raise ValueError(f"beam_width must be odd, with the player's own lane in the middle, got {self.beam_width}")
         if len(board.starts) < self.num_players:
@@ -129,12 +132,6 @@ class CommonsConfig:
     @property
     def board(self) -> Board:
         return board_of(self.map)
-
-    def _check_whole(self, name: str, least: int, most: int | None = None) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
-            span = f"from {least} to {most}" if most else f"of at least {least}"
-            raise ValueError(f"{name} must be a whole number {span}, got {value!r}")
 
     def _check_number(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)

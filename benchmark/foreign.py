@@ -1,0 +1,36 @@
+"""Whether the package ``agents`` that would be imported is ours: OpenAI's agents SDK has the same import name."""
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+MARK = "LanguageAgentPolicy"  # a name that our ``agents/__init__.py`` has, and no other
+SDK = "openai-agents"
+WAY_OUT = (
+    "give textbench an environment of its own (python3 -m venv .venv && . .venv/bin/activate), or pip uninstall "
+    f"{SDK} and install textbench again with --force-reinstall --no-deps"
+)
+
+
+def foreign_agents() -> str | None:
+    """What is wrong and what to do where ``import agents`` gets something else than ours, in one sentence, or ``None``.
+
+    Beside an editable install the SDK is found first, and what is installed last overwrites files of the other. The
+    package is looked up, and nothing of it is imported.
+    """
+    found = find_spec("agents")
+    init = Path(found.origin) if found is not None and found.origin else None
+    if init is not None and (init.parent / "turn.py").is_file() and MARK in init.read_text(encoding="utf-8"):
+        return None
+    folders = list(found.submodule_search_locations or ()) if found is not None else []
+    where = f"is another one here, in {folders[0]}" if folders else "is missing here"
+    return f"textbench's package 'agents' {where}: OpenAI's agents SDK ({SDK}) has the same import name; {WAY_OUT}"
+
+
+def overwritten_sdk() -> str | None:
+    """A warning where OpenAI's agents SDK is installed too, and its files lie among ours; ``None`` where it isn't."""
+    try:
+        installed = version(SDK)
+    except PackageNotFoundError:
+        return None
+    return f"{SDK} {installed} has the import name 'agents', too, and one has overwritten files of the other; {WAY_OUT}"

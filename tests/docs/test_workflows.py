@@ -1,0 +1,103 @@
+"""What CI leaves out by the clock is run every night, by name, and a pull request is checked by the usual commands."""
+
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = ROOT / ".github/workflows"
+RUN = (ROOT / ".ci/run").read_text()
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def workflow(name: str) -> dict[str, Any]:
+    """A workflow, with ``on`` under its own name: YAML reads that word as true."""
+    read: dict[Any, Any] = yaml.safe_load((WORKFLOWS / name).read_text())
+    return {("on" if key is True else key): value for key, value in read.items()}
+
+
+def runs(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def night() -> list[str]:
+    job = workflow("nightly.yml")["jobs"]["everything"]
+    assert "${{ matrix.command }}" in runs(job)
+    return list(job["strategy"]["matrix"]["command"])
+
+
+def test_a_pull_request_is_linted_typed_and_tested() -> None:
+    read = workflow("ci.yml")
+    assert "pull_request" in read["on"]
+    assert runs(read["jobs"]["checks"]) == [
+        'pip install -c constraints.txt -e ".[dev]"',
+        "ruff check .",
+        "ruff format --check .",
+        "mypy",
+        "pytest -n logical",
+    ]
+    for name in ("ci.yml", "nightly.yml"):
+        assert workflow(name)["env"]["PIP_EXTRA_INDEX_URL"] == "https://download.pytorch.org/whl/cpu"
+
+
+def test_the_base_installation_plays_within_a_minute() -> None:
+    *install, play = runs(workflow("ci.yml")["jobs"]["base"])
+    assert install == ["pip install -c constraints.txt ."]
+    assert "timeout 60 textbench run" in play
+
+
+def test_what_may_be_left_is_run_every_night() -> None:
+    assert "schedule" in workflow("nightly.yml")["on"]
+    left = re.findall(r"if_before \d+ ([^;\"\n]+)", RUN)
+    assert len(left) == RUN.count("if_before ") >= 5
+    assert set(left) <= set(night())
+    assert "skipped" not in RUN
+    for command in night():
+        program = shlex.split(command)[0]
+        assert program == "pytest" or (ROOT / program).stat().st_mode & 0o111, command
+
+
+def test_all_marked_tests_are_run_somewhere() -> None:
+    """The default tests leave markers out; each of those is in the night's commands, by itself or in a script."""
+    marks = re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])
+    assert "nightly" in marks
+    assert {"slow", "browser"} <= set(marks)
+    scripts = "".join((ROOT / shlex.split(one)[0]).read_text() for one in night() if one.startswith(".ci/"))
+    for mark in marks:
+        assert any(re.search(rf"-m .*\b{mark}\b", text) for text in (*night(), *scripts.splitlines())), mark
+    adapters = {path.stem.removeprefix("adapters-") for path in (ROOT / ".ci").glob("adapters-*.txt")}
+    assert {f".ci/adapters {name}" for name in adapters} <= set(night())
+
+
+def test_the_night_skips_nothing() -> None:
+    assert workflow("nightly.yml")["env"]["CI_REQUIRED"] == "1"
+    for script in ("adapters", "engines", "litellm", "ray"):
+        said = (ROOT / ".ci" / script).read_text()
+        assert said.count("skipped,") == said.count('[ -z "${CI_REQUIRED:-}" ] ||') == 1, script
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [("99999999999", "it ran\n"), ("0", "left to .github/workflows/nightly.yml")]
+)
+def test_what_is_left_is_printed_as_such(limit: str, said: str) -> None:
+    function = RUN[RUN.index("if_before() {") : RUN.index("\n}\n") + 3]
+    program = f"started=0 left=/dev/null\n{function}\nif_before {limit} echo it ran"
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(said)
+
+
+def test_the_site_can_be_built_with_what_its_extra_brings() -> None:
+    """Tutorials are run while it is built: what they need beside the base is in the extra ``docs``."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    brought = {name for one in extras["docs"] if one.startswith("textbench[") for name in one[10:-1].split(",")}
+    pages = "".join(path.read_text() for path in (ROOT / "docs/tutorials").glob("*.md"))
+    assert "to_pandas" in pages
+    assert "MSGRPOTrainer" in pages
+    assert "matplotlib" in pages
+    assert {"pandas", "train", "plots"} <= brought
