@@ -82,13 +82,21 @@ def check_writable(folder: Path) -> None:
         OSError: it can't; with the path that stands in the way.
     """
     place = folder.expanduser().absolute()
-    while not os.path.lexists(place):
+    while not _is_there(place):
         place = place.parent
     try:  # an access right is not the whole truth (a read-only device, a quota, the superuser), so something is written
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"1")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(place)) from None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def refusal(error: OSError) -> str:

@@ -78,6 +78,12 @@ class TurnRequest:
     moves_listed: bool = True
 
 
+def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: tuple[str, ...]) -> str:
+    """A game's words on what may be written, where they say more than the list of legal actions; else empty."""
+    told = game.action_help(state, player)
+    return "" if told == ", ".join(legal_actions) else told
+
+
 def request_in(
     game: "TSMG[Any]", state: Any, player: str, steps_left: int | None = None, seed: tuple[int, ...] = ()
 ) -> TurnRequest:

@@ -22,7 +22,7 @@ class UsageError(BenchmarkError):
 class StorageError(BenchmarkError):
     """The disk said no (full, unwritable, locked by another run). Finished episodes are kept."""
 
-    exit_code = 1
+    exit_code = 2
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

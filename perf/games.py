@@ -161,7 +161,7 @@ def ours(name: str) -> Steps:
     """Random legal play of a scenario, all players outside."""
     scenario = SCENARIOS[name]
     game = scenario.game()
-    if len(game.players) == 1 and type(game).to_move is TSMG.to_move:
+    if len(game.players) == 1:
         return solo(scenario.make().unwrapped, game)
     env = scenario.parallel_env()
     choose = chooser(game)

@@ -29,11 +29,11 @@ What a game may add, each with a default under which it is a game of simultaneou
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, action_content, parse_action
+from textgames.texts.actions import ActionNames, Unreadable, UnreadableReason, action_content
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,8 @@ Action = str
 Outcome = tuple[float, StateT, dict[Player, float], bool]
 """What may come of a round: its probability, the next state, everybody's reward, and whether the game is over."""
 
+_NO_TAG = Unreadable(UnreadableReason.NO_TAG)
+
 
 class TSMG(ABC, Generic[StateT]):
     """A text-mediated stochastic game: pure rules, one observation map and one action map per player.
@@ -63,7 +65,7 @@ class TSMG(ABC, Generic[StateT]):
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
         success_means: what :meth:`succeeded` asks for, as what follows "the player", for readers of results:
-            ``"reached the goal"``. Empty in a game that knows no success.
+            ``"reached the goal"``. Empty in a game that knows no success: :meth:`succeeded` is never true there.
         hidden_information: whether a state holds what some player must not know, such as cards, roles or a code. Then
             nobody who plays is told of the moves of others but by its own observation.
         pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
@@ -71,6 +73,8 @@ class TSMG(ABC, Generic[StateT]):
         made_with: the settings that it was given, where it was made by its id; ``None`` for a game built by hand.
         return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
+        longest_episode: rounds by which the rules have ended every episode, where they bound it; environments without
+            a limit of their own tell it to Gymnasium.
         worst_round: the lowest reward that bad play gets in a round, in games that pay round by round.
         zero_sum: whether two play and one's gain is the other's loss, so that the game is over when one gives up.
     """
@@ -82,6 +86,7 @@ class TSMG(ABC, Generic[StateT]):
     hidden_information: bool = False
     pays_late: bool | None = None
     return_range: tuple[float, float] | None = None
+    longest_episode: int | None = None
     made_with: Mapping[str, Any] | None = None
     worst_round: float | None = None
     zero_sum: bool = False
@@ -197,7 +202,7 @@ class TSMG(ABC, Generic[StateT]):
 
         Raises:
             ValueError: as :meth:`transition`.
-            NotImplementedError: the game doesn't tell; see :attr:`has_outcomes`.
+            NotImplementedError: the game doesn't tell, with these settings; see :attr:`has_outcomes`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no outcomes(state, joint_action), so its chances aren't known"
@@ -209,10 +214,54 @@ class TSMG(ABC, Generic[StateT]):
             f"{type(self).__name__} has no initial_outcomes(), so the chances of its start aren't known"
         )
 
-    @property
+    # ---------------------------------------------------------------- what a game can do, told by what it answers
+
+    @cached_property
     def has_outcomes(self) -> bool:
-        """Whether :meth:`outcomes` is there to be asked."""
-        return type(self).outcomes is not TSMG.outcomes
+        """Whether :meth:`outcomes` answers: asked once, at a start. A game that knows it by its settings says so."""
+
+        def ask(start: StateT) -> object:
+            return self.outcomes(start, {each: self.default_action(start, each) for each in self.to_move(start)})
+
+        return self._answers(ask)
+
+    @cached_property
+    def has_initial_outcomes(self) -> bool:
+        """Whether :meth:`initial_outcomes` answers."""
+        return self._answers(lambda start: self.initial_outcomes())
+
+    @cached_property
+    def has_board(self) -> bool:
+        """Whether :meth:`board` answers."""
+        return self._answers(self.board)
+
+    @cached_property
+    def reads_observations(self) -> bool:
+        """Whether :meth:`read_observation` answers, given the observation of who moves first."""
+
+        def ask(start: StateT) -> object:
+            mover = self.to_move(start)[0]
+            return self.read_observation(self.observe(start, mover), mover)
+
+        return self._answers(ask)
+
+    @cached_property
+    def takes_turns(self) -> bool:
+        """Whether some of the players wait while others move, at the start."""
+        return len(self.to_move(self._a_start())) < len(self.players)
+
+    def _answers(self, ask: Callable[[StateT], object]) -> bool:
+        """Whether a question is answered. A method that only calls ``super()`` answers no more than the base class."""
+        try:
+            ask(self._a_start())
+        except NotImplementedError:
+            return False
+        return True
+
+    def _a_start(self) -> StateT:
+        import numpy as np
+
+        return self.initial_state(np.random.default_rng(0))
 
     # ---------------------------------------------------------------- text
 
@@ -246,36 +295,24 @@ class TSMG(ABC, Generic[StateT]):
         Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it is
         read by :meth:`read_action`, which sees nothing else of the response.
         """
-        if self._reads_names_alone:
-            action = parse_action(text, self.action_names)
-        else:
-            found = action_content(text)
-            if isinstance(found, Unreadable):
-                return found
-            inside, bare = found
-            if bare and not self.bare_responses:
-                return Unreadable(UnreadableReason.NO_TAG)
-            action = self.read_action(inside, state, player)
-            if bare and isinstance(action, Unreadable):
-                return Unreadable(UnreadableReason.NO_TAG)
+        found = action_content(text)
+        if isinstance(found, Unreadable):
+            return found
+        inside, bare = found
+        if bare and not self.bare_responses:
+            return _NO_TAG
+        action = self.read_action(inside, state, player)
         if isinstance(action, Unreadable):
-            return action
+            # a line without a tag is talk, whatever its words, unless it is a name of the game's
+            return action if not bare or action.text in self.action_names else _NO_TAG
         legal = self.legal_actions(state, player)
         return action if action in legal or not legal else Unreadable(UnreadableReason.ILLEGAL, action)
-
-    @cached_property
-    def _reads_names_alone(self) -> bool:
-        """Whether the parser's one lookup says all, which is several times faster than reading in two steps."""
-        return type(self).read_action is TSMG.read_action and self.bare_responses
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
         """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.
 
         Nothing is guessed: see :mod:`textgames.texts.actions`. Never raises for a string.
         """
-        if self._reads_names_alone:  # as `read` does it, without making a reason that nobody asks for
-            action = parse_action(text, self.action_names)
-            return None if isinstance(action, Unreadable) or action not in self.legal_actions(state, player) else action
         action = self.read(text, state, player)
         return None if isinstance(action, Unreadable) else action
 
@@ -322,9 +359,9 @@ class TSMG(ABC, Generic[StateT]):
     def board(self, state: StateT) -> tuple[str, ...]:
         """The state as rows of characters, top row first, one character a cell, as a spectator sees it.
 
-        Optional: with it a game gets ``render_mode="human"`` in colour and ``"rgb_array"``.
+        Optional: with it ``render_mode="human"`` is in colour and ``"rgb_array"`` shows tiles; else both show text.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no board(state), so it can't be drawn as a picture")
+        raise NotImplementedError(f"{type(self).__name__} has no board(state); it is drawn as text")
 
     def describe(self, state: StateT) -> str:
         """The state as text for ``render_mode="ansi"``: the board where there is one, else the first observation."""

@@ -159,7 +159,7 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
         if factory is not None:
             return _load(factory)(game)
     yardstick = find_yardstick(game)
-    if yardstick is not None and type(game).read_observation is not TSMG.read_observation:
+    if yardstick is not None and game.reads_observations:
         return YardstickPlayer(game, yardstick)
     name = type(game).__name__
     raise ValueError(

@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
-from agents.turn import Policy, Refused, Turn, TurnRequest
-from textgames.environments.table import metrics_info
+from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
+from textgames.environments.metrics import metrics_of
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
@@ -141,7 +141,6 @@ class LiveEpisode:
         """What everybody is asked who has to answer now, or has to answer again."""
         task, env = self.task, self._env
         limit, game = env.rules.max_steps, env.game
-        listed = type(game).action_help is TSMG.action_help
         return {
             player: TurnRequest(
                 observation=observation,
@@ -153,7 +152,7 @@ class LiveEpisode:
                 steps_left=None if limit is None else limit - env.elapsed_steps,
                 game=game,
                 seed=(task.seed, *task.noise, self._round, self._index[player], *self._attempt(player)),
-                action_help="" if listed else game.action_help(env.state(), player),
+                action_help=own_action_help(game, env.state(), player, self._infos[player]["legal_actions"]),
                 sample_action=None
                 if self._infos[player]["legal_actions"]
                 else partial(game.sample_action, env.state(), player),
@@ -263,4 +262,4 @@ class LiveEpisode:
 def final_metrics(env: "TextParallelEnv") -> dict[str, dict[str, float]]:
     """``{player: {name: value}}`` in an environment's last state; empty for games without metrics."""
     game, state = env.game, env.state()
-    return {player: told["metrics"] for player in env.possible_agents if (told := metrics_info(game, state, player))}
+    return {player: told for player in env.possible_agents if (told := metrics_of(game, state, player))}

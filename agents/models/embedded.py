@@ -76,4 +76,5 @@ PROVIDER = Provider(
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
     missing=_missing,
     card=lambda name: read_card(str(FOLDER / name)),
+    reads=READS.get,
 )

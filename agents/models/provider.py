@@ -33,6 +33,8 @@ class Provider:
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         missing: says what has to be done before its models can run here; ``None`` when they can.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
+        reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
+            models that read any.
         paid: whether tokens cost money, or may: a limit on money then needs a price.
         price: ``price(model, **options)``, the list price as far as it is known here: a mapping with ``input``,
             ``output`` and perhaps ``cached_input`` in US dollars per million tokens, and ``source``, or ``None``.
@@ -45,6 +47,7 @@ class Provider:
     models: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[], str | None] = lambda: None
     card: Callable[..., Card | None] = lambda model: None
+    reads: Callable[[str], tuple[str, ...] | None] = lambda model: None
     paid: bool = False
     price: Callable[..., Mapping[str, Any] | None] = lambda model: None
 

@@ -112,6 +112,9 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     prompts_of(config)
     if config.out:
         check_writable(Path(config.out))
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
     try:
         model, tokenizer = load(config)
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)

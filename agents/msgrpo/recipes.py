@@ -1,7 +1,8 @@
 """The trainings that ship as files: found by name as well as by path.
 
-In a clone they are ``configs/NAME.toml``. A wheel has the same files in ``agents/msgrpo/configs``, where ``pyproject.toml``
-puts them: a folder that documents name is at the top of the repository, and a package can't have files above itself.
+In a clone they are ``configs/NAME.toml``. A wheel has the same files in ``agents/msgrpo/configs``, where
+``pyproject.toml`` puts them: documents name a folder at the top of the repository, and a package can't have files
+above itself.
 """
 
 from pathlib import Path
@@ -21,8 +22,8 @@ def packaged_recipes() -> dict[str, Path]:
 def recipe_path(given: str | Path) -> Path:
     """The file at a path; where there is none, the recipe that ships under that name.
 
-    A name is ``tiny-frozen-lake``, with or without ``.toml``, or ``configs/tiny-frozen-lake.toml`` as documents have it,
-    so that what is written for a clone also works where there is only the installed package.
+    A name is ``tiny-frozen-lake``, with or without ``.toml``, or ``configs/tiny-frozen-lake.toml`` as documents have
+    it, so that what is written for a clone also works where there is only the installed package.
     """
     path = Path(given)
     if path.exists() or path.parent not in (Path(), Path("configs")):

@@ -42,7 +42,7 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
         needed, asked, lacking = (", ".join(f"<{name}>" for name in names) for names in (wanted, tags, missing))
         raise ConfigError(
             f"{type(method).__name__} needs responses with {needed}, but the prompts ask for {asked or 'no tags'} and "
-            f"not for {lacking}: set prompt_file to prompts that do, such as agents/prompts/subgoals.toml with "
+            f"not for {lacking}: set prompt_file to prompts that do, such as subgoals with "
             "response_mode = 'think'"
         )
     return segmenter(tokenizer, tags)

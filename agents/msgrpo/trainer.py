@@ -208,8 +208,7 @@ class MSGRPOTrainer:
         metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount))
         rolled_out = perf_counter()
         with uninterrupted():
-            sound = not self.watch.suspects and self.watch.answers_validly(metrics["invalid_rate"])
-            self.last_valid.begin_update(sound=sound)
+            self.last_valid.begin_update(sound=self.watch.trusts(metrics["invalid_rate"]))
             stats = self.update(rows, rng, batch) if rows else UpdateStats()
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
@@ -240,10 +239,7 @@ class MSGRPOTrainer:
         }
 
     def _stream(self, number: int) -> np.random.Generator:
-        """One of this iteration's streams of randomness.
-
-        1 draws and shuffles, 2 samples tasks, 3 assigns credit, 4 shuffles for the critic.
-        """
+        """This iteration's randomness: 1 draws and shuffles, 2 samples tasks, 3 is for credit, 4 for the critic."""
         return np.random.default_rng([self.config.seed, self.iteration, number])
 
     def rollout(self) -> Batch:
@@ -350,11 +346,7 @@ class MSGRPOTrainer:
         """
         folder = checkpoints.find_checkpoint(path)
         state = checkpoints.load_state(folder)
-        if state.get("own_prompts") != self._own_prompts:
-            raise ConfigError(
-                f"{folder} was trained with other prompts: resume it from Python with the same "
-                "MSGRPOTrainer(prompt_map=...) that began it"
-            )
+        checkpoints.check_same_prompts(folder, state, self._own_prompts)
         with self.processes.whole_weights(write=True):
             load_weights(self.model, folder)
         self.processes.load_optimizer_state(self.learner.optimizer, state["optimizer"])
@@ -382,7 +374,7 @@ class MSGRPOTrainer:
         self.evaluations.append((done, results))
         self.log.evaluation(done, results)
         score = float(np.mean([result.score for result in results]))
-        # of equals the later one: playing itself, it has 0 in every zero-sum game
+        # of equals the later one: in self-play all zero-sum games have 0
         if score >= self._best and not self.watch.suspects:
             self._best, self.keeper.best_so_far = score, True
             self.save()

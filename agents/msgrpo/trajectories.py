@@ -5,6 +5,7 @@ can't be in another order than the rows they belong to.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
     rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
-    settings = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
+    settings: dict[str, Any] = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
     if config.horizon:
         settings["max_steps"] = config.horizon
     tasks = []

@@ -79,7 +79,7 @@ class Setting:
 
     def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
         """The episodes of a batch, group by group."""
-        kwargs = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
+        kwargs: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
         seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
         return [
             EpisodeTask.of(

@@ -18,7 +18,7 @@ from agents.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
-from benchmark.play.agents.players import AgentSpec, Players
+from benchmark.play.agents.players import AgentSpec, Players, not_read
 from benchmark.play.claims import check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices
@@ -95,6 +95,9 @@ class Session:
         stopped: str | None
         error: BaseException | None = None
         notices: list[str] = []
+        strange = not_read(self.players.specs.values(), plan)
+        for sentence in strange:
+            teller(quiet)(sentence)
         try:
             with (
                 playing_elsewhere(options, self.players, folder) as elsewhere,
@@ -108,12 +111,12 @@ class Session:
         except StorageError as refusal:
             stopped, error = str(refusal), refusal
         except BenchmarkError:
-            _finish(folder, "failed", notices)
+            _finish(folder, "failed", [*strange, *notices])
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
         stopped = None if stopped is None else self.redactor.scrub(stopped)
-        _finish(folder, stopped or "finished", notices)
+        _finish(folder, stopped or "finished", [*strange, *notices])
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
         return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
 

@@ -178,7 +178,7 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
     others: dict[str, Scenario] = {}
     for name in names:
         if name == "all":
-            wanted |= SCENARIOS.keys()
+            wanted |= set(SUITES["all"])
         elif name == "paper":
             wanted |= set(PAPER_SCENARIOS)
         elif name in SCENARIOS:

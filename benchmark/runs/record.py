@@ -342,13 +342,17 @@ def _parse_surrogates(line: bytes) -> Record:
         record: Record = json.loads(line)
         whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _episode_type().validate_json(whole)
-        rest = {**record, "steps": [{**step, "response": "", "refused": []} for step in record["steps"]]}
+        rest = {**record, "steps": [_without_responses(step) for step in record["steps"]]}
         json.dumps(rest, ensure_ascii=False).encode()
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     return record
+
+
+def _without_responses(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {**step, "response": "", "refused": [{**each, "response": ""} for each in step.get("refused", ())]}
 
 
 def canonical_line(record: Record) -> bytes:

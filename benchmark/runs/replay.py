@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool, final_metrics
-from agents.turn import Refused, Turn, TurnRequest
+from agents.turn import Refused, Turn, TurnRequest, own_action_help
 from benchmark.errors import UsageError
 from benchmark.runs.record import Record, observations_digest
 from textgames.environments.rules import EpisodeRules
@@ -101,7 +101,7 @@ def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: b
     steps: list[ReplayedStep] = []
     states: list[Any] = [env.state()]
     ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
-    listed, limit = type(env.game).action_help is TSMG.action_help, env.rules.max_steps
+    limit = env.rules.max_steps
     cut_off = False
     for number, answers in enumerate(_rounds(record)):
         asked = env.to_move
@@ -117,7 +117,7 @@ def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: b
             {player: env.observe(player) for player in asked},
             {player: tuple(infos[player]["legal_actions"]) for player in asked},
         )
-        told = {player: "" if listed else env.game.action_help(before, player) for player in asked}
+        told = {player: own_action_help(env.game, before, player, legal[player]) for player in asked}
         rewards, terminated, truncated, infos = env.play(responses)
         states.append(env.state())
         happened = _what_happened(env, before, {player: infos[player] for player in asked}) if boards else {}

@@ -16,7 +16,6 @@ from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
-from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick, find_yardstick
 
 VALUE_LOST = "value lost per move"
@@ -40,9 +39,7 @@ class MoveLosses:
     def of(cls, scenario: Scenario) -> "MoveLosses | None":
         """``None`` where the scenario isn't such a game, or has no exact values."""
         game = scenario.game()
-        takes_turns = type(game).to_move is not TSMG.to_move
-        shows_all = type(game).read_observation is not TSMG.read_observation
-        if len(game.players) != 2 or not takes_turns or not shows_all:
+        if len(game.players) != 2 or not game.takes_turns or not game.reads_observations:
             return None
         yardstick = find_yardstick(game)
         return cls(scenario, yardstick) if yardstick is not None and yardstick.exact else None

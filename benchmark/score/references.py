@@ -1,8 +1,9 @@
 """The two ends of the normalised score's scale, episode by episode: what the best blind play gets, and the reference.
 
 * **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. What
-  it gets is computed for each episode's own first state where the game's chances allow that. Else it is its mean over
-  many episodes of other starts, and the standard error of that mean takes part in the scores' intervals.
+  it gets is computed for each episode's own first state where the game's chances allow that (where the start is hidden
+  from the player of the optimum, over all starts, as the optimum is). Else it is its mean over many episodes of other
+  starts, and the standard error of that mean takes part in the scores' intervals.
 * **1 is the reference.** Where the game's search player (:class:`agents.baselines.search.SearchPlayer`) is of the kind
   ``"optimal"``, it is the optimum of a player who knows what players are told: the exact value of the episode's first
   state. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
@@ -163,21 +164,34 @@ class StartValues:
         self._blind = play = self._blind or blind_play(self._scenario)
         if play is None:
             return None
-        if play.exact:
+        try:
+            computed = self._computed(
+                "blind-play", f" {sorted(play.policy.items())}", seeds, lambda s: self._worth(play, s)
+            )
+            return BlindEnd(computed, 0.0, play.text, exact=True)
+        except NotImplementedError:
+            return BlindEnd(np.full(len(seeds), play.value), play.standard_error, play.text, exact=False)
 
-            def value(seed: int) -> float:
-                state, request = self._start(seed)
-                worth = blind_value(self._game, state, request.steps_left, self._game.players[0], play.policy)
-                if worth is None:
-                    raise NotImplementedError(f"{self._scenario.name}: too large to be evaluated from seed {seed}")
-                return worth
+    def _worth(self, play: BlindPlay, seed: int) -> float:
+        """The exact value of blind play in an episode.
 
-            try:
-                computed = self._computed("blind", f" {sorted(play.policy.items())}", seeds, value)
-                return BlindEnd(computed, 0.0, play.text, exact=True)
-            except NotImplementedError:  # a start with more behind it than those that the table was made of
-                pass
-        return BlindEnd(np.full(len(seeds), play.value), play.standard_error, play.text, exact=False)
+        Where the optimum is that of a player from whom the start is hidden, it is a mean over all starts that there may
+        be, and blind play's value has to be one as well: two ends of which only one knows that an episode is easy
+        would make a wrong scale.
+
+        Raises:
+            NotImplementedError: it can't be computed.
+        """
+        state, request = self._start(seed)
+        if self._player is not None and self._player.kind == "optimal" and self._game.hidden_information:
+            worth = None if play.policy else self._player.uniform_value(request)
+        elif play.exact:
+            worth = blind_value(self._game, state, request.steps_left, self._game.players[0], play.policy)
+        else:  # too large on other starts, so here too: finding that out takes long
+            worth = None
+        if worth is None:
+            raise NotImplementedError(f"{self._scenario.name}: blind play can't be evaluated from seed {seed}")
+        return worth
 
     def _computed(self, name: str, about: str, seeds: Sequence[int], value: Callable[[int], float]) -> Returns:
         """A value for each seed: from the cache, else computed and then kept there."""

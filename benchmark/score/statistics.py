@@ -34,6 +34,7 @@ ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
 GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
 _SAMPLED, _SPARE = 16, 8  # every how manieth value is in the sample, and how far above its place it is cut
+_SERIAL = 8192  # numbers of a matrix whose product with a vector is done by one thread, in OpenBLAS and in MKL
 _BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
 
 
@@ -281,7 +282,7 @@ def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
     resamples = max(LEAST_RESAMPLES, min(RESAMPLES, 5 * _BLOCK // count))
     if resamples * count <= _BLOCK:
         weights = _weights(count, resamples, stream)
-        return np.ascontiguousarray((weights[:, :-1] @ table).T), weights[:, -1]
+        return _weighted_sums(table, weights[:, :-1]), weights[:, -1]
     rng = np.random.default_rng([SEED, stream, count])
     rows = max(1, _BLOCK // count)
     sums, rest = [], []
@@ -290,6 +291,22 @@ def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
         sums.append((weights[:, :-1] @ table).T)
         rest.append(weights[:, -1])
     return np.concatenate(sums, axis=1), np.concatenate(rest)
+
+
+def _weighted_sums(table: Array, weights: Array) -> Array:
+    """The sums of a table's columns, (k, resamples), with weights of shape (resamples, episodes).
+
+    A board makes ten thousand small products. Handed over whole, the linear algebra library shares each of them among
+    threads, which wait for each other much longer than they work; pieces of :data:`_SERIAL` numbers it does at once.
+    """
+    count, columns = len(table), np.ascontiguousarray(table.T)
+    step = _SERIAL // count
+    if step < 16:
+        return columns @ weights.T
+    sums = np.empty((len(columns), len(weights)))
+    for start in range(0, len(weights), step):
+        sums[:, start : start + step] = columns @ weights[start : start + step].T
+    return sums
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import estimate_figure, further_protocols, number
+from benchmark.show.columns import agent_note, estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -30,7 +30,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    told = [_counted(scores), scale_sentence(scores), _marked(rows)]
+    told = [_counted(scores), scale_sentence(scores), _marked(rows), _noted(scores)]
     told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
@@ -63,7 +63,7 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
         row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
-        row["invalid"] = _percent([one["invalid_rate"] for one in own.values()])
+        row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
         if not single and len(scenarios) <= MOST_SCENARIOS:
             row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
         rows.append(row)
@@ -121,6 +121,12 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
 def _marked(rows: Sequence[Row]) -> str:
     marked = any(text.endswith(MARK) for row in rows for text in row.values())
     return f"{MARK}: no better than 0, within chance." if marked else ""
+
+
+def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
+    """Of whom there is more to know: why somebody isn't ranked, or that several models answered under one name."""
+    names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
+    return f"Notes on {', '.join(names)}: add --stats." if names else ""
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:

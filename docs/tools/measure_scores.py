@@ -1,7 +1,8 @@
 """Writes docs/games/scores.json, what the players that ship get in every scenario.
 
     textbench leaderboard leaderboards --json > entries.json
-    textbench run --suite all --agent random --agent greedy --agent planner --out runs/all --json > all.json
+    textbench run --suite all --scenario blackjack --scenario prisoners-dilemma-tft --agent random --agent blind \\
+        --agent greedy --agent planner --out runs/all --json > all.json
     textbench run --scenario frozen-lake-big --scenario snake-long --agent tiny --agent tiny-msgrpo-frozen-lake \\
         --agent tiny-msgrpo-snake --out runs/tiny --json > tiny.json
     python docs/tools/measure_scores.py entries.json all.json tiny.json

@@ -226,18 +226,18 @@ def test_the_oracle_is_worth_what_the_best_arm_pays() -> None:
 
 
 def test_knowing_uniform_means_is_worth_the_formula() -> None:
-    """``H * K / (K + 1)``: 13.33 for two arms and 20 rounds, where not knowing them leaves 12.431."""
+    """``H * K / (K + 1)``: 33.33 for two arms and 50 rounds, where not knowing them leaves 31.997."""
     game = SCENARIOS["bandit-bayes"].game()
     oracle = find_yardstick(game)
     assert oracle is not None
     starts = [game.initial_state(np.random.default_rng(seed)) for seed in range(4000)]
-    assert np.mean([oracle.value(start, 20, ME) for start in starts]) == pytest.approx(40 / 3, abs=0.2)
+    assert np.mean([oracle.value(start, 50, ME) for start in starts]) == pytest.approx(100 / 3, abs=0.5)
 
 
 # ---------------------------------------------------------------- players
 
 
-@pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 12.431)])
+@pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 31.9967)])
 def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     scenario = SCENARIOS[name]
     game = scenario.game()
@@ -248,7 +248,7 @@ def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     assert player.method == "Bayes-optimal"
     first = request(game, game.initial_state(np.random.default_rng(0)), scenario.horizon)
     assert max(player.values(first).values()) == pytest.approx(value, abs=5e-4)
-    assert player.uniform_value(first) == pytest.approx({"bandit": 8.75, "bandit-bayes": 10}[name])
+    assert player.uniform_value(first) == pytest.approx({"bandit": 8.75, "bandit-bayes": 25}[name])
     returns, rng = [], np.random.default_rng(0)
     for _ in range(60):
         state, total, over = game.initial_state(rng), 0.0, False

@@ -10,13 +10,13 @@ import pytest
 import textgames
 from textgames import SCENARIOS, TSMG, Scenario
 from textgames.frozen_lake import FrozenLake
-from textgames.solving import fixed_policies
+from textgames.solving import blind_search, fixed_policies
 from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
 from textgames.solving.blind_search import draw, search
 
 ME = "player_0"
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
-CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "prisoners-dilemma-tft")
+CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "cliff-walking", "rock-paper-scissors-tft")
 
 
 class Corridor(TSMG[int]):
@@ -90,7 +90,7 @@ def test_uniform_play_is_worth_what_the_yardstick_says(name: str) -> None:
     assert blind_value(game, state, scenario.horizon, ME, {}) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend"])
+@pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend", "prisoners-dilemma-tft"])
 def test_the_short_ways_agree_with_looking_at_everything(name: str) -> None:
     """The games that know a shorter way to the value of a fixed policy, three rounds before their end."""
     game, policy = (
@@ -138,6 +138,8 @@ def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> No
     """The same game where its values can't be computed: chosen and reported by playing."""
     computed = search(FrozenLake(), 8)
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
+    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 200)
+    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 2000)
     played = search(FrozenLake(), 8)
     assert not played.exact
     assert played.value == pytest.approx(

@@ -214,7 +214,8 @@ def test_misspelt_reset_options_are_refused(form: int) -> None:
 
 def test_two_players_are_sent_to_pettingzoo() -> None:
     with pytest.raises(ValueError, match="parallel_env"):
-        gym.make("TextSnake-v0", num_players=2)
+        gym.make("TextSnake-v0", num_players=2, opponents=None)
+    gym.make("TextSnake-v0", num_players=2).reset(seed=0)  # as registered, the others play at random
 
 
 @pytest.mark.parametrize("env_id", IDS)

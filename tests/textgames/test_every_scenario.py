@@ -175,9 +175,7 @@ def damaged(text: str, rng: np.random.Generator) -> Iterator[str]:
             yield text[:place] + digit + text[place + 1 :]
 
 
-READ_BACK = [
-    name for name, each in SCENARIOS.items() if type(each.game()).read_observation is not TSMG.read_observation
-]
+READ_BACK = [name for name, each in SCENARIOS.items() if each.game().reads_observations]
 
 
 @pytest.mark.parametrize("name", READ_BACK)
@@ -272,7 +270,7 @@ MEASURED = [
     if (yardstick := find_yardstick(scenario.game())) is not None
     and yardstick.kind != "reference"
     and scenario.game().has_outcomes
-    and (len(scenario.game().players) == 1 or type(scenario.game()).to_move is not TSMG.to_move)
+    and (len(scenario.game().players) == 1 or scenario.game().takes_turns)
 ]
 
 

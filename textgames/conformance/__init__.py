@@ -34,7 +34,7 @@ CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyTyp
 """The functions ``check_NAME`` of both modules by name, in the order in which :func:`check` runs them."""
 
 
-def check(id: str, **settings: Any) -> None:
+def check(id: str, /, **settings: Any) -> None:
     """Run every check on an id; ``settings`` override those that it was registered with.
 
     Raises:
@@ -45,7 +45,7 @@ def check(id: str, **settings: Any) -> None:
         run_check(name, id, **settings)
 
 
-def run_check(name: str, id: str, **settings: Any) -> None:
+def run_check(name: str, id: str, /, **settings: Any) -> None:
     """Run one check by name.
 
     Raises:

@@ -16,16 +16,19 @@ from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, 
 from textgames.environments.aec import TextAECEnv
 from textgames.environments.rules import ONE_SEAT_SETTINGS
 from textgames.registry import aec_env, game_of, parallel_env, settings_of
-from textgames.tsmg import TSMG
+
+_FRAMES = 8
+"""So many pictures of an episode are compared."""
 
 
 def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
-    """``gymnasium.utils.env_checker.check_env`` without a warning; of several players the others play inside."""
+    """``gymnasium.utils.env_checker.check_env``, its pictures too, without a warning; others play inside."""
     from gymnasium.utils.env_checker import check_env
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gym.make(id, **_alone(id, settings)).unwrapped, skip_render_check=True)
+        with contextlib.redirect_stdout(io.StringIO()):  # render_mode="human" draws on the terminal
+            check_env(gym.make(id, **_alone(id, settings)).unwrapped)
 
 
 def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -208,20 +211,25 @@ class _InDictionary(TextAECEnv):
 
 
 def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
-    """Text for every game, pictures for those with a board."""
+    """Every game is drawn, as text and as pictures, and all pictures of an episode have one size."""
     env = parallel_env(id, **settings, render_mode="ansi")
     env.reset(seed=0)
     require(isinstance(env.render(), str), "render_mode='ansi' must give a string")
-    if type(env.game).board is not TSMG.board:
-        rows = env.game.board(env.state())
-        strings = isinstance(rows, tuple) and all(isinstance(row, str) and row for row in rows)
-        even = strings and len(set(map(len, rows))) == 1
-        require(even, f"board() must return a tuple of rows of one length, got {rows!r}")
-        env = parallel_env(id, **settings, render_mode="rgb_array")
+    rng, sizes = np.random.default_rng(0), set()
+    for form in (parallel_env, aec_env):
+        env = form(id, **settings, render_mode="rgb_array")
         env.reset(seed=0)
-        frame = env.render()
+        frame: Any = env.render()
         shown = isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3
         require(shown, "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8")
+        sizes.add(frame.shape)
+    env = parallel_env(id, **settings, render_mode="rgb_array")
+    env.reset(seed=0)
+    for _ in range(_FRAMES):
+        sizes.add(env.render().shape)
+        if env.agents:
+            env.step(_random_responses(env, rng))
+    require(len(sizes) == 1, f"all pictures of an episode must have one size, got {sorted(sizes)}")
 
 
 def _play(env: Any, seed: int) -> Iterator[Any]:

@@ -6,7 +6,7 @@ import pickle
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from textgames.conformance.play import (
     draw,
     initial_state,
     legal_actions,
-    reads_actions,
     require,
     rounds_of,
     to_move,
@@ -44,8 +43,8 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
     game = game_of(id, **settings)
     for kind, names in (("players", game.players), ("actions", game.actions)):
         strings = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
-        needed = kind == "players" or not reads_actions(game)
-        require(strings and (bool(names) or not needed), f"{kind} must be a tuple of at least one name, got {names!r}")
+        enough = bool(names) or kind == "actions"
+        require(strings and enough, f"{kind} must be a tuple of at least one name, got {names!r}")
         require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
     try:
         ActionNames(game.actions)
@@ -53,9 +52,26 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
         raise ConformanceError(str(error)) from error
     require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
     if not game.actions:
-        for name in ("default_action", "sample_action", "action_help"):
-            own = getattr(type(game), name) is not getattr(TSMG, name)
-            require(own, f"a game that lists no actions needs a {name}() of its own")
+        _require_open_actions(game)
+
+
+def _require_open_actions(game: TSMG[Any]) -> None:
+    """Require that a game which lists no actions says itself what a player may write."""
+    start = initial_state(game, _generator(0))
+    player = to_move(game, start)[0]
+    if game.legal_actions(start, player):
+        return
+    asked: dict[str, Callable[[], str]] = {
+        "default_action": lambda: game.default_action(start, player),
+        "sample_action": lambda: game.sample_action(start, player, _generator(0)),
+        "action_help": lambda: game.action_help(start, player),
+    }
+    for name, ask in asked.items():
+        try:
+            told = ask()
+        except (IndexError, ValueError):  # the base class takes one of the legal actions, and there are none
+            told = ""
+        require(bool(told), f"a game that lists no actions needs a {name}() of its own")
 
 
 def check_states(id: str, settings: Mapping[str, Any]) -> None:
@@ -254,7 +270,7 @@ def check_outcomes(id: str, settings: Mapping[str, Any]) -> None:
             if number % 13 == 0 and len(told) > 1:
                 draws = [_frozen(game.transition(state, joint_action, rng)) for _ in range(_DRAWS)]
                 _require_frequencies(draws, listed, f"outcomes() of {joint_action}")
-    if type(game).initial_outcomes is not TSMG.initial_outcomes:
+    if game.has_initial_outcomes:
         try:
             starts = game.initial_outcomes()
         except NotImplementedError:  # not with these settings
@@ -293,6 +309,15 @@ def _require_frequencies(draws: Sequence[Any], chances: Mapping[Any, float], wha
         )
 
 
+def check_success(id: str, settings: Mapping[str, Any]) -> None:
+    """A game in which players succeed says what that means: readers of results are told, and methods ask for it."""
+    game = game_of(id, **settings)
+    for *_, (after, _, _) in rounds_of(game):
+        for player in game.players:
+            said = bool(game.success_means) or not game.succeeded(after, player)
+            require(said, f"{player} succeeded, but success_means is empty: what follows 'the player', such as 'won'")
+
+
 def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
     """Metrics are finite numbers by name."""
     game = game_of(id, **settings)
@@ -306,8 +331,6 @@ def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
 def check_reading_back(id: str, settings: Mapping[str, Any]) -> None:
     """What a game reads back from an observation shows and allows the same (games with ``read_observation``)."""
     game = game_of(id, **settings)
-    if type(game).read_observation is TSMG.read_observation:
-        return
     for state, *_ in rounds_of(game):
         for player in to_move(game, state):
             text = game.observe(state, player)

@@ -38,14 +38,17 @@ def require(holds: bool, message: str) -> None:
 def rounds_of(game: TSMG[Any], rounds: int = ROUNDS) -> Iterator[Round]:
     """Rounds of random play, over as many episodes as it takes."""
     rng = np.random.default_rng(0)
-    state = initial_state(game, rng)
+    state, played = initial_state(game, rng), 0
     for _ in range(rounds):
         joint_action = {player: draw(game, state, player, rng) for player in to_move(game, state)}
         before, kept = copy.deepcopy(rng), copy.deepcopy(state)
         result = transition(game, state, joint_action, rng)
         require(state == kept, "transition() changed the state that it was given; it must return a new one")
         yield Round(state, joint_action, before, result)
-        state = initial_state(game, rng) if result[2] else result[0]
+        played += 1
+        over = result[2] or played != game.longest_episode
+        require(over, f"an episode goes on after {played} rounds, which longest_episode says is the most")
+        state, played = (initial_state(game, rng), 0) if result[2] else (result[0], played)
 
 
 def playing(game: TSMG[Any], state: Any) -> list[str]:
@@ -72,8 +75,6 @@ def to_move(game: TSMG[Any], state: Any) -> list[str]:
 def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> str:
     """One of a player's legal actions."""
     names = legal_actions(game, state, player)
-    if type(game).sample_action is TSMG.sample_action:
-        return names[int(rng.integers(len(names)))]
     action = game.sample_action(state, player, rng)
     require(isinstance(action, str), f"sample_action() of {player} must be a string, got {action!r}")
     require(not names or action in names, f"sample_action() of {player} gave {action!r}, which is not legal: {names}")
@@ -85,7 +86,8 @@ def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
     names, told = game.legal_actions(state, player), f"legal_actions() of {player}"
     strings = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     require(strings, f"{told} must be a tuple of names, got {names!r}")
-    require(bool(names) or reads_actions(game), f"{told} must be a tuple of at least one name, got {names!r}")
+    enough = bool(names) or has_default(game, state, player)
+    require(enough, f"{told} must be a tuple of at least one name, got {names!r}")
     require(len(set(names)) == len(names), f"{told} has a name twice: {names}")
     strange = [name for name in names if name not in game.actions]
     require(
@@ -94,14 +96,17 @@ def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
     return names
 
 
+def has_default(game: TSMG[Any], state: Any, player: str) -> bool:
+    """Whether there is something to do for a player without a list: the base class takes the first legal action."""
+    try:
+        return bool(game.default_action(state, player))
+    except IndexError:
+        return False
+
+
 def written(game: TSMG[Any], action: str) -> str:
     """An action as a response: bare where the game takes that, else in its tag."""
     return action if game.bare_responses else f"<action>{action}</action>"
-
-
-def reads_actions(game: TSMG[Any]) -> bool:
-    """Whether a game reads its actions itself, so that it needn't list them."""
-    return type(game).read_action is not TSMG.read_action
 
 
 def initial_state(game: TSMG[Any], rng: np.random.Generator) -> Any:

@@ -32,10 +32,6 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         super().__init__(game, **settings)
         self._responses: dict[str, str] = {}
 
-    def _waits_out(self) -> bool:
-        # who has left an AECEnv can't be paid any more
-        return self.game.pays_late is not False
-
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
         self._deal(seed, options)

@@ -44,19 +44,15 @@ class AllSeats:
         self.game = make_game(game, settings)
         limit = max_cycles if max_cycles is not None else max_steps
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode)
+        check_render_mode(render_mode)
         self.render_mode = render_mode
         self.possible_agents = list(self.game.players)
         self.agents = []
         commands = response_space(self.game).commands
         self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
         self.action_spaces = {agent: ResponseText(commands) for agent in self.possible_agents}
-        self._table = Table(self.game, self.rules, waits_out=self._waits_out())
+        self._table = Table(self.game, self.rules)
         self._rng: np.random.Generator | None = None
-
-    def _waits_out(self) -> bool:
-        """Whether a player who is out stays until the game is over, as it may be paid late."""
-        raise NotImplementedError
 
     def observation_space(self, agent: Player) -> ObservationText:
         return self.observation_spaces[agent]

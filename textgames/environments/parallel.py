@@ -10,7 +10,6 @@ from textgames.environments.all_seats import AllSeats
 from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import Snapshot
 from textgames.environments.table import Round
-from textgames.tsmg import TSMG
 
 
 class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
@@ -20,12 +19,12 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         game: as for :class:`textgames.environments.solo.TextGameEnv`, like the other settings.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
 
-    A player whose own episode is over (a dead snake) leaves ``agents``; the others play on. In a game in which players
-    take turns only those in :attr:`to_move` are asked, and who is out stays until the game is over, as it may be paid
-    late. ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an
-    unreadable response ends the player's own episode; the game plays on without it, its default action being played for
-    it where the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a zero-sum game
-    is over, won by the other.
+    Only those in :attr:`to_move` are asked. A player who is out stays in ``agents`` until the game is over, as it may
+    be paid late, unless the game says that this never happens: a dead snake leaves, and the others play on.
+    ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable
+    response ends the player's own episode; the game plays on without it, its default action being played for it where
+    the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a zero-sum game is over,
+    won by the other.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -34,11 +33,6 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         "render_fps": 4,
         "is_parallelizable": True,
     }
-
-    def _waits_out(self) -> bool:
-        # here somebody who has left can still be paid, so only games of turns keep everybody without being asked to
-        takes_turns = type(self.game).to_move is not TSMG.to_move
-        return takes_turns if self.game.pays_late is None else self.game.pays_late
 
     @property
     def to_move(self) -> tuple[str, ...]:

@@ -1,29 +1,26 @@
 """Drawing a state: as text, as a live board in the terminal, or as a picture. One way for all games."""
 
 import sys
-from collections.abc import Mapping
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.environments.pictures import board_picture, text_picture
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
-_CELL_PIXELS = 32
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 _RESET = "\x1b[0m"
 
 RENDER_MODES = ["ansi", "human", "rgb_array"]
 
 
-def check_render_mode(game: TSMG[Any], mode: str | None) -> None:
-    """Refuse an unknown mode, or pictures of a game without a board, before the first picture, with a ValueError."""
+def check_render_mode(mode: str | None) -> None:
+    """Refuse an unknown mode before the first picture, with a ValueError."""
     if mode is not None and mode not in RENDER_MODES:
         near = did_you_mean(str(mode), RENDER_MODES)
         raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {mode!r}{near}")
-    if mode == "rgb_array" and type(game).board is TSMG.board:
-        raise ValueError(f"render_mode='rgb_array' needs {type(game).__name__}.board(state); without it use 'ansi'")
 
 
 def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> str | NDArray[np.uint8] | None:
@@ -35,7 +32,7 @@ def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> s
     if mode == "ansi":
         return game.describe(state)
     if mode == "rgb_array":
-        return _picture(game.board(state), game.palette)
+        return board_picture(game.board(state), game.palette) if game.has_board else text_picture(game.describe(state))
     if mode == "human":
         show(game, state, title, sys.stdout)
     return None
@@ -47,17 +44,9 @@ def show(game: TSMG[Any], state: Any, title: str, out: TextIO) -> None:
     if out.isatty():
         colours = {mark: f"\x1b[48;2;{r};{g};{b}m\x1b[38;2;0;0;0m" for mark, (r, g, b) in game.palette.items()}
         lines = text.splitlines()
-        if type(game).board is not TSMG.board:
+        if game.has_board:
             lines = ["".join(f"{colours.get(mark, '')}{mark} {_RESET}" for mark in row) for row in game.board(state)]
         text = "\n".join(lines)
         out.write(_HOME_AND_CLEAR)
     out.write(f"{title}\n{text}\n\n")
     out.flush()
-
-
-def _picture(rows: tuple[str, ...], palette: Mapping[str, tuple[int, int, int]]) -> NDArray[np.uint8]:
-    """One square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3)."""
-    cells = np.array([[palette.get(mark, (128, 128, 128)) for mark in row] for row in rows], dtype=np.uint8)
-    image = cells.repeat(_CELL_PIXELS, axis=1).repeat(_CELL_PIXELS, axis=0)
-    image[_CELL_PIXELS - 1 :: _CELL_PIXELS] = image[:, _CELL_PIXELS - 1 :: _CELL_PIXELS] = 90
-    return image

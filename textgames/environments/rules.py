@@ -17,10 +17,12 @@ from textgames.names import did_you_mean
 from textgames.settings import check_switch, check_whole
 from textgames.tsmg import TSMG
 
-ENVIRONMENT_SETTINGS = ("max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents")
+ENVIRONMENT_SETTINGS = (
+    "max_steps", "max_episode_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
+)  # fmt: skip
 """The settings of environments that are not their game's."""
 
-ONE_SEAT_SETTINGS = ("seat", "opponents")
+ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
 """Those of them that only environments for one player have."""
 
 InvalidAction = Literal["default", "random", "noop", "terminate", "forfeit"]
@@ -111,7 +113,7 @@ class EpisodeRules(NamedTuple):
         rng: np.random.Generator,
         rounds_left: float,
     ) -> tuple[Any, float, bool, str, str | None, int]:
-        """One round of a game with one player; one of several has a :class:`~textgames.environments.table.OneSeat`.
+        """One round of a game with one player; one of several has a :class:`~textgames.environments.opponents.OneSeat`.
 
         Returns:
             The next state, the reward with the format penalty taken off, whether the episode is terminated, the name
@@ -205,6 +207,7 @@ class Snapshot(NamedTuple):
         rng_state: the state of the generator that the transitions draw from, as numpy describes it.
         sent_away: the players whose own episode was ended by an invalid response.
         pending: what the player of a Gymnasium environment was paid before its next step.
+        steps: how many of these there were.
     """
 
     state: Any
@@ -213,3 +216,4 @@ class Snapshot(NamedTuple):
     rng_state: dict[str, Any]
     sent_away: tuple[str, ...] = ()
     pending: float = 0.0
+    steps: int = 0

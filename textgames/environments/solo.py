@@ -1,16 +1,21 @@
 """A game as a Gymnasium environment, for one player: text observation in, free text out. Others play inside it."""
 
+import sys
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from textgames.environments.limits import Limits, asked_of_gymnasium
+from textgames.environments.metrics import Metrics
+from textgames.environments.opponents import seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, Snapshot, checked_options, layout_generator, make_game
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import metrics_info, response_space, seat_of
+from textgames.environments.table import response_space
 from textgames.tsmg import TSMG
 
 
@@ -20,6 +25,7 @@ class TextGameEnv(gym.Env[str, str]):
     Args:
         game: the game's class, ``"module:Class"``, or a built game.
         max_steps: rounds after which the episode is truncated; ``None`` for no limit.
+        max_episode_steps: steps after which it is, in place of ``max_steps``; see :mod:`textgames.environments.limits`.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
         invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
             where the game has one, ``"terminate"``: the episode ends, or ``"forfeit"``: it ends and pays what a loss
@@ -28,12 +34,13 @@ class TextGameEnv(gym.Env[str, str]):
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.
         opponents: who plays inside then: ``"random"``, a function that is given a
-            :class:`textgames.environments.table.OpponentTurn` and returns a response, or ``{player: either of them}``.
+            :class:`textgames.environments.opponents.OpponentTurn` and returns a response, one that answers many turns
+            at once (:class:`textgames.environments.opponents.Together`), or ``{player: any of them}``.
         **settings: the game's own settings.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
     the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
-    (tuple of names); at the end of an episode of a game that has metrics also ``metrics``.
+    (tuple of names); at the end of an episode also ``metrics``, a mapping that is worked out when it is looked at.
 
     In a game of several players a step goes on to the player's next turn, and ``max_steps`` counts the rounds of all.
     What the player is paid meanwhile belongs to the step, and what it is paid before its first turn to the first step.
@@ -47,11 +54,14 @@ class TextGameEnv(gym.Env[str, str]):
         "render_fps": 4,
     }
 
+    _spec: EnvSpec | None = None
+
     def __init__(
         self,
         game: str | type[TSMG[Any]] | TSMG[Any],
         *,
         max_steps: int | None = None,
+        max_episode_steps: int | None = None,
         format_penalty: float = 0.0,
         invalid_action: str = "default",
         render_mode: str | None = None,
@@ -60,8 +70,11 @@ class TextGameEnv(gym.Env[str, str]):
         **settings: Any,
     ) -> None:
         self.game = make_game(game, settings)
-        self.rules = EpisodeRules.checked(self.game, max_steps, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode)
+        asked = asked_of_gymnasium(sys._getframe(1))
+        steps = max_episode_steps if asked is None else asked
+        self.limits = Limits.of(max_steps, steps, len(self.game.players))
+        self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
+        check_render_mode(render_mode)
         self.render_mode = render_mode
         self.observation_space = ObservationText()
         self.action_space = response_space(self.game)
@@ -70,9 +83,18 @@ class TextGameEnv(gym.Env[str, str]):
         self._play = self.rules.play if self._seat is None else self._seat.play
         self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
         self._state: Any = None
-        self._elapsed = 0
+        self._elapsed = self._steps = 0  # rounds, and calls of step()
         self._pending = 0.0  # paid before the player's first turn
         self._over = True
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute in Gymnasium, which make() sets
+        """What Gymnasium made the environment of, with its limit as ``max_episode_steps``."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, made_of: EnvSpec | None) -> None:
+        self._spec = self.limits.told_in(made_of, self.game.longest_episode)
 
     @property
     def instructions(self) -> str:
@@ -108,7 +130,7 @@ class TextGameEnv(gym.Env[str, str]):
         if options:
             rng = layout_generator(checked_options(options, "layout_seed").get("layout_seed"), rng)
         state = game.initial_state(rng)
-        self._elapsed, self._over, self._pending = 0, False, 0.0
+        self._elapsed, self._steps, self._over, self._pending = 0, 0, False, 0.0
         if self._seat is not None:
             state, self._pending, _, self._elapsed = self._seat.start(state, self.np_random)
         self._state = state
@@ -139,9 +161,10 @@ class TextGameEnv(gym.Env[str, str]):
         )
         self._state = state
         self._elapsed += rounds
+        self._steps += 1
         if self._pending:
             reward, self._pending = reward + self._pending, 0.0
-        truncated = not terminated and self._elapsed >= self._limit
+        truncated = not terminated and (self._elapsed >= self._limit or self._steps >= self.limits.steps)
         over = self._over = terminated or truncated
         if self.render_mode == "human":
             self.render()
@@ -150,18 +173,17 @@ class TextGameEnv(gym.Env[str, str]):
             "action": chosen,
             "unreadable": unreadable,
             "success": over and (chosen != "" or unreadable is None) and game.succeeded(state, player),
-            "legal_actions": game.legal_actions(state, player) if self._seat is None else self._legal_actions(),
+            "legal_actions": () if over else self._legal_actions(),
         }
         if over:
-            info |= metrics_info(game, state, player)
+            info["metrics"] = Metrics(game, state, player)
         return game.observe(state, player), reward, terminated, truncated, info
 
     def _legal_actions(self) -> tuple[str, ...]:
-        """What the player may choose from; nothing when a game of turns is over, or cut off before the first one."""
-        if self._seat is not None:
-            ended = self._over or self._elapsed >= self._limit
-            if ended or self._player not in self.game.to_move(self._state):
-                return ()
+        """What the player may choose from; nothing where the game was over, or cut off, before its first turn."""
+        early = self._seat is not None and self._elapsed >= self._limit
+        if early or (self._seat is not None and self._player not in self.game.to_move(self._state)):
+            return ()
         return self.game.legal_actions(self._state, self._player)
 
     def save_state(self) -> Snapshot:
@@ -171,13 +193,18 @@ class TextGameEnv(gym.Env[str, str]):
         agents = () if self._over else (self._player,)
         # the generator's state is a fresh dictionary at every call
         return Snapshot(
-            self._state, self._elapsed, agents, dict(self.np_random.bit_generator.state), pending=self._pending
+            self._state,
+            self._elapsed,
+            agents,
+            dict(self.np_random.bit_generator.state),
+            pending=self._pending,
+            steps=self._steps,
         )
 
     def restore_state(self, snapshot: Snapshot) -> str:
         """Go back to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
-        self._pending = snapshot.pending
+        self._pending, self._steps = snapshot.pending, snapshot.steps
         self.np_random.bit_generator.state = snapshot.rng_state
         return self.game.observe(self._state, self._player)
 

@@ -8,8 +8,10 @@ dispatches on the type (batching, frame stacking), with a test of their own for 
 import re
 from typing import Any, NoReturn
 
+import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory
+from numpy.typing import NDArray
 
 # in the order in which samples are drawn
 _ASCII = "\n" + "".join(map(chr, range(32, 127)))
@@ -81,6 +83,28 @@ class ResponseText(spaces.Text):
 
     def __repr__(self) -> str:
         return f"ResponseText({', '.join(self.commands)})"
+
+
+NO_CHARACTER = 0x110000
+"""What follows the last character of a flattened text: one more than the last code point of Unicode."""
+
+
+@spaces.flatten_space.register(ObservationText)
+def _flat_space(space: ObservationText) -> spaces.Box:
+    """Texts as arrays, for wrappers that flatten: the code points, of any script, up to ``max_length`` of them."""
+    return spaces.Box(0, NO_CHARACTER, (space.max_length,), np.int32)
+
+
+@spaces.flatten.register(ObservationText)
+def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:
+    flat = np.full(space.max_length, NO_CHARACTER, dtype=np.int32)
+    flat[: len(x)] = np.frombuffer(x.encode("utf-32-le"), dtype="<i4")
+    return flat
+
+
+@spaces.unflatten.register(ObservationText)
+def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:
+    return "".join(map(chr, x[x < NO_CHARACTER]))
 
 
 @create_shared_memory.register(ObservationText)

@@ -1,22 +1,21 @@
 """A game being played by several players: who is asked, what a round does, who leaves, and what everybody is paid.
 
-Every environment for several players is a table with another face: PettingZoo's two forms (``parallel``, ``aec``), and
-Gymnasium's, where one player sits outside and the others inside (:class:`OneSeat`).
+PettingZoo's two forms of environments (``parallel``, ``aec``) are a table with another face. In Gymnasium's one player
+sits outside and the others inside (``opponents``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from textgames.environments.metrics import Metrics
 from textgames.environments.rules import EpisodeRules, Snapshot
 from textgames.environments.spaces import ResponseText
 from textgames.tsmg import TSMG, Player
 
 _SAMPLED_COMMANDS = 32
 _NOT_ASKED = ("", None)
-_IDLE: dict[str, Any] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
-"""The info of a player who wasn't asked and isn't now."""
 
 
 class Round(NamedTuple):
@@ -41,19 +40,18 @@ class Table:
     Args:
         game: the rules.
         rules: what the environment adds to them.
-        waits_out: whether a player who is out stays at the table until the game is over, so that it can be paid late.
 
     Attributes:
         state: the game's state; ``None`` before the start.
         elapsed: rounds played.
         agents: the players whose own episodes go on, in the order of the game's.
         asked: those of them who are to move now; nobody when the episode is over.
+        waits_out: whether a player who is out stays until the game is over, as it may be paid late.
     """
 
-    def __init__(self, game: TSMG[Any], rules: EpisodeRules, *, waits_out: bool) -> None:
-        self.game, self.rules, self.waits_out = game, rules, waits_out
-        self.takes_turns = type(game).to_move is not TSMG.to_move
-        self._may_drop_out = not waits_out and type(game).is_playing is not TSMG.is_playing
+    def __init__(self, game: TSMG[Any], rules: EpisodeRules) -> None:
+        self.game, self.rules = game, rules
+        self.waits_out = game.pays_late is not False
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
@@ -69,21 +67,20 @@ class Table:
         """Begin in any state, as if so many rounds had been played; who is out of the game already isn't here."""
         self.start(state)
         self.elapsed = elapsed
-        if self._may_drop_out:
+        if not self.waits_out:
             self.agents = [player for player in self.agents if self.game.is_playing(state, player)]
             self.asked = self._to_move()
 
     def _to_move(self) -> tuple[Player, ...]:
-        if not self.takes_turns and not self.waits_out:  # everybody who is here acts at once
-            return tuple(self.agents)
-        if not self.agents:
-            return ()
         agents = self.agents
-        return tuple([player for player in self.game.to_move(self.state) if player in agents])
+        if not agents:
+            return ()
+        moving = self.game.to_move(self.state)
+        return moving if len(agents) == len(self.game.players) else tuple([each for each in moving if each in agents])
 
     def legal_actions(self, player: Player) -> tuple[str, ...]:
-        """What a player may choose from now; nothing where it isn't its turn, in a game in which players take turns."""
-        return () if self.takes_turns and player not in self.asked else self.game.legal_actions(self.state, player)
+        """What a player may choose from now; nothing where it isn't asked."""
+        return self.game.legal_actions(self.state, player) if player in self.asked else ()
 
     def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
         """Play a round with the response of everybody who is to move.
@@ -151,32 +148,33 @@ class Table:
         game, state, agents = self.game, self.state, self.agents
         terminations = dict.fromkeys(agents, over)
         truncations = dict.fromkeys(agents, cut_off and not over)
-        if not over and (self._may_drop_out or self._sent_away):
+        if not over and (self._sent_away or not self.waits_out):  # somebody may leave while others play on
             for player in agents:
-                if player in self._sent_away or (self._may_drop_out and not game.is_playing(state, player)):
+                if player in self._sent_away or not (self.waits_out or game.is_playing(state, player)):
                     terminations[player], truncations[player] = True, False
         if over or cut_off:
             self.agents = []
         elif True in terminations.values():
             self.agents = [player for player in agents if not terminations[player]]
-        if self.takes_turns or self.waits_out or self.agents is not agents:
-            self.asked = self._to_move()  # else it is everybody, as before
-        infos = {player: _IDLE.copy() for player in agents}
-        for player, (action, unreadable) in executed.items():
-            info = infos[player]
-            info["action"] = action or ""
-            if unreadable is not None:
-                info["valid"], info["unreadable"] = False, unreadable
-        legal_actions = game.legal_actions
-        for player in self.asked if self.takes_turns else agents:
-            infos[player]["legal_actions"] = legal_actions(state, player)
+        self.asked = self._to_move()
+        infos: dict[Player, dict[str, Any]] = {}
+        asked, legal_actions = self.asked, game.legal_actions
+        for player in agents:
+            action, unreadable = executed.get(player, _NOT_ASKED)
+            infos[player] = {
+                "valid": unreadable is None,
+                "action": action or "",
+                "unreadable": unreadable,
+                "success": False,
+                "legal_actions": legal_actions(state, player) if player in asked else (),
+            }
         if self.agents is not agents:
             for player in agents:
                 if terminations[player] or truncations[player]:
                     action, _ = executed.get(player, _NOT_ASKED)
                     won = self._given_up or game.succeeded(state, player)  # against somebody who gave up, by that
                     infos[player]["success"] = action is not None and won
-                    infos[player] |= metrics_info(game, state, player)
+                    infos[player]["metrics"] = Metrics(game, state, player)
         return Round(rewards, terminations, truncations, infos)
 
     def first_info(self, player: Player) -> dict[str, Any]:
@@ -195,13 +193,6 @@ class Table:
         self.asked = self._to_move()
 
 
-def metrics_info(game: TSMG[Any], state: Any, player: Player) -> dict[str, Any]:
-    """``{"metrics": {name: value}}`` for the last info of an episode, of games that have metrics."""
-    if type(game).metrics is TSMG.metrics:
-        return {}
-    return {"metrics": {name: float(value) for name, value in game.metrics(state, player).items()}}
-
-
 def response_space(game: TSMG[Any]) -> ResponseText:
     """The space of responses; it samples the game's actions, or random ones of its start where none are listed."""
     if game.actions:
@@ -212,134 +203,3 @@ def response_space(game: TSMG[Any]) -> ResponseText:
         state = game.initial_state(rng)
         sampled.append(game.sample_action(state, game.to_move(state)[0], rng))
     return ResponseText(tuple(dict.fromkeys(sampled)))
-
-
-class OpponentTurn(NamedTuple):
-    """What a player inside an environment is asked with.
-
-    Attributes:
-        observation: what it reads.
-        instructions: the game's rules for it.
-        legal_actions: what it may choose from; empty where that can't be listed.
-        player: who it is.
-        rng: the environment's generator, for players that draw.
-    """
-
-    observation: str
-    instructions: str
-    legal_actions: tuple[str, ...]
-    player: Player
-    rng: np.random.Generator
-
-
-Opponent = Callable[[OpponentTurn], str]
-"""A player inside an environment: its turn -> its response."""
-
-
-class OneSeat:
-    """A game for several players as one of them meets it: the others play inside.
-
-    Args:
-        game: the rules.
-        rules: what the environment adds to them. The format penalty is for the player outside alone.
-        player: who plays outside.
-        opponents: who plays inside: ``"random"`` (legal actions with equal chances), an :data:`Opponent`, or
-            ``{player: either of them}``.
-
-    Raises:
-        ValueError: no such player, or none given for one of the others.
-    """
-
-    def __init__(self, game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> None:
-        others = [other for other in game.players if other != player]
-        if len(others) == len(game.players):
-            raise ValueError(f"seat must be one of {', '.join(game.players)}, got {player!r}")
-        given = opponents if isinstance(opponents, Mapping) else dict.fromkeys(others, opponents)
-        for other in others:
-            if given.get(other) != "random" and not callable(given.get(other)):
-                raise ValueError(
-                    f"opponents must give {other} 'random' or a function that takes a "
-                    f"textgames.environments.table.OpponentTurn and returns a response, got {given.get(other)!r}"
-                )
-        self._game, self._rules, self._player = game, rules, player
-        self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
-
-    def start(self, state: Any, rng: np.random.Generator) -> tuple[Any, float, bool, int]:
-        """Play up to the player's first turn.
-
-        There may be none: then the player's first response ends the episode and does nothing else.
-
-        Returns:
-            The state, what the player was paid meanwhile, whether the game is over already, and the rounds played.
-        """
-        return self._until_its_turn(state, 0.0, False, rng, self._rules.max_steps)
-
-    def play(
-        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator, rounds_left: float
-    ) -> tuple[Any, float, bool, str, str | None, int]:
-        """As :meth:`EpisodeRules.play`, up to the player's next turn; also tells the number of rounds."""
-        if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
-            if not isinstance(response, str):
-                raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
-            return state, 0.0, rounds_left > 0 or not game.to_move(state), "", None, 0
-        action, unreadable = self._rules.choose(game, state, player, response, rng)
-        penalty = 0.0 if unreadable is None else self._rules.format_penalty
-        if action is None:
-            lost = self._rules.forfeited(game, state, player, rounds_left).get(player, 0.0)
-            return state, lost - penalty, True, "", unreadable, 1
-        state, reward, over = self._round(state, {player: action}, rng, rounds_left)
-        limit = None if rounds_left == float("inf") else int(rounds_left) - 1
-        state, reward, over, rounds = self._until_its_turn(state, reward, over, rng, limit)
-        return state, reward - penalty, over, action, unreadable, 1 + rounds
-
-    def _until_its_turn(
-        self, state: Any, reward: float, over: bool, rng: np.random.Generator, rounds_left: int | None
-    ) -> tuple[Any, float, bool, int]:
-        game, player, rounds = self._game, self._player, 0
-        while not over and rounds != rounds_left:
-            if not game.is_playing(state, player) and game.pays_late is False:
-                return state, reward, True, rounds
-            if player in game.to_move(state):
-                break
-            left = float("inf") if rounds_left is None else rounds_left - rounds
-            state, more, over = self._round(state, {}, rng, left)
-            reward, rounds = reward + more, rounds + 1
-        return state, reward, over, rounds
-
-    def _round(
-        self, state: Any, joint: dict[Player, str], rng: np.random.Generator, rounds_left: float
-    ) -> tuple[Any, float, bool]:
-        for other in self._game.to_move(state):
-            if other == self._player:
-                continue
-            move = self._move(state, other, rng)
-            if move is None and self._game.zero_sum and self._rules.invalid_action == "forfeit":
-                return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], True
-            joint[other] = self._game.default_action(state, other) if move is None else move
-        state, rewards, over = self._game.transition(state, joint, rng)
-        return state, rewards[self._player], over
-
-    def _move(self, state: Any, player: Player, rng: np.random.Generator) -> str | None:
-        """What somebody inside plays; ``None`` for a response that ends its episode."""
-        game, opponent = self._game, self._opponents[player]
-        if isinstance(opponent, str):
-            return game.sample_action(state, player, rng)
-        legal = game.legal_actions(state, player)
-        turn = OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng)
-        return self._rules.choose(game, state, player, opponent(turn), rng)[0]
-
-
-def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> OneSeat | None:
-    """The seat of a player in an environment for one player; ``None`` in a game that has no other players.
-
-    Raises:
-        ValueError: no such player, or nobody is named who plays the others.
-    """
-    if len(game.players) == 1 and type(game).to_move is TSMG.to_move and player == game.players[0]:
-        return None
-    if opponents is None and len(game.players) > 1:
-        raise ValueError(
-            f"a Gymnasium environment has one player and this game has {len(game.players)}; say who plays the others, "
-            'opponents="random" for example, or use textgames.parallel_env(...) with the same arguments'
-        )
-    return OneSeat(game, rules, player, opponents)

@@ -5,22 +5,26 @@ rules costs less than a round trip to a worker process. Every sub-environment ha
 step as ``gym.make`` does with the same seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from textgames.environments.limits import Limits
+from textgames.environments.metrics import Metrics
+from textgames.environments.opponents import Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
-from textgames.environments.table import metrics_info, response_space, seat_of
+from textgames.environments.table import response_space
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
@@ -42,11 +46,13 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             once; the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
             ``"Disabled"`` (``reset(options={"reset_mask": mask})`` is up to you).
         seat, opponents: as for the single environment, in a game of several players.
-        max_episode_steps: another name for ``max_steps``, the one that ``gymnasium.make_vec`` uses.
+        max_episode_steps: as for the single environment; ``gymnasium.make_vec`` hands it over.
 
     Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
-    Arrays that are the same at every step (masks of all, legal actions) are shared and can't be written to.
+    Masks of all games are shared and can't be written to.
     """
+
+    _spec: EnvSpec | None = None
 
     def __init__(
         self,
@@ -65,9 +71,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     ) -> None:
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
         self.game = make_game(game, settings)
-        limit = max_episode_steps if max_episode_steps is not None else max_steps
-        self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
-        check_render_mode(self.game, render_mode)
+        self.limits = Limits.of(max_steps, max_episode_steps, len(self.game.players))
+        self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
+        check_render_mode(render_mode)
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -83,17 +89,21 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
         self._states: list[Any] = [None] * self.num_envs
         self._observations: list[str] = [""] * self.num_envs
-        self._elapsed = [0] * self.num_envs
+        self._elapsed, self._steps = [0] * self.num_envs, [0] * self.num_envs  # rounds, and calls of step()
         self._pending = [0.0] * self.num_envs  # paid before the player's first turn
         self._over = [True] * self.num_envs
         self._rngs: list[Any] = [None] * self.num_envs  # np.random.Generator, from the first reset on
         self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
         self._everywhere.flags.writeable = False
-        # legal actions that don't depend on the state are one array for good
-        self._constant_legal: NDArray[Any] | None = None
-        if type(self.game).legal_actions is TSMG.legal_actions and self._seat is None:
-            self._constant_legal = _objects([self.game.actions] * self.num_envs)
-            self._constant_legal.flags.writeable = False
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute in Gymnasium, which make_vec() sets
+        """What Gymnasium made the environment of, with its limit as ``max_episode_steps``."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, made_of: EnvSpec | None) -> None:
+        self._spec = self.limits.told_in(made_of, self.game.longest_episode)
 
     @property
     def instructions(self) -> str:
@@ -129,7 +139,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
                 self._rngs[i] = seeding.np_random(seeds[i])[0]
-            self._reset_game(i, layouts[i])
+        self._reset_games(chosen, layouts)
         reset = self._everywhere if mask is None else np.array(mask)
         infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
         return tuple(self._observations), {**infos, **self._legal_info(None if mask is None else reset)}
@@ -155,28 +165,33 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             )
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
+        restarted = self._restart() if True in self._over else ()
         game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
         n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
+        steps, step_limit = self._steps, self.limits.steps
         pending = self._pending
         # arrays start as what most games need, so that most games write nothing
         rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
         terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         valid = played = everywhere
+        if restarted:  # this step is only a reset for the game: it has no response to tell of
+            played, valid = everywhere.copy(), everywhere.copy()
+            played[[*restarted]] = valid[[*restarted]] = False
         ended: list[int] = []
+        together = self._play_together(actions, restarted) if self._seat and self._seat.asks_together else None
         for i, response in enumerate(actions):
-            if over[i]:  # this step is only a reset for the game: it has no response to tell of
-                self._reset_ended_game(i)
-                played = everywhere.copy() if played is everywhere else played
-                valid = everywhere.copy() if valid is everywhere else valid
-                played[i] = valid[i] = False
+            if i in restarted:
                 continue
-            state, reward, terminated, action, reason, rounds = play(
-                game, states[i], player, response, rngs[i], limit - elapsed[i]
+            state, reward, terminated, action, reason, rounds = (
+                play(game, states[i], player, response, rngs[i], limit - elapsed[i])
+                if together is None
+                else together[i]
             )
             states[i] = state
             observations[i] = game.observe(state, player)
             elapsed[i] += rounds
+            steps[i] += 1
             if pending[i]:
                 reward, pending[i] = reward + pending[i], 0.0
             executed[i] = action
@@ -186,7 +201,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 valid = everywhere.copy() if valid is everywhere else valid
                 valid[i] = False
                 reasons[i] = reason
-            if terminated or elapsed[i] >= limit:
+            if terminated or elapsed[i] >= limit or steps[i] >= step_limit:
                 (terminations if terminated else truncations)[i] = over[i] = True
                 sent_away = action == "" and reason is not None
                 successes[i] = not sent_away and game.succeeded(state, player)
@@ -201,7 +216,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             "success": successes,
             "_success": everywhere,
         }
-        if ended and type(game).metrics is not TSMG.metrics:
+        if ended:
             infos |= self._metrics(ended)
         if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
             infos = self._reset_same_step(ended, infos)
@@ -215,16 +230,33 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             for i, state in enumerate(self._states)
         )
 
-    def _reset_game(self, i: int, layout_seed: Any = None) -> None:
-        state = self.game.initial_state(layout_generator(layout_seed, self._rngs[i]))
-        self._elapsed[i], self._pending[i] = 0, 0.0
-        if self._seat is not None:
-            state, self._pending[i], _, self._elapsed[i] = self._seat.start(state, self._rngs[i])
-        self._states[i] = state
-        self._observations[i] = self.game.observe(state, self._player)
-        self._over[i] = False
+    def _play_together(self, actions: Sequence[str], left_out: Collection[int]) -> dict[int, Played]:
+        """What comes of everybody's responses, where opponents answer for all games at once."""
+        assert self._seat is not None
+        states, rngs, elapsed = self._states, self._rngs, self._elapsed
+        playing = {
+            i: self._seat.playing(states[i], response, rngs[i], self._limit - elapsed[i])
+            for i, response in enumerate(actions)
+            if i not in left_out
+        }
+        return dict(zip(playing, finished([*playing.values()]), strict=True))
 
-    def _reset_ended_game(self, i: int) -> None:
+    def _reset_games(self, chosen: Sequence[int], layouts: Sequence[Any]) -> None:
+        """Begin new episodes; opponents who answer together are asked once for all of them."""
+        for i in chosen:
+            self._states[i] = self.game.initial_state(layout_generator(layouts[i], self._rngs[i]))
+            self._elapsed[i], self._steps[i], self._pending[i], self._over[i] = 0, 0, 0.0, False
+        if self._seat is not None:
+            starts = finished([self._seat.starting(self._states[i], self._rngs[i]) for i in chosen])
+            for i, (state, paid, _, rounds) in zip(chosen, starts, strict=True):
+                self._states[i], self._pending[i], self._elapsed[i] = state, paid, rounds
+        for i in chosen:
+            self._observations[i] = self.game.observe(self._states[i], self._player)
+
+    def _restart(self) -> frozenset[int]:
+        """Reset the games that are over; returns which they were."""
+        ended = [i for i, over in enumerate(self._over) if over]
+        i = ended[0]
         if self._states[i] is None:
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if self.autoreset_mode is AutoresetMode.DISABLED:
@@ -232,7 +264,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 f"the episode of game {i} ended after {self._elapsed[i]} steps and autoreset is disabled; call "
                 'reset(options={"reset_mask": terminations | truncations}) before the next step()'
             )
-        self._reset_game(i)
+        self._reset_games(ended, [None] * self.num_envs)
+        return frozenset(ended)
 
     def _reset_same_step(self, ended: list[int], infos: dict[str, Any]) -> dict[str, Any]:
         """Reset the games that just ended.
@@ -248,7 +281,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i in ended:
             observations[i] = self._observations[i]
             legal[i] = self._legal_actions(i)
-            self._reset_game(i)
+        self._reset_games(ended, [None] * n)
         final: dict[str, Any] = {"legal_actions": legal, "_legal_actions": mask}
         rest: dict[str, Any] = {"_success": self._everywhere}
         if "metrics" in infos:
@@ -265,27 +298,30 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        if mask is None and self._constant_legal is not None:
-            return {"legal_actions": self._constant_legal, "_legal_actions": self._everywhere}
-        where = self._everywhere if mask is None else mask
-        legal = [self._legal_actions(i) if there else None for i, there in enumerate(where)]
-        return {"legal_actions": _objects(legal), "_legal_actions": where}
+        where, every = (self._everywhere, range(self.num_envs)) if mask is None else (mask, np.flatnonzero(mask))
+        legal = np.empty(self.num_envs, dtype=object)
+        legal_actions, states, over, player = self.game.legal_actions, self._states, self._over, self._player
+        for i in every:
+            if self._seat is None:  # as `_legal_actions`, without a call of it for every game and step
+                legal[i] = () if over[i] else legal_actions(states[i], player)
+            else:
+                legal[i] = self._legal_actions(i)
+        return {"legal_actions": legal, "_legal_actions": where}
 
     def _legal_actions(self, i: int) -> tuple[str, ...]:
-        """As in the single environment: nothing when a game of turns is over, or cut off before the first one."""
+        """As in the single environment: nothing after the end, or where it came before the player's first turn."""
         state = self._states[i]
-        if self._seat is not None:
-            ended = self._over[i] or self._elapsed[i] >= self._limit
-            if ended or self._player not in self.game.to_move(state):
-                return ()
+        if self._over[i]:
+            return ()
+        if self._seat is not None and (self._elapsed[i] >= self._limit or self._player not in self.game.to_move(state)):
+            return ()
         return self.game.legal_actions(state, self._player)
 
     def _metrics(self, ended: list[int]) -> dict[str, Any]:
-        """The metrics of the games that just ended, as an array of dictionaries."""
+        """The metrics of the games that just ended, as an array of mappings."""
         metrics, where = np.empty(self.num_envs, dtype=object), np.zeros(self.num_envs, dtype=np.bool_)
         for i in ended:
-            metrics[i] = metrics_info(self.game, self._states[i], self._player)["metrics"]
-            where[i] = True
+            metrics[i], where[i] = Metrics(self.game, self._states[i], self._player), True
         return {"metrics": metrics, "_metrics": where}
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
@@ -297,11 +333,6 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if len(values) != self.num_envs:
             raise ValueError(f"{name} must be one number or {self.num_envs} of them, got {len(values)}")
         return values
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    """A one-dimensional array of the values, tuples kept whole."""
-    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:

@@ -167,6 +167,7 @@ class Bandit(TSMG[BanditState]):
         self.gap, self.scale = float(gap), float(scale)
         self.story: Story = STORIES[story]
         self.actions = tuple(self.story.names.split()[: self.num_arms])
+        self.longest_episode = self.rounds
         self.return_range = None if prior == "gaussian" else (0.0, float(self.rounds))
         self._raw, self.tells_prior = observation == "raw", bool(tell_prior)
         self._arms = {name: arm for arm, name in enumerate(self.actions)}

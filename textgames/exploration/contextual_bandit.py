@@ -126,6 +126,7 @@ class ContextualBandit(TSMG[ContextualState]):
         check_number("noise", noise, 0, 10)
         check_one_of("story", story, tuple(_WHO))
         self.num_arms, self.rounds, self.noise = int(num_arms), int(rounds), float(noise)
+        self.longest_episode = self.rounds
         self.story, self._who = STORIES[story], _WHO[story]
         self.actions = tuple(self.story.names.split()[: self.num_arms])
         self._arms = {name: arm for arm, name in enumerate(self.actions)}

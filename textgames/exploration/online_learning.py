@@ -126,6 +126,7 @@ class OnlineLearning(TSMG[OnlineState]):
         check_whole("rounds", rounds, 1)
         check_one_of("pattern", pattern, PATTERNS)
         self.num_actions, self.rounds, self.pattern = int(num_actions), int(rounds), pattern
+        self.longest_episode = self.rounds
         self.actions = ROADS[: self.num_actions]
         self.return_range = (-LARGEST_LOSS * self.rounds, 0.0)
         self.worst_round = -LARGEST_LOSS

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
-from textgames.open_spiel.names import GENERIC_RULES, reading_of
+from textgames.open_spiel.names import reading_of
 from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
+from textgames.open_spiel.told import COLOURS, about, summary, turn_order
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
@@ -59,6 +60,7 @@ class OpenSpiel(TSMG[SpielState]):
         self.reading = reading_of(*self.key)
         self.players = tuple(f"player_{number}" for number in range(game.num_players()))
         self.actions = self.reading.actions
+        self.longest_episode = game.max_game_length()
         self.return_range = _finite_range(game.min_utility(), game.max_utility())
         self.zero_sum = len(self.players) == 2 and kind.utility == pyspiel.GameType.Utility.ZERO_SUM
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
@@ -161,13 +163,19 @@ class OpenSpiel(TSMG[SpielState]):
 
     def instructions(self, player: Player) -> str:
         reading, place = self.reading, self.players.index(player)
-        lines = [reading.rules or GENERIC_RULES.format(long_name=self._game.get_type().long_name)]
+        lines = [reading.rules or about(self._game)]
         if len(self.players) > 1:
-            seat = f", {reading.seats[place]}" if reading.seats else ""
-            lines.append(f"You are {player}{seat}.")
+            seats = reading.seats or COLOURS.get(self.key[0], ())
+            order = "" if reading.seats or reading.rules else turn_order(self._game, place)
+            told = [f"You are {player}", *seats[place : place + 1], *([f"and {order}"] if order else [])]
+            lines.append(f"{', '.join(told)}.")
         if 0 < len(self.actions) <= MAX_LISTED:
             lines.append(f"Actions: {', '.join(self.actions)}.")
         return "\n".join(lines)
+
+    def action_help(self, state: SpielState, player: Player) -> str:
+        """The legal actions' names; of very many their forms. Any legal one is read, whether it is listed or not."""
+        return summary(self.legal_actions(state, player))
 
     def read_action(self, inside: str, state: SpielState, player: Player) -> Action | Unreadable:
         """A legal action by its name, in any case unless two of them differ by that alone."""

@@ -74,10 +74,3 @@ def expand(patterns: Sequence[str]) -> tuple[str, ...]:
             filled = [text + choice for text, choice in zip(pieces[::3], (*chosen, ""), strict=True)]
             names.append("".join(filled))
     return tuple(names)
-
-
-GENERIC_RULES = (
-    "{long_name}, a game of the OpenSpiel library, played by its usual rules. Nobody wrote its rules down for this "
-    "text: what you read in each turn is the library's own description of the game, and the legal actions are named "
-    "with every turn."
-)

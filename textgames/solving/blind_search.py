@@ -47,16 +47,27 @@ def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
     exact = all(blind_evaluator(game, start, horizon, game.players[0]) is not None for start in _starts(game, 0, 3))
     if exact:
         try:
-            return _search(game, lambda first, count: _computed(game, horizon, first, count), True)
+            return _search(game, lambda first, count: computed(game, horizon, first, count), True)
         except _NotAllComputedError:  # a start that is larger than the first ones
             pass
-    return _search(game, lambda first, count: _played(game, horizon, first, count), False)
+    return _search(game, lambda first, count: played(game, horizon, first, count), False)
+
+
+def best_constant(game: TSMG[Any], horizon: int | None) -> Action:
+    """The best action to take always, among those that are listed, or a sample of those that aren't."""
+    constants = [policy for policy in candidates(game) if len(policy) == 1]
+    try:
+        means = computed(game, horizon, 0, SEARCH_STARTS)(constants).mean(axis=0)
+    except _NotAllComputedError:
+        means = played(game, horizon, 0, SEARCH_EPISODES)(constants).mean(axis=0)
+    (action,) = constants[int(means.argmax())]
+    return action
 
 
 def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool) -> BlindPlay:
     seen, others = (SEARCH_STARTS, REPORT_STARTS) if exact else (SEARCH_EPISODES, REPORT_EPISODES)
     evaluate = sample(0, seen)
-    found = _refine(evaluate, _candidates(game))
+    found = _refine(evaluate, candidates(game))
     gain = np.subtract(*evaluate([found, {}]).T)
     if gain.mean() <= 2 * standard_error(gain) + 1e-12:
         found = {}
@@ -70,7 +81,8 @@ def standard_error(sample: Values) -> float:
     return float(sample.std(ddof=1) / np.sqrt(len(sample)))
 
 
-def _candidates(game: TSMG[Any]) -> list[FixedPolicy]:
+def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
+    """What the search begins with: uniform play, constants, and pairs of few actions half and half."""
     if game.actions:
         pairs: list[FixedPolicy] = [{one: 0.5, other: 0.5} for one, other in combinations(game.actions, 2)]
         return [{}, *[{action: 1.0} for action in game.actions], *(pairs if len(game.actions) <= 12 else [])]
@@ -128,7 +140,7 @@ def _starts(game: TSMG[Any], first: int, count: int) -> list[Any]:
     return [game.initial_state(np.random.default_rng([STREAM, number])) for number in range(first, first + count)]
 
 
-def _computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
+def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
     """Values by the game's chances; starts that are equal are solved once.
 
     Raises:
@@ -146,7 +158,7 @@ def _computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> E
     return lambda policies: np.array([evaluator(policies) for evaluator in solved])[rows]
 
 
-def _played(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
+def played(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
     """Returns of played episodes, the draws of each by a generator of its own."""
     if horizon is None:
         raise ValueError(f"blind play of {type(game).__name__} has to be played, which needs a horizon")

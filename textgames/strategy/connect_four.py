@@ -102,6 +102,7 @@ class ConnectFour(Duel[ConnectFourState]):
         if connect > max(rows, columns):
             raise ValueError(f"nobody can connect {connect} on a board of {rows} rows and {columns} columns")
         self.rows, self.columns, self.connect = int(rows), int(columns), int(connect)
+        self.longest_episode = self.rows * self.columns
         self.actions = tuple(str(column) for column in range(1, self.columns + 1))
         stride = self._stride = self.rows + 1
         self._column_bits = (1 << self.rows) - 1

@@ -73,6 +73,7 @@ class Nim(Duel[NimState]):
         if not whole or not 1 <= len(sizes) <= len(HEAP_NAMES) or not all(1 <= size <= 20 for size in sizes):
             raise ValueError(f"heaps must be one to eight whole numbers from 1 to 20, got {heaps!r}")
         self.heaps = tuple(int(size) for size in sizes)
+        self.longest_episode = sum(self.heaps)
         self.random_heaps, self.misere = bool(random_heaps), bool(misere)
         self.actions = moves_of(self.heaps)
         self._moves = {  # the heap and the number of counters

@@ -106,6 +106,19 @@ def load_state(folder: Path) -> dict[str, Any]:
     return state
 
 
+def check_same_prompts(folder: Path, state: Mapping[str, Any], prompts: Any) -> None:
+    """A run goes on with the prompts that it was begun with; ``prompts`` are those that aren't the config's.
+
+    Raises:
+        ConfigError: it was trained with others.
+    """
+    if state.get("own_prompts") != prompts:
+        raise ConfigError(
+            f"{folder} was trained with other prompts: resume it from Python with the same "
+            "MSGRPOTrainer(prompt_map=...) that began it"
+        )
+
+
 def report_divergence(
     out: Path | None,
     iteration: int,

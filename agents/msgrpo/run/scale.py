@@ -63,7 +63,8 @@ def scale_of(tasks: Sequence[EpisodeTask]) -> EvaluationScale:
 
 def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
     """What the player is asked at the start of each episode."""
-    pool, nobody, requests = EnvironmentPool(), load_agent("random"), []
+    pool, nobody = EnvironmentPool(), load_agent("random")
+    requests: list[TurnRequest] = []
     for task in tasks:
         episode = LiveEpisode(task, nobody, pool)
         requests += episode.requests().values()

@@ -53,6 +53,10 @@ class Watch:
         """Whether the latest iteration shows a sign that its weights are worse than earlier ones."""
         return any(self.rows[sign] and self._spoils(sign) for sign in self.rows)
 
+    def trusts(self, invalid_rate: float) -> bool:
+        """Whether weights that have just played with this share of invalid responses are worth keeping."""
+        return not self.suspects and (self.answers_validly(invalid_rate) or not self._spoils("invalid"))
+
     def see(self, metrics: Mapping[str, Any]) -> None:
         """Take an iteration's metrics into account."""
         learnt, entropy, norm = bool(metrics["optimizer_steps"]), metrics["entropy"], metrics["grad_norm"]

@@ -25,7 +25,6 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Hint, Iteration
 from agents.turn import TurnRequest
-from textgames.tsmg import TSMG
 
 FRACTIONS = (0.25, 0.5, 0.75)
 
@@ -83,7 +82,7 @@ class GHPO:
         game, why = textgames.parallel_env(task.env_id, **task.kwargs).game, ""
         if len(game.players) > 1:
             why = "it has several players"
-        elif type(game).succeeded is TSMG.succeeded:
+        elif not game.success_means:
             why = "it counts no episode as a success"
         else:
             try:

@@ -29,7 +29,7 @@ from agents.action_probabilities import (
     sample_responses,
 )
 from agents.msgrpo.rows import TokenRow
-from agents.turn import Policy, Turn, TurnRequest
+from agents.turn import Policy, Turn, TurnRequest, own_action_help
 from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
 from benchmark.credit.exact.solution import Behaviour
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
@@ -226,13 +226,12 @@ def _questions(policy: Policy, graph: GameGraph, seed: int) -> tuple[list[Questi
     """The different questions, and which of them each decision is after so many steps."""
     game, prompt_map = graph.game, getattr(policy, "prompt_map", None)
     instructions = {player: game.instructions(player) for player in game.players}
-    listed = type(game).action_help is TSMG.action_help
     observations: dict[int, tuple[str, str]] = {}
     by_state: dict[int, list[int]] = {}
     for number, decision in enumerate(graph.decisions):
         by_state.setdefault(decision.state, []).append(number)
         state, player = graph.states[decision.state], graph.players[decision.player]
-        help_ = "" if listed else game.action_help(state, player)
+        help_ = own_action_help(game, state, player, game.legal_actions(state, player))
         observations[number] = (game.observe(state, player), help_)
     found: dict[Any, int] = {}
     questions: list[Question] = []

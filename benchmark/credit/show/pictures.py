@@ -70,7 +70,7 @@ def board_picture(instrument: Instrument, methods: Sequence[str], start: int | N
 
 def check_drawable(game: TSMG[Any]) -> None:
     """Raise a ValueError where a game isn't one of a player who moves on a board."""
-    known = type(game).board is not TSMG.board and len(game.players) == 1
+    known = game.has_board and len(game.players) == 1
     if not (known and _marks(game) and any(action in DIRECTIONS for action in game.actions)):
         raise ValueError(
             f"{type(game).__name__} can't be drawn: pictures are of games in which one player moves on a board, such "

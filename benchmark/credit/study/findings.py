@@ -153,7 +153,8 @@ def over_cells(findings: Findings, figure: str) -> list[Comparison]:
     plain = _plain_method(findings)
     rows = []
     for method in methods_of(findings):
-        own_values, by_game = [], {}
+        own_values: list[float] = []
+        by_game: dict[str, list[float]] = {}
         for (game, _), document in findings.measured.items():
             own, other = value_of(document, method, figure), value_of(document, plain, figure)
             if own is not None and other is not None:

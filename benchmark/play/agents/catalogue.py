@@ -31,7 +31,13 @@ def agent_kinds() -> list[AgentKind]:
 def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
     """The models that a provider knows by themselves, or else its form ``NAME:MODEL``."""
     specs = [spec for spec, model in provider.models.items() if spec == model] or [f"{name}:{provider.takes}"]
-    return [AgentKind(spec, provider.description, provider.missing()) for spec in specs]
+    return [AgentKind(spec, provider.description + _only_reads(provider, spec), provider.missing()) for spec in specs]
+
+
+def _only_reads(provider: Provider, spec: str) -> str:
+    """What a model that was made for a few games says of itself in lists, so that nobody takes it for others."""
+    reads = provider.reads(provider.models.get(spec, ""))
+    return "" if reads is None else f"; reads {', '.join(reads)} alone"
 
 
 def suite_facts() -> dict[str, dict[str, Any]]:

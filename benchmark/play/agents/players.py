@@ -157,6 +157,23 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
     return None
 
 
+def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
+    """A sentence for every agent that can't read some of its games, with what to play them with instead."""
+    from agents.models.provider import find_model
+
+    sentences = []
+    for spec in specs:
+        found = None if is_object(spec.spec) else find_model(spec.spec)
+        reads = None if found is None else found[0].reads(found[1])
+        names = [scenario.name for scenario in plan.scenarios_of(spec.name)]
+        if reads is not None and (strange := [name for name in names if name not in reads]):
+            sentences.append(
+                f"{spec.name} can't read {', '.join(strange)}: it has learnt {', '.join(reads)} alone, and nearly all "
+                f"of its answers elsewhere are invalid; {INSTEAD}"
+            )
+    return sentences
+
+
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     """What results say about an agent: ``name spec kind settings``."""
     model = getattr(policy, "model", None)
@@ -194,6 +211,13 @@ def missing_models() -> str | None:
 
     missing = PROVIDER.missing()
     return missing and f"without the embedded models, which need {missing}; without a GPU, add {CPU_TORCH}"
+
+
+INSTEAD = (
+    "play those with a language model that reads any text (hf:Qwen/Qwen2.5-0.5B-Instruct, openai:MODEL), or train one "
+    'from nothing (python -m agents.msgrpo, model = "tiny-legal")'
+)
+"""What to take where a very small model can't read the game."""
 
 
 def embedded_models() -> list[str]:

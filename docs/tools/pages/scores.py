@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pages.prose import table
-from textgames import SCENARIOS, TSMG
+from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
-AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "random")
+AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "blind", "random")
 """In the order of the tables."""
 
 
@@ -23,13 +23,15 @@ MOST_COLUMNS = 4
 
 
 def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``{scenario: {"agents": {agent: score}, "reference": the scale}}``; of two scores the first one counts."""
+    """``{scenario: {"agents": {agent: score}, "blind": 0, "reference": 1}}``; of two scores the first one counts."""
     found: dict[str, Any] = {}
     for document in documents:
         for score in document["scores"]:
             if score["mean_return"] is None:
                 continue
-            cell = found.setdefault(score["scenario"], {"reference": score["reference"], "agents": {}})
+            cell = found.setdefault(
+                score["scenario"], {"blind": score["blind"], "reference": score["reference"], "agents": {}}
+            )
             kept = {key: _rounded(score[key]) for key in ("mean_return", "success_rate", "invalid_rate")}
             cell["agents"].setdefault(score["agent"], {"episodes": score["episodes"], **kept})
     return {name: found[name] for name in SCENARIOS if name in found}
@@ -47,13 +49,16 @@ def measured() -> dict[str, Any]:
 
 
 def score_table(names: list[str]) -> str:
-    """Players by scenarios, with the ends of the scale where these are exact."""
+    """Players by scenarios, with what optimal and blind play get."""
     scores = measured()
+    names = [name for name in names if name in scores]  # a scenario that is new has none
     cells = {name: scores[name]["agents"] for name in names}
     rows = [[f"`{agent}`", *(_cell(name, cells[name].get(agent)) for name in names)] for agent in AGENTS]
     rows = [row for row in rows if any(row[1:])]
-    for end, said in (("optimal", "optimal play, exact"), ("random", "uniformly random play, exact")):
-        values = [_exact(scores[name].get("reference") or {}, end) for name in names]
+    for said, values in (
+        ("optimal play, exact", [_optimal(scores[name]["reference"]) for name in names]),
+        ("best play that doesn't read", [_blind(scores[name]["blind"]) for name in names]),
+    ):
         if any(values):
             rows.append([said, *values])
     heads = ["player", *(f"`{name}`" for name in names)]
@@ -69,13 +74,15 @@ def _cell(name: str, score: Mapping[str, Any] | None) -> str:
         return ""
     value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
     interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
-    game = SCENARIOS[name].game()
-    counts = type(game).succeeded is not TSMG.succeeded
+    counts = bool(SCENARIOS[name].game().success_means)
     return f"{value:.2f}{interval}" + (f", {score['success_rate']['value']:.0%}" if counts else "")
 
 
-def _exact(reference: Mapping[str, Any], end: str) -> str:
+def _optimal(reference: Mapping[str, Any]) -> str:
     """The exact mean over the same episodes, or nothing."""
-    if not (reference.get(f"{end}_source") or "").startswith("exact"):
-        return ""
-    return f"{reference[end]:.2f}"
+    return f"{reference['value']:.2f}" if reference["kind"] == "optimal" else ""
+
+
+def _blind(blind: Mapping[str, Any]) -> str:
+    """``0.27 (down 0.5, right 0.5)``."""
+    return "" if blind["value"] is None else f"{blind['value']:.2f} ({blind['policy']})"

@@ -27,6 +27,7 @@ class Button:
 class Buttons(TSMG[Button]):
     """A bandit with a context: one step, three buttons, the one that the light shows pays 1. The optimum is 1."""
 
+    success_means = "pressed the right button"
     actions = ("red", "green", "blue")
 
     def initial_state(self, rng: np.random.Generator) -> Button:
@@ -56,6 +57,7 @@ class Corridor(TSMG[int]):
 
     actions = ("left", "right")
     return_range = (0.0, 1.0)
+    success_means = "reached the last cell"
 
     def initial_state(self, rng: np.random.Generator) -> int:
         return int(rng.integers(2))

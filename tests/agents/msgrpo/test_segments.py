@@ -185,6 +185,6 @@ def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -
     with pytest.raises(
         ConfigError,
         match="HiPER needs responses with <switch>, <subgoal>, <action>, but the prompts ask for <think>, <plan>, "
-        "<action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as agents/prompts/subgoals",
+        "<action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as subgoals",
     ):
         needed_segmenter(hiper, PromptMap(), words())

@@ -133,7 +133,8 @@ def test_a_mix_of_models_behind_one_name_is_said(textbench):
     rows = {row["agent"]: row["served_by"] for row in json.loads(done.out)["scores"]}
     assert rows["random"] == {}
     assert set(rows["openai:m"]) == {"m-2026-01-31 fp_1", "m-2026-01-31 fp_2"}
-    said = " ".join(textbench("leaderboard", "r").out.split())
+    assert "Notes on openai:m: add --stats." in " ".join(textbench("leaderboard", "r").out.split())
+    said = " ".join(textbench("leaderboard", "r", "--stats").out.split())
     assert f"openai:m: answered by 2 models: m-2026-01-31 fp_2 in {rows['openai:m']['m-2026-01-31 fp_2']} epi" in said
     records = list(RunFolder.open(Path("r")).records())
     by_agent = {next(iter(record["agents"].values())): record["measured"] for record in records}

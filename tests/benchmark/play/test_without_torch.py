@@ -1,4 +1,4 @@
-"""The base installation has no torch: a run of nobody in particular plays who needs none, and says what adds the others."""
+"""The base installation has no torch: a run plays who needs none, and says what adds the others."""
 
 import subprocess
 import sys

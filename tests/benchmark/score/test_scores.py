@@ -179,6 +179,7 @@ def test_the_blind_ends_value_agrees_with_playing_it():
 
 
 def test_snakes_reference_is_the_planners_own_score_and_is_kept(workplace, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))  # nothing is kept yet, whatever ran before
     scenario = SCENARIOS["snake"]
     said: list[str] = []
     first = References(None, said.append).scale(scenario, [40_000, 40_001])
@@ -193,6 +194,19 @@ def test_snakes_reference_is_the_planners_own_score_and_is_kept(workplace, monke
     monkeypatch.setattr("benchmark.score.references.PLAY_LIMIT", 1)
     assert References(None, said.append).scale(scenario, [40_777, 40_778]).reference is None
     assert "add --agent planner to the run" in said[-1]
+
+
+def test_a_hidden_start_is_hidden_from_both_ends(workplace):
+    """The optimum of a bandit is a mean over all arms that there may be, and so is what blind play gets."""
+    scenario = SCENARIOS["bandit-bayes"]
+    blind, reference = References().scale(scenario, [scenario.seed(k) for k in range(20)])
+    assert len(set(reference.values)) == len(set(blind.values)) == 1
+    assert (reference.kind, blind.exact, blind.values[0]) == ("optimal", True, pytest.approx(10.0))
+    # against a player of the same seeds, each episode counts as it is
+    scenario = SCENARIOS["bandit-context"]
+    blind, reference = References().scale(scenario, [scenario.seed(k) for k in range(5)])
+    assert (reference.kind, blind.exact) == ("reference", True)
+    assert len(set(blind.values)) == 5
 
 
 def test_references_come_from_the_results_where_the_agents_played(tmp_path):

@@ -65,11 +65,11 @@ def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, 
     assert planning["normalized"]["b"] is None
     assert planning["normalized"]["a"]["value"] == pytest.approx(1.0)
     (sheet,) = (sheet for sheet in leaderboard_sheets(document) if sheet.title == "overall by suite")
-    assert sheet.columns == ("<agent", "paper", "planning")
+    assert sheet.columns == ("<agent", "paper", "planning", "invalid")
     assert next(row for row in sheet.rows if row[0] == "b")[2] == "-"
     assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.notes
     table = suite_table(document)
-    assert [column.title for column in table.columns] == ["Agent", "paper", "planning"]
+    assert [column.title for column in table.columns] == ["Agent", "paper", "planning", "Invalid"]
     assert "By suite" in render_page(document)
 
 
@@ -118,8 +118,8 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
 
 def test_an_overall_score_over_many_scenarios_has_no_column_for_each(whole_suites, workplace):
     document = results_document(whole_suites, max_episodes=0)
-    assert len(overall_table(document).columns) == 4 + len(SUITES["paper"])
+    assert len(overall_table(document).columns) == 5 + len(SUITES["paper"])
     document["overall_scenarios"] = list(map(str, range(20)))
-    assert len(overall_table(document).columns) == 4
+    assert len(overall_table(document).columns) == 5
     (sheet,) = (sheet for sheet in leaderboard_sheets(document) if sheet.title == "overall")
     assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.notes[0]

@@ -24,7 +24,7 @@ def lines_of(returns, width=120):
 
 @pytest.mark.slow
 def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
-    """Every agent that plays by default is among them, and so it is at 80 columns."""
+    """Every agent that plays by default is among them, and there are no more at 80 columns."""
     done = textbench("run", "--episodes", 5, "--out", "r")
     assert done.code == 0, done.err
     told = done.err[done.err.index("the episodes: ") :].splitlines()
@@ -33,7 +33,7 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
     narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
     assert len(narrow) + len(told) <= 12
     assert max(map(len, narrow)) <= 80
-    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 100)
+    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 120)
     assert [line.split()[0] for line in wider[:8]] == [line.split()[0] for line in lines[:8]]
     text = " ".join(done.out.split())
     assert (
@@ -92,6 +92,6 @@ def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbenc
 
 def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
-    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 100)
+    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
     assert len(lines) <= MOST_LINES
     assert "Means of 19 to 20 episodes of frozen-lake" in " ".join(lines)

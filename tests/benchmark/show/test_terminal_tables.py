@@ -99,8 +99,9 @@ def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
         {"agent": "b", "rank": None, "tied": False, "normalized": None, "above_blind": None},
     ]
     views = [
-        row | {"success": None, "scenarios": 2 - place, "lacks": ["ice"] * place} for place, row in enumerate(rows)
+        row | {"success": None, "invalid_rate": 0.25, "scenarios": 2 - place, "lacks": ["ice"] * place}
+        for place, row in enumerate(rows)
     ]
     sheet = overall_sheet(views, ["lake", "ice"])
-    assert sheet.rows == (("1", "a", "1.000"), ("-", "b", "-"))
+    assert sheet.rows == (("1", "a", "1.000", "25%"), ("-", "b", "-", "25%"))
     assert "b: not ranked, lacks ice" in sheet.notes

@@ -25,6 +25,7 @@ from inspect_ai.scorer import SampleScore, Score
 from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, load_agent, rollout
 from benchmark import evaluate
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import answers_of
 from tests.agents.openai_server import OpenAIServer
 from textbench.inspect_tasks import TASKS
 from textbench.integrations.inspect import scenario_task
@@ -54,7 +55,7 @@ ROOT = Path(__file__).parents[3]
 
 def answer(messages: Sequence[Mapping[str, Any]]) -> str:
     """A response that depends on the prompt alone; now and then one that names no action."""
-    text = "".join(message["content"] for message in messages)
+    text = "".join(message["content"] for message in messages if message["role"] == "user")
     digest = hashlib.sha256(text.encode()).digest()
     if digest[0] < 32:
         return "I don't know."
@@ -101,13 +102,20 @@ def metrics_of(log: EvalLog) -> dict[str, dict[str, float]]:
     return {score.name: {name: one.value for name, one in score.metrics.items()} for score in log.results.scores}
 
 
-@pytest.mark.parametrize("name", ["frozen-lake-slippery", "snake", "bandit"])
-def test_numbers_are_those_of_our_own_run(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        *((name, "random") for name in ("frozen-lake-slippery", "snake", "bandit")),
+        *(("snake", protocol) for protocol in ("default", "forfeit", "retry")),
+    ],
+)
+def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Path) -> None:
     played = {"scenarios": name, "episodes": 12, "seed_offset": 3, "out": str(tmp_path / "run"), "quiet": True}
-    results = evaluate({"answering": Answering()}, **played)
+    results = evaluate({"answering": Answering()}, protocol=protocol, **played)
     (row,) = results.leaderboard().scores
     records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
-    log = run(scenario_task(name, episodes=12, seed_offset=3), mock(), tmp_path)
+    task = scenario_task(name, episodes=12, seed_offset=3, **({} if protocol == "random" else {"protocol": protocol}))
+    log = run(task, mock(), tmp_path)
     assert log.status == "success", log.error
     assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
     metrics = metrics_of(log)
@@ -117,9 +125,11 @@ def test_numbers_are_those_of_our_own_run(name: str, tmp_path: Path) -> None:
     assert 0 < metrics["invalid"]["share_stderr"] < 0.2
     assert metrics["failed"] == {"mean": 0, "stderr": 0}
     for sample in log.samples or []:
-        steps = records[int(sample.id)]["steps"]
+        answers = [answer for step in records[int(sample.id)]["steps"] for answer in answers_of(step)]
         told = sample.store["episode"]["responses"]
-        assert [(one["action"], one["valid"]) for one in told] == [(step["action"], step["valid"]) for step in steps]
+        assert [(one["action"], one["valid"]) for one in told] == [
+            (each.get("action", ""), each.get("valid", False)) for each in answers
+        ]
 
 
 @pytest.mark.parametrize("seat", [None, "player_1"])
@@ -127,7 +137,7 @@ def test_opponents_play_inside(seat: str | None, tmp_path: Path) -> None:
     scenario = SCENARIOS["tic-tac-toe"]
     players = {player: load_agent("random") for player in scenario.game().players}
     players[seat or "player_0"] = Answering()
-    tasks = [EpisodeTask.of(scenario, scenario.seed(index)) for index in range(6)]
+    tasks = [EpisodeTask.of(scenario, scenario.seed(index), protocol="random") for index in range(6)]
     expected = {episode.seed: episode.returns[seat or "player_0"] for episode in rollout(players, tasks)}
     log = run(scenario_task("tic-tac-toe", episodes=6, seat=seat), mock(), tmp_path)
     assert returns_of(log) == expected
@@ -191,6 +201,8 @@ def test_every_scenario_is_a_task() -> None:
         ({"opponents": "plannner"}, "did you mean 'planner'"),
         ({"seat": "player_7"}, "unknown seat 'player_7'"),
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
+        ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
+        ({"moves": "unlited"}, "did you mean 'unlisted'"),
     ],
 )
 def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:

@@ -16,7 +16,7 @@ class BestResponse:
     def __init__(self, payoffs: Payoffs, opponent: Opponent) -> None:
         self._payoffs, self._opponent = payoffs, opponent
         self._best: dict[tuple[Memory, int], tuple[float, ...]] = {}
-        self._uniform: dict[tuple[Memory, int], float] = {}
+        self._fixed: dict[tuple[float, ...], dict[tuple[Memory, int], float]] = {}  # by the shares of the actions
 
     def regret(self, actions: Sequence[int], rounds: int) -> float:
         """``sum_t V(m_t) - Q(m_t, a_t)``: what the first actions of a game of ``rounds`` lost in expectation."""
@@ -41,14 +41,24 @@ class BestResponse:
 
     def uniform_value(self, memory: Memory, left: int) -> float:
         """What playing every action with equal chances is worth."""
-        if not left:
-            return 0.0
-        key = memory, left
-        if key not in self._uniform:
-            now = self._payoffs_now(memory)
-            later = [self.uniform_value(self._opponent.remember(memory, a), left - 1) for a in range(len(now))]
-            self._uniform[key] = (sum(now) + sum(later)) / len(now)
-        return self._uniform[key]
+        actions = len(self._payoffs.actions)
+        return self.fixed_value(memory, left, (1 / actions,) * actions)
+
+    def fixed_value(self, memory: Memory, left: int, shares: tuple[float, ...]) -> float:
+        """What playing the actions with the same chances in every round is worth."""
+        known = self._fixed.setdefault(shares, {})
+
+        def value(memory: Memory, left: int) -> float:
+            if not left:
+                return 0.0
+            key = memory, left
+            if key not in known:
+                now = self._payoffs_now(memory)
+                later = [value(self._opponent.remember(memory, action), left - 1) for action in range(len(now))]
+                known[key] = sum(share * (paid + then) for share, paid, then in zip(shares, now, later, strict=True))
+            return known[key]
+
+        return value(memory, left)
 
     def _payoffs_now(self, memory: Memory) -> list[float]:
         chances = self._opponent.chances(memory)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,7 +100,7 @@ class MatrixGame(TSMG[MatrixState]):
         # the best response to a program is computed for every memory and number of rounds
         check_whole("rounds", rounds, 1, 1000 if opponent is None else 100)
         self.payoffs: Payoffs = GAMES[matrix]
-        self.rounds = int(rounds)
+        self.rounds = self.longest_episode = int(rounds)
         self.opponent: Opponent | None = None
         self.best_response: BestResponse | None = None
         if opponent is not None:
@@ -144,6 +144,10 @@ class MatrixGame(TSMG[MatrixState]):
             return self._played(state, chosen[0], chosen[1])
         other = _drawn(self.opponent.chances(state.memory), rng.random())
         return self._played(state, chosen[0], other)
+
+    def to_move(self, state: MatrixState) -> tuple[Player, ...]:
+        """Everybody, in every round."""
+        return self.players
 
     def outcomes(self, state: MatrixState, joint_action: Mapping[Player, Action]) -> list[Outcome[MatrixState]]:
         chosen = self._chosen(joint_action)
@@ -217,28 +221,29 @@ class MatrixGame(TSMG[MatrixState]):
         played = len(history)
         if not played:
             return f"Now choose for round 1 of {self.rounds}."
-        lines, mine, others = self._log(history, self._seat_of[player])
+        lines, total = self._log(history, self._seat_of[player])
         now = f"Now choose for round {played + 1} of {self.rounds}."
         if played == self.rounds:
             now = f"All {played} rounds are over."
-        return f"{lines}You have {mine:g} in all, the other {others:g}.\n{now}"
+        return f"{lines}{total}\n{now}"
 
-    def _log(self, history: tuple[tuple[int, int], ...], seat: int) -> tuple[str, float, float]:
+    def _log(self, history: tuple[tuple[int, int], ...], seat: int) -> tuple[str, str]:
         """The rounds as a seat reads them, a line each, and what it and the other have got.
 
         Only the last round is added to what the seat read before, where it is the same episode.
         """
         before, lines, mine, others = self._read[seat]
-        if before != history:
-            seen, earlier = self._seen[seat], history[:-1]
-            if before != earlier:
+        if before is not history and before != history:
+            seen, number = self._seen[seat], len(history)
+            if before != history[:-1]:
+                earlier = history[:-1]
                 lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(earlier, 1)])
                 mine, others = sum([seen[pair][1] for pair in earlier]), sum([seen[pair][2] for pair in earlier])
             text, gained, others_gained = seen[history[-1]]
-            lines = f"{lines}Round {len(history)}: {text}\n"
+            lines = f"{lines}Round {number}: {text}\n"
             mine, others = mine + gained, others + others_gained
             self._read[seat] = history, lines, mine, others
-        return lines, mine, others
+        return lines, _total(mine, others)
 
     @cached_property
     def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:
@@ -304,3 +309,8 @@ class MatrixGame(TSMG[MatrixState]):
         marks = [name[0].upper() for name in self.actions]
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))
+
+
+@lru_cache(maxsize=10_000)
+def _total(mine: float, others: float) -> str:
+    return f"You have {mine:g} in all, the other {others:g}."

@@ -1,6 +1,9 @@
 """The yardstick of repeated matrix games against a program: the best response."""
 
+from collections.abc import Mapping
+
 from textgames.social.matrix_game.game import MatrixGame, MatrixState
+from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import Action, Player
 from textgames.yardsticks import Yardstick
 
@@ -27,6 +30,12 @@ class BestResponseYardstick(Yardstick):
 
     def uniform_value(self, state: MatrixState, steps_left: int | None, player: Player) -> float:
         return self._values.uniform_value(state.memory, self._left(state, steps_left))
+
+    def blind_value(
+        self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        shares = tuple(chances_of(policy, self._game.actions))
+        return self._values.fixed_value(state.memory, self._left(state, steps_left), shares)
 
     def _left(self, state: MatrixState, steps_left: int | None) -> int:
         left = self._game.rounds - len(state.history)

@@ -81,6 +81,7 @@ class Werewolf(TSMG[WerewolfState]):
         self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
         self._abstain, self._speeches, self._protect_again = abstain, speeches, protect_again
         self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
+        self._last_ballots: tuple[tuple[int, ...], dict[Player, tuple[Action, ...]]] = ((), {})
         self._last_choices: tuple[WerewolfState | None, dict[Player, tuple[Action, ...]]] = (None, {})
         self._text = WerewolfText(
             self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
@@ -114,15 +115,26 @@ class Werewolf(TSMG[WerewolfState]):
         """``{who is to move: the names that it may choose}``."""
         known, choices = self._last_choices
         if known is not state:  # asked for several times in each state
-            choices = {self.players[number]: self._names(state, number) for number in rules.movers(state)}
+            if state.phase is Phase.VOTE:
+                choices = self._ballots(state.living)
+            else:
+                choices = {self.players[number]: self._names(state, number) for number in rules.movers(state)}
             self._last_choices = state, choices
         return choices
 
     def _names(self, state: WerewolfState, number: int) -> tuple[Action, ...]:
         if state.phase is Phase.SPEECHES:
             return ()
-        names = tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
-        return (ABSTAIN, *names) if state.phase is Phase.VOTE and self._abstain else names
+        return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
+
+    def _ballots(self, living: tuple[int, ...]) -> dict[Player, tuple[Action, ...]]:
+        """For whom each may vote; of the last players who lived it is remembered."""
+        known, ballots = self._last_ballots
+        if known != living:
+            names, nobody = [self.players[number] for number in living], (ABSTAIN,) * self._abstain
+            ballots = {name: (*nobody, *[other for other in names if other != name]) for name in names}
+            self._last_ballots = living, ballots
+        return ballots
 
     def transition(
         self, state: WerewolfState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
@@ -133,7 +145,8 @@ class Werewolf(TSMG[WerewolfState]):
 
     def outcomes(self, state: WerewolfState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[WerewolfState]]:
         """Chance deals the roles, and nothing else: one outcome, with probability 1."""
-        chosen = {number: self._checked(state, number, joint_action) for number in rules.movers(state)}
+        choices = self._choices(state)
+        chosen = {self._numbers[p]: self._checked(p, legal, joint_action) for p, legal in choices.items()}
         if not chosen:
             raise ValueError("the game is over; there is no next round")
         if state.phase is Phase.SPEECHES:
@@ -144,10 +157,8 @@ class Werewolf(TSMG[WerewolfState]):
             after = rules.play_night(state, named, self._speeches) if night else rules.play_vote(state, named)
         return [(1.0, after, self._rewards(after), after.phase is Phase.OVER)]
 
-    def _checked(self, state: WerewolfState, number: int, joint_action: Mapping[Player, Action]) -> Action:
-        player = self.players[number]
+    def _checked(self, player: Player, legal: tuple[Action, ...], joint_action: Mapping[Player, Action]) -> Action:
         action = joint_action.get(player)
-        legal = self.legal_actions(state, player)
         if action is None or (action not in legal if legal else self._message.read(action) != action):
             accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
             raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")

@@ -6,6 +6,7 @@ line ends nor double quotation marks, so it can't be taken for a line of the gam
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from textgames.social.werewolf.rules import (
     DOCTOR,
@@ -14,6 +15,7 @@ from textgames.social.werewolf.rules import (
     VILLAGER,
     WOLF,
     Day,
+    Night,
     Phase,
     WerewolfState,
     is_to_move,
@@ -24,6 +26,16 @@ SIDES = {WOLF: "the wolves", VILLAGER: "the village"}
 _PLURALS = {WOLF: "wolves", SEER: "seers", DOCTOR: "doctors", VILLAGER: "villagers"}
 
 
+class _Nightly(NamedTuple):
+    """What can be kept from one night to the next: of these roles, nights and number of days."""
+
+    roles: tuple[str, ...]
+    nights: tuple[Night, ...]
+    days: tuple[tuple[Day, ...], int]  # those before the last night, and how many there are
+    past: str  # the public log up to the last night
+    secrets: dict[int, str]  # by the player's number
+
+
 class WerewolfText:
     """The texts for players of these names; the settings are those of :class:`textgames.social.werewolf.Werewolf`."""
 
@@ -32,29 +44,34 @@ class WerewolfText:
     ) -> None:
         self.players, self._roles = tuple(players), tuple(roles)
         self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
-        # of the last state that was read: the state, its heading, who is alive and out, and the log
-        self._public: tuple[WerewolfState | None, str, str, list[str]] = (None, "", "", [])
+        # of the last state that was read: the state, and its texts that are the same for everybody
+        self._public: tuple[WerewolfState | None, str, str, str] = (None, "", "", "")
+        self._nightly = _Nightly((), (), ((), -1), "", {})
 
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, number: int) -> str:
         """What a player reads; equal for all states that differ only in what is hidden from it."""
         known, heading, before, log = self._public
+        nightly = self._nightly
         if known is not state:  # several players read the same state, one after another
-            heading = self._heading(state)
-            before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
-            log = self._log(state)
+            # what nights and earlier days add to the texts is the same until the next night
+            passed = state.days[: max(0, len(state.nights) - 1)], len(state.days)
+            if (nightly.roles, nightly.nights, nightly.days) != (state.roles, state.nights, passed):
+                past = self._past(state.nights, state.days)
+                nightly = self._nightly = _Nightly(state.roles, state.nights, passed, past, {})
+            heading, over = self._heading(state), state.phase is Phase.OVER
+            if known is None or over or known[:2] != state[:2] or known.nights != state.nights:
+                before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
+            log = nightly.past
+            if len(state.days) >= len(state.nights) > 0:
+                log += "".join([f"{line}\n" for line in self._day(len(state.nights), state.days[-1], in_full=True)])
             self._public = state, heading, before, log
-        return "\n".join(
-            [
-                heading,
-                self._own(state, number),
-                before,
-                *self._secrets(state, number),
-                *log,
-                self._question(state, number),
-            ]
-        )
+        secrets = nightly.secrets.get(number)
+        if secrets is None:
+            secrets = nightly.secrets[number] = "".join([f"{line}\n" for line in self._secrets(state, number)])
+        own, question = self._own(state.roles[number], state.alive[number], number), self._question(state, number)
+        return f"{heading}\n{own}\n{before}\n{secrets}{log}{question}"
 
     def _heading(self, state: WerewolfState) -> str:
         if state.phase is Phase.OVER:
@@ -63,10 +80,9 @@ class WerewolfText:
             return f"Werewolf. Night {len(state.nights) + 1}."
         return f"Werewolf. Day {len(state.nights)}, {state.phase}."
 
-    def _own(self, state: WerewolfState, number: int) -> str:
-        role = state.roles[number]
+    def _own(self, role: str, alive: bool, number: int) -> str:
         side = SIDES.get(role, SIDES[VILLAGER])
-        status = "alive" if state.alive[number] else "out, and play no more; your side's result still counts for you"
+        status = "alive" if alive else "out, and play no more; your side's result still counts for you"
         return f"You are {self.players[number]}, a {role}, on the side of {side}. You are {status}."
 
     def _deaths(self, state: WerewolfState) -> list[str]:
@@ -107,16 +123,16 @@ class WerewolfText:
             return [f"You have protected: {'; '.join(protected) or 'nobody yet'}"]
         return []
 
-    def _log(self, state: WerewolfState) -> list[str]:
-        """Everything public, in order; what was said longer ago than the setting has it is left out."""
+    def _past(self, nights: Sequence[Night], days: Sequence[Day]) -> str:
+        """Everything public up to the last night, in order; what was said too long ago is left out."""
         lines = []
-        for number, night in enumerate(state.nights, 1):
+        for number, night in enumerate(nights, 1):
             killed = "nobody was killed" if night.killed == NOBODY else f"{self.players[night.killed]} was killed"
             lines.append(f"Night {number}: {killed}.")
-            if number <= len(state.days):
-                in_full = len(state.days) - number < self._days_in_full
-                lines += self._day(number, state.days[number - 1], in_full)
-        return lines
+            if number < len(nights):
+                in_full = len(days) - number < self._days_in_full
+                lines += self._day(number, days[number - 1], in_full)
+        return "".join([f"{line}\n" for line in lines])
 
     def _day(self, number: int, day: Day, in_full: bool) -> list[str]:
         lines = [f'Day {number}: {self.players[speaker]} says: "{words}"' for speaker, words in day.speeches]

@@ -94,7 +94,7 @@ def shown(
 ) -> Play:
     """An episode that was played, with its states, as pictures tell it; ``responses``: with what the player wrote."""
     viewer = game.players[0]
-    has_board = type(game).board is not TSMG.board and not text
+    has_board = game.has_board and not text
     rounds: dict[int, list[Step]] = {}
     for step in episode.steps:
         rounds.setdefault(step.index, []).append(step)

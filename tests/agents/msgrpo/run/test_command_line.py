@@ -64,7 +64,7 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--config configs/NAME.toml"),
+        ([], "the name of a recipe"),
         (["--config", "none.toml"], "can't read the config 'none.toml'"),
         (["--resume", "nowhere"], "nothing to resume in 'nowhere'"),
         (["--config", "{config}", "--set", "grups=2"], "did you mean 'groups'?"),

@@ -222,7 +222,7 @@ def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> N
 
 def test_overall_table_has_a_column_for_every_scenario_with_one_player(documents: Documents) -> None:
     columns = [column.key for column in overall_table(documents["usual"]).columns]
-    assert columns == ["rank", "agent", "normalized", "success", "frozen-lake", "frozen-lake-big", "snake"]
+    assert columns == ["rank", "agent", "normalized", "success", "invalid", "frozen-lake", "frozen-lake-big", "snake"]
 
 
 def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Documents) -> None:

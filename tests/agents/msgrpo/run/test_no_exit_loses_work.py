@@ -1,0 +1,316 @@
+"""However a run ends early, its last valid state is saved, and the command that goes on works."""
+
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.__main__ import main
+from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
+from agents.msgrpo.run.checkpoint import STATE, load_state
+
+SHORT = MSGRPOConfig(
+    groups=4, group_size=8, iterations=5, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    learning_rate=1e-3, checkpoint_every=0, eval_every=0, samples_every=0, stop_after=0, preflight_episodes=0,
+)  # fmt: skip
+
+
+def metrics_in(run: Path) -> list[dict[str, Any]]:
+    file = run / "metrics.jsonl"
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return all(a[name] == b[name] for name in a if not name.endswith(("seconds", "per_second")))
+
+
+def started(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "agents.msgrpo", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+
+
+def wait_for_iterations(run: Path, count: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while len(metrics_in(run)) < count:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# ---------------------------------------------------------------- signals, sent to real processes
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", *(pytest.param(each, marks=pytest.mark.slow) for each in ("SIGHUP", "SIGINT"))]
+)
+def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
+    name: str, tiny_config: Callable[..., str], tmp_path: Path
+) -> None:
+    file, run = tiny_config(iterations="400"), tmp_path / "run"
+    process = started(["--config", file])
+    wait_for_iterations(run, 3, process)
+    process.send_signal(getattr(signal, name))
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    saved = load_state((run / "last").resolve())
+    played = metrics_in(run)
+    assert saved["iteration"] == len(played) >= 3
+    assert saved["history"] == played
+    assert not list((run / "checkpoints").glob(".writing*"))
+    command = re.search(r"to go on: python -m agents\.msgrpo (.*)", told)
+    assert command is not None
+    more = saved["iteration"] + 1
+    assert main([*shlex.split(command[1]), "--quiet", "--set", f"iterations={more}"]) == 0
+    assert main(["--config", file, "--quiet", "--set", f"iterations={more}", "--set", f"out={tmp_path / 'whole'}"]) == 0
+    assert all(same(*pair) for pair in zip(metrics_in(run), metrics_in(tmp_path / "whole"), strict=True))
+
+
+@pytest.mark.slow
+def test_a_run_under_nohup_outlives_its_terminal(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+    arguments = ["--config", tiny_config(iterations="6"), "--quiet"]
+    process = started(arguments, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for_iterations(tmp_path / "run", 2, process)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(metrics_in(tmp_path / "run")) == 6
+
+
+@pytest.mark.slow
+def test_a_second_kill_does_not_stop_the_saving(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+    process = started(["--config", tiny_config(iterations="400")])
+    wait_for_iterations(tmp_path / "run", 2, process)
+    for _ in range(3):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.005)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert load_state((tmp_path / "run/last").resolve())["iteration"] == len(metrics_in(tmp_path / "run"))
+
+
+# ---------------------------------------------------------------- errors, within an update and outside of it
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig) -> MSGRPOTrainer:
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+
+    return make
+
+
+def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: int | None) -> None:
+    """Raise in an iteration: in its rollout, or in the update, before that optimiser step."""
+    taken = 0
+    apply, rollout = trainer.learner._apply, trainer.rollout
+
+    def failing_step(*arguments: Any) -> None:
+        nonlocal taken
+        if trainer.iteration == iteration:
+            taken += 1
+            if step is not None and taken > step:
+                raise error
+        apply(*arguments)
+
+    def failing_rollout() -> Any:
+        if trainer.iteration == iteration and step is None:
+            raise error
+        return rollout()
+
+    trainer.learner._apply = failing_step  # type: ignore[method-assign]
+    trainer.rollout = failing_rollout  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("credit", ["msgrpo", "riskpo"])  # the second remembers, from one iteration to the next
+@pytest.mark.parametrize("step", [None, 1], ids=["in a rollout", "between two steps of an update"])
+def test_after_any_error_the_resumed_run_equals_the_one_without_it(
+    make_trainer: Any, tmp_path: Path, step: int | None, credit: str
+) -> None:
+    config = replace(SHORT, credit=credit)
+    whole = make_trainer(config)
+    whole.train()
+    broken = make_trainer(replace(config, out=str(tmp_path / "run")))
+    break_at(broken, 2, ZeroDivisionError("a bug"), step=step)
+    with pytest.raises(ZeroDivisionError) as error:
+        broken.train()
+    (note,) = error.value.__notes__
+    assert "The state after iteration 2 is saved" in note
+    assert f"trainer.resume('{tmp_path / 'run'}')" in note  # no command line knows this model and these prompts
+    assert "python -m" not in note
+    resumed = make_trainer(replace(config, out=str(tmp_path / "run")))
+    resumed.resume(tmp_path / "run")
+    resumed.train()
+    assert all(same(*pair) for pair in zip(whole.history, resumed.history, strict=True))
+    assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("lora", [0, 4])
+def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(
+    make_trainer: Any, tmp_path: Path, lora: int
+) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"), lora_rank=lora, iterations=2)
+    trainer = make_trainer(config)
+    started_with = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    apply, losses = trainer.learner._apply, []
+
+    def second_is_nan(loss: float, stats: Any) -> None:
+        losses.append(loss)
+        apply(float("nan") if len(losses) == 2 else loss, stats)
+
+    trainer.learner._apply = second_is_nan
+    with pytest.raises(TrainingDivergedError) as error:
+        trainer.train()
+    assert "The state after iteration 0 is saved" in error.value.__notes__[0]
+    pairs = zip(started_with, trainer.model.parameters(), strict=True)
+    assert any(not torch.equal(a, b) for a, b in pairs)  # the first step was taken
+    resumed = make_trainer(replace(config, learning_rate=1e-4))
+    resumed.resume(tmp_path / "run")
+    assert all(torch.equal(a, b) for a, b in zip(started_with, resumed.model.parameters(), strict=True))
+    assert len(resumed.train()) == 2
+
+
+def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"), rollback=False, checkpoint_every=2)
+    trainer = make_trainer(config)
+    break_at(trainer, 3, ZeroDivisionError("a bug"), step=1)
+    with pytest.raises(ZeroDivisionError) as error:
+        trainer.train()
+    assert "The state after iteration 2 is saved" in error.value.__notes__[0]
+    early = make_trainer(replace(config, out=str(tmp_path / "early")))
+    break_at(early, 0, ZeroDivisionError("a bug"), step=1)
+    with pytest.raises(ZeroDivisionError) as error:
+        early.train()
+    assert "Nothing was saved, and there is no earlier checkpoint" in error.value.__notes__[0]
+
+
+def test_another_course_from_an_earlier_checkpoint_replaces_the_later_one(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"), iterations=2, checkpoint_every=1, keep_checkpoints=9)
+    make_trainer(config).train()
+    other = make_trainer(replace(config, learning_rate=1e-4))
+    other.resume(tmp_path / "run/checkpoints/iteration-000001")
+    other.train()
+    kept = TransformersModel.from_pretrained(tmp_path / "run/last", device="cpu").model
+    assert all(torch.equal(a, b) for a, b in zip(kept.parameters(), other.model.parameters(), strict=True))
+
+
+# ---------------------------------------------------------------- disks
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """The operating system refuses to make any file larger, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [15_000, 100_000], ids=["the weights don't fit", "the optimiser's state doesn't fit"])
+def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
+    make_trainer: Any, tmp_path: Path, size: int
+) -> None:
+    run = tmp_path / "run"
+    trainer = make_trainer(replace(SHORT, out=str(run), checkpoint_every=2))
+    save = trainer.save
+
+    def save_on_a_full_disk() -> Any:
+        if trainer.iteration < 4:
+            return save()
+        with files_of_at_most(size):
+            return save()
+
+    trainer.save = save_on_a_full_disk
+    with pytest.raises(CheckpointError, match=r"iteration-000004 can't be written: .*: File too large") as error:
+        trainer.train()
+    assert "The state after iteration 2 is saved" in error.value.__notes__[0]
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["iteration-000002"]
+    weights, state = (run / "last/model.safetensors").stat().st_size, (run / "last" / STATE).stat().st_size
+    assert (size < weights) == (size == 15_000)
+    assert size < state
+    resumed = make_trainer(replace(SHORT, out=str(run)))
+    resumed.resume(run)
+    assert len(resumed.train()) == 5
+
+
+def test_a_full_disk_is_one_sentence_and_exit_code_2(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+    arguments = ["--config", tiny_config(iterations="2", checkpoint_every="1"), "--quiet"]
+    limit = (200_000, 200_000)
+    process = started(arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 2
+    (sentence,) = told.splitlines()
+    assert sentence.startswith(
+        f"error: the checkpoint {tmp_path / 'run/checkpoints/iteration-000001'} can't be written"
+    )
+    assert "Nothing was saved" in sentence
+    assert not list((tmp_path / "run/checkpoints").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
+def test_a_really_full_file_system(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(small)], capture_output=True).returncode:
+        pytest.skip("this system doesn't let us mount one")
+    try:
+        arguments = ["--config", tiny_config(iterations="2", out=f'"{small / "run"}"'), "--quiet"]
+        process = started(arguments)
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 2
+        assert "No space left on device" in told
+        assert "Traceback" not in told
+        assert not list((small / "run/checkpoints").iterdir())
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("/proc/textbench", "can't use /proc: "),
+        ("{file}", "Not a directory"),
+        ("{file}/below", "Not a directory"),
+        ("{tmp_path}/" + "x" * 300, "File name too long"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_told_before_the_model_is_loaded(
+    out: str, words: str, tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tiny_config(model='"nowhere"')
+    out = out.format(file=file, tmp_path=tmp_path)
+    assert main(["--config", file, "--set", f"out={out}"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert len(error.splitlines()) == 1
+
+
+def test_other_refusals_of_the_operating_system_are_sentences(
+    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", str(tmp_path)]) == 2
+    assert "can't read the config" in capsys.readouterr().err
+    run = tmp_path / "run"
+    assert main(["--config", tiny_config(iterations="1"), "--quiet"]) == 0
+    (run / "last" / STATE).write_bytes(b"not a state")
+    assert main(["--resume", str(run), "--quiet"]) == 2
+    assert "can't read the training state" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""Entries of every protocol are accepted as what they are, and forged retries are refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.entries.validation import validate
+from benchmark.runs.record import parse_line, to_line
+
+EPISODES = 4
+PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
+
+
+@pytest.fixture(autouse=True)
+def short_entries(monkeypatch):
+    monkeypatch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
+    monkeypatch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
+
+
+def submitted(textbench, *options):
+    run = ("run", "--agent", f"hesitant={PLAYERS}:Hesitant", "--episodes", EPISODES, "--out", "r", "--quiet")
+    done = textbench(*run, *options)
+    assert done.code == 0, done.err
+    assert textbench("submit", "r", "--out", "entries").code == 0
+    return Path("entries/hesitant")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--protocol", "default"), ("--protocol", "forfeit"), ("--protocol", "retry:1")]
+)
+def test_an_entry_of_every_protocol_is_accepted(textbench, options):
+    entry = submitted(textbench, *options)
+    assert validate(entry) == []
+    scores = json.loads(textbench("leaderboard", "entries", "--json").out)["scores"]
+    assert {row["protocol"] for row in scores} == {options[1] if options else "random"}
+
+
+def test_an_entry_can_not_claim_another_protocol(textbench):
+    """What was executed tells by what it was played."""
+    entry = submitted(textbench)
+    manifest = json.loads((entry / "manifest.json").read_text())
+    for protocol in ("default", "forfeit", "retry"):
+        manifest["settings"]["protocol"] = protocol
+        (entry / "manifest.json").write_text(json.dumps(manifest))
+        assert validate(entry)
+
+
+def test_forged_retries_are_refused(textbench):
+    entry = submitted(textbench, "--protocol", "retry")
+    records = [parse_line(line) for line in (entry / "episodes.jsonl").read_bytes().splitlines()]
+    places = [(i, j) for i, record in enumerate(records) for j, step in enumerate(record["steps"]) if "refused" in step]
+    record, number = places[0]
+
+    def problems(change):
+        forged = [json.loads(json.dumps(each)) for each in records]
+        change(forged[record]["steps"][number])
+        copy = Path(shutil.copytree(entry, "forged", dirs_exist_ok=True))
+        (copy / "episodes.jsonl").write_bytes(b"".join(map(to_line, forged)))
+        return " ".join(validate(copy))
+
+    assert not problems(lambda step: None)
+    assert "may give 3" in problems(lambda step: step.update(refused=step["refused"] * 4))
+    assert "can be read" in problems(lambda step: step["refused"][0].update(response="left" if record < 8 else "up"))
+    assert "refused for 'no_tag', the replay gives 'empty'" in problems(
+        lambda step: step["refused"][0].update(unreadable="no_tag")
+    )
+    assert "refused" in problems(lambda step: step["refused"][0].update(tokens=[1]))
+    assert "finish_reason" in problems(lambda step: step["refused"][0].update(finish_reason="bored"))
+
+
+def test_the_committed_entries_are_read_whatever_they_were_played_by():
+    entries = Path(__file__).parents[3] / "leaderboards"
+    from benchmark.runs.manifest import read_manifest
+
+    for manifest in entries.glob("*/manifest.json"):
+        settings = read_manifest(manifest.parent)["settings"]
+        told = json.loads(manifest.read_text())["settings"]
+        assert settings["protocol"] == told.get("protocol", "default")
+        assert settings["moves"] == told.get("moves", "listed")

@@ -1,0 +1,50 @@
+"""A very small model on a game that it has never read: said before the first episode, with what to take instead."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.models.embedded import READS, embedded_agents
+from benchmark.play.agents.catalogue import agent_kinds
+from benchmark.play.agents.players import AgentSpec, not_read
+from benchmark.runs.plan import Plan, find_scenarios
+
+pytest.importorskip("torch")
+
+
+def plan_of(*scenarios: str, agents: tuple[str, ...] = ("tiny",)) -> Plan:
+    return Plan.of(agents, find_scenarios(scenarios), 1)
+
+
+def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
+    specs = [AgentSpec("tiny", "tiny")]
+    assert not_read(specs, plan_of("frozen-lake", "snake", "snake-poison")) == []
+    assert not_read([AgentSpec("random", "random")], plan_of("blackjack", agents=("random",))) == []
+    (sentence,) = not_read(specs, plan_of("frozen-lake", "sliding-puzzle", "blackjack"))
+    assert sentence.startswith("tiny can't read blackjack, sliding-puzzle: it has learnt frozen-lake, ")
+    assert "hf:Qwen/" in sentence
+    assert "tiny-legal" in sentence
+    (aliased,) = not_read([AgentSpec("mine", "tiny-msgrpo")], plan_of("blackjack", agents=("mine",)))
+    assert aliased.startswith("mine can't read blackjack")
+
+
+def test_a_run_says_it_before_the_first_episode_and_keeps_it(textbench: Any) -> None:
+    done = textbench(
+        *("run", "--agent", "tiny", "--scenario", "blackjack", "--episodes", "1", "--max-tokens", "4", "--out", "out")
+    )
+    assert done.code == 0
+    sentence = "tiny can't read blackjack: it has learnt"
+    assert done.err.index(sentence) < done.err.index("1/1")
+    assert done.err.count(sentence) == 1
+    with open("out/manifest.json") as file:
+        assert sentence in json.dumps(json.load(file))
+    known = textbench("run", "--agent", "tiny", "--scenario", "frozen-lake", "--episodes", "1", "--out", "known")
+    assert "can't read" not in known.err
+
+
+@pytest.mark.parametrize("name", embedded_agents())
+def test_lists_and_doctor_say_what_a_model_reads(name: str) -> None:
+    kinds = {kind.spec: kind.text for kind in agent_kinds()}  # what list and doctor print
+    assert kinds[name].endswith(f"; reads {', '.join(READS[name])} alone")
+    assert "alone" not in kinds["hf:PATH_OR_REPO"]

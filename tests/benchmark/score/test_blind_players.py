@@ -1,0 +1,117 @@
+"""Nobody who doesn't read scores above 0: not a mute player, no constant one, and not the best of them."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import benchmark
+from agents import Turn
+from benchmark.runs.plan import num_players
+from textgames.scenarios import SCENARIOS
+
+ALONE = [name for name, scenario in SCENARIOS.items() if num_players(scenario) == 1]
+MOST_CONSTANTS = 6
+
+TUTORIAL = Path(__file__).parents[3] / "docs/tutorials/add-a-game.md"
+
+
+class Says:
+    """Answers the same whatever it is asked."""
+
+    def __init__(self, name: str, response: str) -> None:
+        self.name, self.response, self.settings = name, response, {"response": response}
+
+    def act(self, requests):
+        return [Turn(response=self.response) for _ in requests]
+
+
+def players(scenario):
+    """Of those who don't read: the mute one, one that talks, constants, and the best one."""
+    constants = SCENARIOS[scenario].game().actions[:MOST_CONSTANTS]
+    talker = Says("talker", "As a language model, I would rather not say.")
+    always = [Says(f"always-{place}", f"<action>{one}</action>") for place, one in enumerate(constants)]
+    return [Says("mute", ""), talker, "blind", *always]
+
+
+def scored(scenario, agents, episodes, **options):
+    """``{agent: its row}``."""
+    results = benchmark.evaluate(agents, scenarios=scenario, episodes=episodes, quiet=True, **options)
+    return {row["agent"]: row for row in results.leaderboard().scores}
+
+
+def above_twice(scenario, episodes):
+    """Who is above 0 beyond chance, and again so on other seeds, four times as many."""
+    first = scored(scenario, players(scenario), episodes)
+    assert first["mute"]["invalid_rate"]["value"] == 1.0
+    once = [agent for agent in players(scenario) if first[getattr(agent, "name", agent)]["above_blind"]]
+    if not once:
+        return first, []
+    again = scored(scenario, once, 4 * episodes, seed_offset=1000)
+    return first, [(name, row["normalized"]) for name, row in again.items() if row["above_blind"]]
+
+
+@pytest.mark.parametrize(
+    "scenario", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "prisoners-dilemma-tft", "snake"]
+)
+def test_who_doesnt_read_is_not_above_0(scenario, workplace):
+    rows, above = above_twice(scenario, 30)
+    assert not above
+    value, low, high = rows["blind"]["normalized"].values()
+    assert value == pytest.approx(0.0) if low is None else low <= 0 <= high  # one constant return is worth itself
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ALONE)
+def test_nowhere(scenario, workplace):
+    rows, above = above_twice(scenario, 50)
+    assert not above
+    assert rows["mute"]["blind"]["value"] is not None
+
+
+def test_a_mute_player_is_the_random_one(workplace):
+    """It scored 0.99 on cliff walking, when the first action was executed for it."""
+    rows = scored("cliff-walking", [Says("mute", ""), "random", "planner"], 60)
+    mute, random = rows["mute"]["mean_return"], rows["random"]["mean_return"]
+    assert mute["low"] < random["high"]
+    assert random["low"] < mute["high"]
+    assert rows["mute"]["normalized"]["value"] < 0
+    assert rows["planner"]["normalized"]["value"] == pytest.approx(1.0)
+
+
+def test_a_mute_player_is_last_overall_and_told_so(workplace):
+    agents = [Says("mute", ""), "random", "blind", "greedy"]
+    results = benchmark.evaluate(agents, scenarios=["frozen-lake", "snake"], episodes=50, quiet=True)
+    board = results.leaderboard()
+    rows = {row["agent"]: row for row in board.overall}
+    assert rows["greedy"]["rank"] == 1
+    for name in ("mute", "random", "blind"):
+        assert (rows[name]["rank"], rows[name]["tied"], rows[name]["above_blind"]) == (2, True, False)
+        assert rows[name]["normalized"]["low"] == 0.0
+    told = str(board).rpartition("no better than blind play, within chance: ")[2].partition("\n")[0]
+    assert sorted(told.split(", ")) == ["blind", "mute", "random"]
+
+
+def test_in_the_tutorial_a_mute_model_doesnt_rank_first(workplace, monkeypatch):
+    """The games of docs/tutorials/add-a-game.md, as written there: mute ranked first."""
+    monkeypatch.syspath_prepend(str(workplace))
+    cells = re.findall(r"%%writefile (\w+)\.py\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL)
+    assert [name for name, _ in cells] == ["my_games", "my_solved_games"]
+    for name, code in cells:
+        Path(f"{name}.py").write_text(code)
+    try:
+        for scenario in ("my_solved_games:SolvedDice-v0", "my_games:StopTheDice-v0"):
+            agents = [Says("mute", ""), "random", "blind"]
+            solved = scenario.startswith("my_solved")
+            rows = scored(scenario, [*agents, *(["planner"] if solved else [])], 100)
+            if solved:
+                assert (rows["planner"]["rank"], rows["planner"]["tied"]) == (1, False)
+                assert rows["mute"]["rank"] > 1
+                assert rows["mute"]["above_blind"] is False
+                assert rows["mute"]["normalized"]["value"] < 0.1
+            else:  # nobody knows what play is worth, so there is no score that a mute player could have
+                assert {row["normalized"] is None for row in rows.values()} == {True}
+    finally:
+        for name, _ in cells:
+            sys.modules.pop(name, None)

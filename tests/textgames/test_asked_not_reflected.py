@@ -1,0 +1,185 @@
+"""What a game can do is told by what it answers: overriding a method that only calls ``super()`` changes nothing."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents.turn
+import textgames
+from agents.baselines.search import find_search_player
+from benchmark.score.move_losses import MoveLosses
+from textgames import SCENARIOS, TSMG, conformance
+from textgames.environments.parallel import TextParallelEnv
+from textgames.environments.rules import game_settings, load_game
+from textgames.environments.vector import TextVectorEnv
+
+ROOT = Path(__file__).parents[2]
+METHODS = [
+    name
+    for name, member in vars(TSMG).items()
+    if callable(member) and not name.startswith("_") and name not in ("observe", "instructions")
+]
+NAMES = ["frozen-lake", "sliding-puzzle", "snake-duel", "word-guess", "kuhn-poker", "tic-tac-toe", "matching-pennies",
+         "werewolf-7", "bandit"]  # fmt: skip
+
+
+def only_super(cls: type[TSMG[Any]]) -> type[TSMG[Any]]:
+    """A subclass that overrides every method of the contract and only calls ``super()``."""
+
+    def passed_on(name: str) -> Any:
+        return lambda self, *args, **kwargs: getattr(super(made, self), name)(*args, **kwargs)
+
+    made: type[TSMG[Any]] = type(f"Again{cls.__name__}", (cls,), {name: passed_on(name) for name in METHODS})
+    return made
+
+
+def pair(name: str) -> tuple[TSMG[Any], TSMG[Any]]:
+    scenario = SCENARIOS[name]
+    game = scenario.game()
+    settings = {**textgames.settings_of(scenario.env_id), **scenario.kwargs}
+    own = {key: value for key, value in settings.items() if key in game_settings(load_game(settings["game"]))}
+    return game, only_super(type(game))(**own)
+
+
+def test_every_method_of_the_contract_is_overridden() -> None:
+    assert {"to_move", "legal_actions", "outcomes", "initial_outcomes", "metrics", "board", "read_action", "read",
+            "is_playing", "succeeded", "action_help", "sample_action", "read_observation"} <= set(METHODS)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_subclass_that_only_calls_super_can_do_the_same(name: str) -> None:
+    game, again = pair(name)
+    for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
+        assert getattr(again, ability) == getattr(game, ability), ability
+    assert (find_search_player(again) is None) == (find_search_player(game) is None)
+    state = game.initial_state(np.random.default_rng(0))
+    for player in game.to_move(state):
+        legal = game.legal_actions(state, player)
+        told = [agents.turn.own_action_help(each, state, player, legal) for each in (game, again)]
+        assert told[0] == told[1]
+
+
+def played(game: TSMG[Any], seed: int) -> list[Any]:
+    """An episode with some unreadable and illegal responses, and everything that was told in it."""
+    env, rng = TextParallelEnv(game, max_steps=30, format_penalty=0.5), np.random.default_rng(seed)
+    told: list[Any] = [env.reset(seed=seed)]
+    while env.agents:
+        responses = {}
+        for player in env.to_move:
+            action = game.sample_action(env.state(), player, rng)
+            tagged = f"<action>{action}</action>"
+            names = (*game.actions, action)
+            responses[player] = (tagged, tagged, action, names[int(rng.integers(len(names)))], "?", "<action>")[
+                int(rng.integers(6))
+            ]
+        told += [env.agents, env.to_move, env.step(responses)]
+    return told
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_subclass_that_only_calls_super_is_played_the_same(name: str) -> None:
+    game, again = pair(name)
+    for seed in range(4):
+        assert played(game, seed) == played(again, seed)
+
+
+@pytest.mark.parametrize("name", ["frozen-lake", "bandit", "tic-tac-toe"])
+def test_batches_of_it_are_the_same(name: str) -> None:
+    told = []
+    for game in pair(name):
+        others = "random" if len(game.players) > 1 else None
+        env, rng = TextVectorEnv(game, 3, max_steps=6, opponents=others), np.random.default_rng(0)
+        told.append([repr(env.reset(seed=1))])
+        for _ in range(14):
+            actions = [game.actions[int(rng.integers(len(game.actions)))] for _ in range(3)]
+            told[-1].append(repr(env.step(actions)))
+    assert told[0] == told[1]
+
+
+def test_values_lost_per_move_are_told_of_games_of_turns() -> None:
+    assert MoveLosses.of(SCENARIOS["tic-tac-toe"]) is not None
+    assert MoveLosses.of(SCENARIOS["frozen-lake"]) is None
+
+
+def test_no_code_compares_a_game_s_method_with_that_of_the_base_class() -> None:
+    found = []
+    for folder in ("textgames", "agents", "benchmark", "textbench", "perf", "docs/tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+                if any(isinstance(side, ast.Attribute) and ast.unparse(side.value) == "TSMG" for side in sides):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not found
+
+
+class CoinInTurns(TSMG[int]):
+    """Nothing is declared: that its chances and its turns are known follows from what it answers."""
+
+    players = ("player_0", "player_1")
+    actions = ("heads", "tails")
+
+    def initial_state(self, rng: np.random.Generator) -> int:
+        return 0
+
+    def to_move(self, state: int) -> tuple[str, ...]:
+        return () if state == 2 else (self.players[state],)
+
+    def transition(self, state: int, joint_action: Any, rng: np.random.Generator) -> Any:
+        if joint_action.get(self.players[state]) not in self.actions:
+            raise ValueError("heads or tails")
+        return state + 1, {"player_0": 0.0, "player_1": float(rng.random() < 0.5)}, state == 1
+
+    def outcomes(self, state: int, joint_action: Any) -> Any:
+        if joint_action.get(self.players[state]) not in self.actions:
+            raise ValueError("heads or tails")
+        return [(0.5, state + 1, {"player_0": 0.0, "player_1": paid}, state == 1) for paid in (0.0, 1.0)]
+
+    def observe(self, state: int, player: str) -> str:
+        return f"Round {state}"
+
+    def instructions(self, player: str) -> str:
+        return "Say heads or tails."
+
+
+def test_who_implements_outcomes_has_exact_chances_without_a_declaration() -> None:
+    game = CoinInTurns()
+    assert game.has_outcomes
+    assert game.takes_turns
+    for absent in ("has_board", "has_initial_outcomes", "reads_observations"):
+        assert not getattr(game, absent)
+    textgames.register("TestCoinInTurns-v0", CoinInTurns, max_steps=4)
+    conformance.check("TestCoinInTurns-v0")
+
+
+def test_a_success_that_isn_t_named_is_refused() -> None:
+    class Silent(CoinInTurns):
+        def succeeded(self, state: int, player: str) -> bool:
+            return state == 2
+
+    textgames.register("TestSilentSuccess-v0", Silent, max_steps=4)
+    with pytest.raises(conformance.ConformanceError, match="success: player_0 succeeded, but success_means is empty"):
+        conformance.run_check("success", "TestSilentSuccess-v0")
+
+
+def test_an_episode_beyond_the_longest_is_refused() -> None:
+    class Long(CoinInTurns):
+        longest_episode = 1
+
+    textgames.register("TestLong-v0", Long, max_steps=4)
+    with pytest.raises(conformance.ConformanceError, match="goes on after 1 rounds, which longest_episode says"):
+        conformance.run_check("states", "TestLong-v0")
+
+
+def test_an_illegal_name_is_illegal_with_and_without_its_tag() -> None:
+    for make in (lambda game: game, lambda game: only_super(type(game))()):
+        game = make(textgames.game_of("TextSlidingPuzzle-v0"))
+        state = game.initial_state(np.random.default_rng(3))
+        illegal = next(name for name in game.actions if name not in game.legal_actions(state, "player_0"))
+        for text in (illegal, f"<action>{illegal}</action>", f" {illegal.upper()} "):
+            assert game.why_invalid(text, state, "player_0").reason == "illegal"
+        assert game.why_invalid("fly", state, "player_0").reason == "no_tag"
+    assert gym.make("TextSlidingPuzzle-v0").unwrapped.game.has_outcomes  # type: ignore[attr-defined]

@@ -1,0 +1,121 @@
+"""Players inside an environment, asked one by one or once for a whole batch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from textgames import SCENARIOS
+from textgames.environments.opponents import OpponentTurn, Together
+from textgames.environments.solo import TextGameEnv
+from textgames.environments.vector import TextVectorEnv
+
+
+def thoughtful(turn: OpponentTurn) -> str:
+    """A player that takes in all that it is told, and sometimes writes nonsense."""
+    number = sum(map(ord, turn.observation + turn.player)) + len(turn.instructions)
+    return f"<action>{turn.legal_actions[number % len(turn.legal_actions)]}</action>" if number % 5 else "hm"
+
+
+class Counted:
+    """The same player for many turns, which counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def __call__(self, turns: list[OpponentTurn]) -> list[str]:
+        self.calls.append(len(turns))
+        return [thoughtful(turn) for turn in turns]
+
+
+GAMES = ["kuhn-poker", "tic-tac-toe", "snake-duel", "connect-four-small", "matching-pennies"]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("invalid", ["default", "random", "terminate", "forfeit"])
+@pytest.mark.parametrize("name", GAMES)
+def test_asked_together_it_plays_as_asked_one_by_one(name: str, invalid: str, mode: AutoresetMode) -> None:
+    game, horizon, num_envs = SCENARIOS[name].game(), SCENARIOS[name].horizon, 5
+    told = []
+    for opponent in (thoughtful, Together(Counted())):
+        env = TextVectorEnv(
+            game, num_envs, max_steps=horizon, opponents=opponent, invalid_action=invalid, autoreset_mode=mode,
+            seat="player_1",
+        )  # fmt: skip
+        rng = np.random.default_rng(0)
+        told.append([repr(env.reset(seed=3))])
+        for _ in range(20):
+            actions = [game.actions[int(rng.integers(len(game.actions)))] for _ in range(num_envs)]
+            step = env.step(actions)
+            told[-1].append(repr(step))
+            ended = step[2] | step[3]
+            if mode is AutoresetMode.DISABLED and ended.any():
+                told[-1].append(repr(env.reset(options={"reset_mask": ended})))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_single_environment_takes_it_too(name: str) -> None:
+    told = []
+    for opponent in (thoughtful, Together(Counted())):
+        env = TextGameEnv(SCENARIOS[name].game(), max_steps=20, opponents=opponent)
+        told.append([env.reset(seed=2)])
+        over = False
+        while not over:
+            step = env.step("?")
+            told[-1].append(step)  # type: ignore[arg-type]
+            over = step[2] or step[3]
+    assert repr(told[0]) == repr(told[1])
+
+
+def test_a_round_of_a_batch_is_one_call() -> None:
+    """64 games of tic-tac-toe ask 64 times what one call answers."""
+    opponent = Counted()
+    env: Any = gym.make_vec(
+        "TextTicTacToe-v0", num_envs=64, vectorization_mode="vector_entry_point", opponents=Together(opponent)
+    )
+    env.reset(seed=0)
+    assert opponent.calls == []
+    env.step(["?"] * 64)
+    assert opponent.calls == [64]
+    second: Any = gym.make_vec(
+        "TextTicTacToe-v0", num_envs=64, vectorization_mode="vector_entry_point", opponents=Together(opponent),
+        seat="player_1",
+    )  # fmt: skip
+    second.reset(seed=0)
+    assert opponent.calls == [64, 64]
+
+
+def test_several_opponents_and_random_ones_play_side_by_side() -> None:
+    first, second = Counted(), Counted()
+    scenario = SCENARIOS["werewolf-7"]
+    players = scenario.game().players[1:]
+    inside: dict[str, Any] = dict.fromkeys(players[:2], Together(first)) | dict.fromkeys(players[2:4], Together(second))
+    inside |= dict.fromkeys(players[4:], "random")
+
+    def speak(turns: list[OpponentTurn]) -> Sequence[str]:
+        return [f"<action>{turn.legal_actions[0]}</action>" if turn.legal_actions else "hello" for turn in turns]
+
+    inside[players[0]] = inside[players[1]] = Together(speak)
+    inside[players[2]] = inside[players[3]] = Together(speak)
+    env = TextVectorEnv(scenario.game(), 6, max_steps=40, opponents=inside)
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(["player_1"] * 6)
+
+
+def test_a_wrong_number_of_responses_is_refused() -> None:
+    env = TextGameEnv(SCENARIOS["tic-tac-toe"].game(), opponents=Together(lambda turns: []))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="opponents must give 1 responses to 1 turns, got"):
+        env.step("?")
+
+
+@pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if len(each.game().players) > 1])
+def test_every_scenario_of_several_players_is_made_without_naming_the_others(name: str) -> None:
+    env = gym.make(SCENARIOS[name].env_id, **SCENARIOS[name].kwargs)
+    env.reset(seed=0)
+    env.step("?")
