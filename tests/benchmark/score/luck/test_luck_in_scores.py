@@ -97,7 +97,7 @@ def test_every_table_shows_both(textbench):
         for title in ("mean return", "luck-free return", "beta", "SD ratio", "luck z"):
             assert title in out
         assert "0.440 [0.304, 0.587]" in out
-        assert "1.00 [0.92, 1.00]" in out
+        assert "1.00 [0.80, 1.00]" in out
         assert "ranks are of luck-free returns; luck is measured by value iteration, version 1" in out
         assert out.count("luck-free return") <= 4  # one table's columns, its note, and the legend
     assert textbench("leaderboard", ENTRIES, "--quiet", "--html", "page.html").code == 0
@@ -155,8 +155,8 @@ def test_until_adds_episodes_until_the_score_is_known(textbench):
     agents = [word for name in ("planner", "greedy", "random") for word in ("--agent", name)]
     done = textbench("run", *agents, "--scenario", ICE, "--until", 0.15, "--quiet", "--out", "u", "--json")
     scores = scores_of(done)
-    assert scores["planner", ICE]["episodes"] == 50
-    assert scores["greedy", ICE]["episodes"] in (100, 200, 400)
+    assert scores["planner", ICE]["episodes"] in (100, 200)
+    assert scores["greedy", ICE]["episodes"] in (50, 100, 200)
     for agent in ("planner", "greedy"):
         normalized = scores[agent, ICE]["normalized"]
         assert (normalized["high"] - max(0, normalized["low"])) / 2 <= 0.15
