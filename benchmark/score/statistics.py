@@ -177,7 +177,8 @@ def _replicates(
 def _errors(errors: tuple[float, ...], resamples: int, stream: int) -> Array:
     """By how much the columns' means are off in every resample, shape (columns, resamples): equal for all agents."""
     drawn: Array = np.random.default_rng([SEED, stream, len(errors)]).standard_normal((len(errors), resamples))
-    return drawn * np.array(errors)[:, None]
+    off: Array = drawn * np.array(errors)[:, None]
+    return off
 
 
 def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:
@@ -359,7 +360,7 @@ def paired_p_value(differences: Array) -> float:
 def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
     """Differences as whole numbers of a step: their common unit of at least 0.01, else 1/400 of the largest."""
     hundredths: NDArray[np.int64] = np.rint(100 * sizes).astype(np.int64)
-    if np.allclose(hundredths / 100, sizes, rtol=0, atol=1e-9):
+    if hundredths.any() and np.allclose(hundredths / 100, sizes, rtol=0, atol=1e-9):
         steps: NDArray[np.int64] = hundredths // int(np.gcd.reduce(hundredths))
         if steps.max() <= GRID:
             return steps

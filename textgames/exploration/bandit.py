@@ -319,7 +319,7 @@ class BanditOracle(Yardstick):
         self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:
         shares = chances_of(policy, self._game.actions)
-        return self._left(state, steps_left) * sum(map(mul, shares, state.means))
+        return float(self._left(state, steps_left) * sum(map(mul, shares, state.means)))
 
     def _left(self, state: BanditState, steps_left: int | None) -> int:
         left = self._game.rounds_left(state)

@@ -100,8 +100,9 @@ def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
     """The best of the candidates and of what moving mass from action to action makes of the best three."""
     means = evaluate(candidates).mean(axis=0)
     actions = list(dict.fromkeys(action for policy in candidates for action in policy))
-    tops = [candidates[place] for place in np.argsort(-means, kind="stable")[:3]]
-    best, best_value = tops[0], float(means.max())
+    tops = [candidates[place] for place in np.argsort(-means, kind="stable")[:3].tolist()]
+    best: FixedPolicy = tops[0]
+    best_value = float(means.max())
     if len(actions) > 12:
         return best
     for top in tops:
