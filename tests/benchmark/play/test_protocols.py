@@ -15,6 +15,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.record import answers_of, canonical_lines
 from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
 from tests.benchmark.stubborn_players import Hesitant, Mute
+from textgames import SCENARIOS
 
 PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
 GAMES = ("frozen-lake", "cliff-walking", "snake", "tic-tac-toe", "snake-duel", "guess-number")
@@ -67,10 +68,11 @@ def test_what_each_protocol_pays_a_player_who_says_nothing(textbench):
     for protocol in PROTOCOLS:
         rows = run(textbench, protocol, "--protocol", protocol, agents=MUTE[:2])["scores"]
         means[protocol] = {row["scenario"]: row["mean_return"]["value"] for row in rows}
-    assert means["default"]["cliff-walking"] == -15.0  # the first action, up, which was worth more than random play
-    assert means["random"]["cliff-walking"] < -15.0
+    rounds = SCENARIOS["cliff-walking"].horizon
+    assert means["default"]["cliff-walking"] == -rounds  # the first action, up, which was worth more than random play
+    assert means["random"]["cliff-walking"] < -rounds
     assert means["forfeit"] == means["retry"]
-    assert means["forfeit"]["cliff-walking"] == -1500.0
+    assert means["forfeit"]["cliff-walking"] == -100.0 * rounds
     assert means["forfeit"]["snake"] == -1.0
     assert means["forfeit"]["frozen-lake"] == 0.0
 
