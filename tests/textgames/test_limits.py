@@ -89,7 +89,7 @@ def test_no_limit_is_minus_one_as_in_gymnasium() -> None:
 
 @pytest.mark.parametrize("limit", [0, -2, 2.5, "8"])
 def test_other_limits_are_refused(limit: Any) -> None:
-    with pytest.raises(ValueError, match=r"max_episode_steps must be a whole number of at least 1, got"):
+    with pytest.raises(ValueError, match=r"max_episode_steps must be a whole number .*, got"):
         gym.make("TextFrozenLake-v0", max_episode_steps=limit)
 
 

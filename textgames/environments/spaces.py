@@ -95,14 +95,14 @@ def _flat_space(space: ObservationText) -> spaces.Box:
     return spaces.Box(0, NO_CHARACTER, (space.max_length,), np.int32)
 
 
-@spaces.flatten.register(ObservationText)
+@spaces.flatten.register(ObservationText)  # type: ignore[misc]  # typed there for spaces of any one type
 def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:
     flat = np.full(space.max_length, NO_CHARACTER, dtype=np.int32)
     flat[: len(x)] = np.frombuffer(x.encode("utf-32-le"), dtype="<i4")
     return flat
 
 
-@spaces.unflatten.register(ObservationText)
+@spaces.unflatten.register(ObservationText)  # type: ignore[misc]
 def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:
     return "".join(map(chr, x[x < NO_CHARACTER]))
 
