@@ -95,7 +95,8 @@ def test_other_limits_are_refused(limit: Any) -> None:
 
 def test_a_spec_makes_its_environment_again() -> None:
     for env_id in ("TextFrozenLake-v0", "TextTicTacToe-v0"):
-        for asked in ({}, {"max_episode_steps": 77}, {"max_steps": 5}):
+        cases: tuple[dict[str, Any], ...] = ({}, {"max_episode_steps": 77}, {"max_steps": 5})
+        for asked in cases:
             spec = gym.make(env_id, **asked, **others(env_id)).spec
             assert spec is not None
             again = spec.make()
@@ -133,7 +134,8 @@ def test_steps_are_counted_on_from_a_snapshot() -> None:
 
 def test_rewards_don_t_depend_on_how_the_limit_is_given() -> None:
     told = []
-    for limit in ({"max_steps": 6}, {"max_episode_steps": 6}):
+    cases: tuple[dict[str, Any], ...] = ({"max_steps": 6}, {"max_episode_steps": 6})
+    for limit in cases:
         env = gym.make("TextCliffWalking-v0", format_penalty=0.5, **limit)
         env.reset(seed=4)
         told.append([env.step(action) for action in ("up", "right", "?", "right", "fly", "left")])

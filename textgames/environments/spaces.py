@@ -95,15 +95,15 @@ def _flat_space(space: ObservationText) -> spaces.Box:
     return spaces.Box(0, NO_CHARACTER, (space.max_length,), np.int32)
 
 
-@spaces.flatten.register(ObservationText)  # type: ignore[misc]  # typed there for spaces of any one type
-def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:
+@spaces.flatten.register(ObservationText)
+def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]  # typed for a Space of any T
     flat = np.full(space.max_length, NO_CHARACTER, dtype=np.int32)
     flat[: len(x)] = np.frombuffer(x.encode("utf-32-le"), dtype="<i4")
     return flat
 
 
-@spaces.unflatten.register(ObservationText)  # type: ignore[misc]
-def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:
+@spaces.unflatten.register(ObservationText)
+def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]
     return "".join(map(chr, x[x < NO_CHARACTER]))
 
 

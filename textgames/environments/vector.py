@@ -303,7 +303,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         )
         legal = np.empty(self.num_envs, dtype=object)
         legal_actions, states, over, player = self.game.legal_actions, self._states, self._over, self._player
-        for i in every:
+        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
             if self._seat is None:  # as `_legal_actions`, without a call of it for every game and step
                 legal[i] = () if over[i] else legal_actions(states[i], player)
             else:
