@@ -298,9 +298,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        where, _every = (
-            (self._everywhere, range(self.num_envs)) if mask is None else (mask, np.flatnonzero(mask).tolist())
-        )
+        where = self._everywhere if mask is None else mask
         legal = np.empty(self.num_envs, dtype=object)
         legal_actions, states, over, player = self.game.legal_actions, self._states, self._over, self._player
         for i in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
