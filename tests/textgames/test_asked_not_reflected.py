@@ -110,7 +110,9 @@ def test_no_code_compares_a_game_s_method_with_that_of_the_base_class() -> None:
     for folder in ("textgames", "agents", "benchmark", "textbench", "perf", "docs/tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+                if not isinstance(node, ast.Compare):
+                    continue
+                sides = [node.left, *node.comparators]
                 if any(isinstance(side, ast.Attribute) and ast.unparse(side.value) == "TSMG" for side in sides):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not found

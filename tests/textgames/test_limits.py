@@ -89,13 +89,14 @@ def test_no_limit_is_minus_one_as_in_gymnasium() -> None:
 
 @pytest.mark.parametrize("limit", [0, -2, 2.5, "8"])
 def test_other_limits_are_refused(limit: Any) -> None:
-    with pytest.raises(ValueError, match=r"max_episode_steps must be a whole number of at least 1, got"):
+    with pytest.raises(ValueError, match=r"max_episode_steps must be a whole number .*, got"):
         gym.make("TextFrozenLake-v0", max_episode_steps=limit)
 
 
 def test_a_spec_makes_its_environment_again() -> None:
     for env_id in ("TextFrozenLake-v0", "TextTicTacToe-v0"):
-        for asked in ({}, {"max_episode_steps": 77}, {"max_steps": 5}):
+        cases: tuple[dict[str, Any], ...] = ({}, {"max_episode_steps": 77}, {"max_steps": 5})
+        for asked in cases:
             spec = gym.make(env_id, **asked, **others(env_id)).spec
             assert spec is not None
             again = spec.make()
@@ -133,7 +134,8 @@ def test_steps_are_counted_on_from_a_snapshot() -> None:
 
 def test_rewards_don_t_depend_on_how_the_limit_is_given() -> None:
     told = []
-    for limit in ({"max_steps": 6}, {"max_episode_steps": 6}):
+    cases: tuple[dict[str, Any], ...] = ({"max_steps": 6}, {"max_episode_steps": 6})
+    for limit in cases:
         env = gym.make("TextCliffWalking-v0", format_penalty=0.5, **limit)
         env.reset(seed=4)
         told.append([env.step(action) for action in ("up", "right", "?", "right", "fly", "left")])

@@ -34,7 +34,8 @@ def test_frames_of_an_episode_have_one_size(name: str) -> None:
     scenario = SCENARIOS[name]
     env = scenario.parallel_env(render_mode="rgb_array")
     env.reset(seed=scenario.first_seed)
-    rng, frames = np.random.default_rng(0), [env.render()]
+    rng = np.random.default_rng(0)
+    frames: list[Any] = [env.render()]
     while env.agents and len(frames) < 25:
         env.step(
             {player: f"<action>{env.game.sample_action(env.state(), player, rng)}</action>" for player in env.to_move}
@@ -56,7 +57,7 @@ def test_games_without_a_board_are_recorded(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # moviepy's
         made = gym.make(scenario.env_id, render_mode="rgb_array", **scenario.kwargs, **others(scenario.env_id))
-        env = RecordVideo(made, str(tmp_path), disable_logger=True)
+        env: Any = RecordVideo(made, str(tmp_path), disable_logger=True)
         env.reset(seed=0)
         while not any(env.step("?")[2:4]):
             pass

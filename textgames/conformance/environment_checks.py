@@ -223,12 +223,12 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
         shown = isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3
         require(shown, "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8")
         sizes.add(frame.shape)
-    env = parallel_env(id, **settings, render_mode="rgb_array")
-    env.reset(seed=0)
+    played: Any = parallel_env(id, **settings, render_mode="rgb_array")
+    played.reset(seed=0)
     for _ in range(_FRAMES):
-        sizes.add(env.render().shape)
-        if env.agents:
-            env.step(_random_responses(env, rng))
+        sizes.add(played.render().shape)
+        if played.agents:
+            played.step(_random_responses(played, rng))
     require(len(sizes) == 1, f"all pictures of an episode must have one size, got {sorted(sizes)}")
 
 

@@ -88,7 +88,7 @@ class TextGameEnv(gym.Env[str, str]):
         self._over = True
 
     @property
-    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute in Gymnasium, which make() sets
+    def spec(self) -> EnvSpec | None:  # an attribute in Gymnasium, which make() sets
         """What Gymnasium made the environment of, with its limit as ``max_episode_steps``."""
         return self._spec
 

@@ -96,14 +96,14 @@ def _flat_space(space: ObservationText) -> spaces.Box:
 
 
 @spaces.flatten.register(ObservationText)
-def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:
+def _flat(space: ObservationText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]  # typed for a Space of any T
     flat = np.full(space.max_length, NO_CHARACTER, dtype=np.int32)
     flat[: len(x)] = np.frombuffer(x.encode("utf-32-le"), dtype="<i4")
     return flat
 
 
 @spaces.unflatten.register(ObservationText)
-def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:
+def _unflat(space: ObservationText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]
     return "".join(map(chr, x[x < NO_CHARACTER]))
 
 

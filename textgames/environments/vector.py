@@ -97,7 +97,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         self._everywhere.flags.writeable = False
 
     @property
-    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute in Gymnasium, which make_vec() sets
+    def spec(self) -> EnvSpec | None:  # an attribute in Gymnasium, which make_vec() sets
         """What Gymnasium made the environment of, with its limit as ``max_episode_steps``."""
         return self._spec
 
@@ -298,10 +298,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        where, every = (self._everywhere, range(self.num_envs)) if mask is None else (mask, np.flatnonzero(mask))
+        where = self._everywhere if mask is None else mask
         legal = np.empty(self.num_envs, dtype=object)
         legal_actions, states, over, player = self.game.legal_actions, self._states, self._over, self._player
-        for i in every:
+        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
             if self._seat is None:  # as `_legal_actions`, without a call of it for every game and step
                 legal[i] = () if over[i] else legal_actions(states[i], player)
             else:
