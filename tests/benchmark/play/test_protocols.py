@@ -68,9 +68,9 @@ def test_what_each_protocol_pays_a_player_who_says_nothing(textbench):
         rows = run(textbench, protocol, "--protocol", protocol, agents=MUTE[:2])["scores"]
         means[protocol] = {row["scenario"]: row["mean_return"]["value"] for row in rows}
     assert means["default"]["cliff-walking"] == -40.0  # the first action, up, which was worth more than random play
-    assert means["random"]["cliff-walking"] < -15.0
+    assert means["random"]["cliff-walking"] < -40.0
     assert means["forfeit"] == means["retry"]
-    assert means["forfeit"]["cliff-walking"] == -1500.0
+    assert means["forfeit"]["cliff-walking"] == -4000.0
     assert means["forfeit"]["snake"] == -1.0
     assert means["forfeit"]["frozen-lake"] == 0.0
 
