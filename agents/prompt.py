@@ -3,6 +3,7 @@
 ``observation (and the last k turns) -> prompt``. All wording is data: ``prompts/default.toml``, or a file of one's own.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,9 @@ from textgames.names import did_you_mean
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
 _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
 _CLOCK = ("clock",)
+
+CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
+"""The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.card`), and its texts."""
 _MEMORY = ("memory", "no_memory")
 _PROTOCOL = ("unlisted", "complaint")
 _TABLES = ("response", "open_response", "reasons")
@@ -124,12 +128,15 @@ class PromptTexts:
         """Read a TOML file of the form of ``prompts/default.toml``, or one of those that ship, by its name.
 
         What it leaves out stays as in that file, but for the clock of a file that shows ``$steps_left`` in its own way.
+        A folder of a trained model, or its ``textbench.json``, is read for the whole texts that it was trained with.
 
         Raises:
             ValueError: not readable, not TOML, an unknown key or a wrong type, a bad placeholder; naming the file.
         """
         data = _read(prompt_path(path))
         try:
+            if CARD_PROMPTS in data:
+                return cls.from_data(data[CARD_PROMPTS])
             _check_data(data)
             texts = cls.default().as_data()
             if _shows_steps_left(data):
@@ -150,7 +157,9 @@ def packaged_prompts() -> tuple[str, ...]:
 
 
 def prompt_path(name: str | Path) -> Path:
-    """Where a file of prompts lies: at that path, or among those that ship, under that name."""
+    """Where a file of prompts lies: at that path, in that folder of a model, or among those that ship by that name."""
+    if Path(name).is_dir():
+        return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():
         return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
     return Path(name)
@@ -158,8 +167,11 @@ def prompt_path(name: str | Path) -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        # told by its content: a run keeps the file that it was given, under a name of its own
+        data: dict[str, Any] = json.loads(text) if text.startswith("{") else tomllib.loads(text)
+        return data
+    except (OSError, UnicodeDecodeError, ValueError) as error:
         ships = ", ".join(packaged_prompts())
         near = did_you_mean(str(path), packaged_prompts())
         raise ValueError(

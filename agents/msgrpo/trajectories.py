@@ -11,13 +11,13 @@ import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
-from agents.models.local.card import CARD_NAME, Card
+from agents.models.local.card import Card
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import CARD_NAME, PromptMap, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
 

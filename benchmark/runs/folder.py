@@ -20,7 +20,7 @@ from shlex import quote
 from agents.files import replacing
 from agents.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown
-from benchmark.runs.locking import LOCK_NAME, FolderLock
+from benchmark.runs.locking import LOCK_NAME, NO_LINKS, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
@@ -290,10 +290,11 @@ class RunFolder:
 
     def _open_file(self) -> None:
         try:
-            self._file = os.open(self.episodes_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = os.open(self.episodes_path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
         except OSError as error:
             self.close()
-            raise StorageError(f"can't write {self.episodes_path}: {error.strerror}") from None
+            reason = "it is a link" if self.episodes_path.is_symlink() else error.strerror
+            raise StorageError(f"can't write {self.episodes_path}: {reason}") from None
 
     def _cut_unfinished_line(self) -> None:
         """Remove what a killed process left behind the last newline."""

@@ -9,6 +9,10 @@ from benchmark.errors import StorageError
 LOCK_NAME = ".lock"
 
 
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+"""For files of a folder that are written: a link in a folder from elsewhere mustn't lead to a file of the user's."""
+
+
 class FolderLock:
     """Holds ``folder/.lock`` exclusively until :meth:`release` or the end of the process, however it ends.
 
@@ -19,7 +23,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         path = folder / LOCK_NAME
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o644)
         except OSError as error:
             raise StorageError(f"can't write in {folder}: {error.strerror}") from None
         try:

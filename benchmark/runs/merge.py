@@ -31,7 +31,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
 
     Raises:
         UsageError: the sources don't belong together (other versions, scenarios, or another agent of the same name), or
-            a folder is named twice.
+            a folder is named twice, or one has a link in place of a file of prompts.
         StorageError: ``out`` can't be written.
     """
     places = [path.resolve() for path in (*sources, out)]
@@ -50,7 +50,10 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     several = {key for key in owner if sum(key in index for index in indices) > 1}
     plan = Plan.from_manifest(manifest)
     # those of the first run that has them; single agents' prompts are named after their content
-    files = {file.name: file.read_bytes() for path in reversed(sources) for file in sorted(path.glob(PROMPTS_FILES))}
+    found = [file for path in reversed(sources) for file in sorted(path.glob(PROMPTS_FILES))]
+    if links := [file for file in found if file.is_symlink() or not file.is_file()]:
+        raise UsageError(f"{links[0]} isn't a file of its folder: a link may lead to anything, and would be copied")
+    files = {file.name: file.read_bytes() for file in found}
     with RunFolder.create(out, manifest, redactor, files) as target:
         digests: dict[Key, set[bytes]] = {}  # of the duplicates
         for number, folder in enumerate(folders):

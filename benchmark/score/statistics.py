@@ -177,7 +177,8 @@ def _replicates(
 def _errors(errors: tuple[float, ...], resamples: int, stream: int) -> Array:
     """By how much the columns' means are off in every resample, shape (columns, resamples): equal for all agents."""
     drawn: Array = np.random.default_rng([SEED, stream, len(errors)]).standard_normal((len(errors), resamples))
-    return drawn * np.array(errors)[:, None]
+    off: Array = drawn * np.array(errors)[:, None]
+    return off
 
 
 def mean_estimate(values: Array, possible: Sequence[float] = (), confidence: float = CONFIDENCE) -> Estimate:

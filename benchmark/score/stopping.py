@@ -39,9 +39,12 @@ def confidence_of(settings: Mapping[str, Any]) -> float:
 def half_width(row: ScoreView) -> float:
     """Half the interval that ``--until`` is about: of the normalised score, or of the mean where there is no scale.
 
-    0 where there is no interval, which more episodes wouldn't make narrower.
+    Of a normalised score that is the part above 0: by how much somebody is worse than play that doesn't read counts
+    nowhere, and may take very many episodes to know. 0 where there is no interval, which more episodes wouldn't make
+    narrower.
     """
     judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]
     if judged is None or judged["low"] is None or judged["high"] is None:
         return 0.0
-    return (judged["high"] - judged["low"]) / 2
+    floor = 0.0 if row["normalized"] else float("-inf")
+    return (max(floor, judged["high"]) - max(floor, judged["low"])) / 2

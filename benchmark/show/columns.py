@@ -256,7 +256,12 @@ OVERALL: tuple[Column[OverallView], ...] = (
         needed=lambda rows: any(row["success"] for row in rows),
     ),
     Column(
-        "invalid", "invalid", _invalid_share, "ascending", "responses that named no legal action, of all on this board"
+        "invalid",
+        "invalid",
+        _invalid_share,
+        "ascending",
+        "responses that named no legal action, of all on this board",
+        needed=lambda rows: any(row["invalid_rate"] is not None for row in rows),
     ),
 )
 

@@ -74,7 +74,7 @@ def finished(games: Sequence[Playing[T]]) -> list[T]:
     """What comes of games that are played side by side: whoever is asked in several of them is asked once."""
     results: dict[int, T] = {}
     responses: dict[int, list[str]] = {}
-    going = range(len(games))
+    going: Sequence[int] = range(len(games))
     while going:
         asked: dict[int, list[Question]] = {}
         for i in going:

@@ -186,7 +186,7 @@ class ContextualBandit(TSMG[ContextualState]):
 
     def instructions(self, player: Player) -> str:
         thing, who = self.story.thing, self._who
-        noise = f", plus or minus {self.noise:g} by chance" if self.noise else ""
+        noise = f", and exactly {self.noise:g} more or {self.noise:g} less, with equal chances" if self.noise else ""
         return "\n".join(
             [
                 f"{self.story.scene} There are {self.rounds} rounds.",

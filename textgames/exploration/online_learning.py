@@ -174,8 +174,9 @@ class OnlineLearning(TSMG[OnlineState]):
             [
                 f"You drive to work on {self.rounds} days. Every morning you choose one of {self.num_actions} roads.",
                 f"Actions, one for every road: {', '.join(self.actions)}.",
-                "Every road costs a delay of 0 to 10 minutes, another one each day. In the evening the delays of all "
-                "roads on that day are known, also of those that you didn't take. They don't depend on your choices.",
+                "Every road has a delay of 0 to 10 minutes, which may be different every day. In the evening you are "
+                "told the delays of all roads on that day, also of those that you didn't take. They don't depend on "
+                "your choices.",
                 "The reward of a day is minus the minutes that your road cost. "
                 f"Your goal is to lose as few minutes as possible over all {self.rounds} days.",
             ]

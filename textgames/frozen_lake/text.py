@@ -69,7 +69,10 @@ def instructions(is_slippery: bool, success_rate: float) -> str:
     if is_slippery:
         aside = (1 - success_rate) / 2
         ice = (
-            f"The ice is slippery: you move in the direction that you choose with probability {success_rate:.3g}, "
+            "The ice is slippery: you move in the direction that you choose or in one of the two directions "
+            "perpendicular to it, each of the three with the same probability."
+            if abs(success_rate - aside) < 1e-9
+            else f"The ice is slippery: you move in the direction that you choose with probability {success_rate:.3g}, "
             f"and in each of the two directions perpendicular to it with probability {aside:.3g}."
         )
     else:

@@ -168,8 +168,9 @@ class CleanupText(CommonsText):
             f"Apples grow on empty apple cells, and the cleaner the river the faster: in every round with a chance of "
             f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more "
             f"dirt, and not at all from {config.depletion:.0%} on.",
-            f"In every round{start}, with a chance of {config.dirt_chance:.0%}, one more cell of the river becomes "
-            f"dirty, until {config.depletion:.0%} of it is. Where a player stands nothing grows and no dirt comes.",
+            f"In every round{start}, while less than {config.depletion:.0%} of the river is dirty, one more cell of it "
+            f"becomes dirty with a chance of {config.dirt_chance:.0%}. The river may begin with more dirt than that. "
+            "Where a player stands nothing grows and no dirt comes.",
         ]
 
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import CARD_NAME, CARD_PROMPTS, PromptMap, PromptTexts
 
-CARD_NAME = "textbench.json"
 TEMPLATE_NAME = "chat_template.jinja"
 PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
@@ -51,7 +50,7 @@ class Card(NamedTuple):
 def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts) -> None:
     """Write ``textbench.json`` into a model's folder; the first of ``modes`` is the one that it is played in."""
     several = {"modes": list(modes)} if len(modes) > 1 else {}
-    data = {"mode": modes[0], **several, "prompts": texts.as_data()}
+    data = {"mode": modes[0], **several, CARD_PROMPTS: texts.as_data()}
     (folder / CARD_NAME).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
@@ -65,7 +64,7 @@ def read_card(path_or_repo: str) -> Card | None:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         modes = tuple(map(str, data.get("modes") or [data["mode"]]))
-        prompts = data.get("prompts")
+        prompts = data.get(CARD_PROMPTS)
         texts = PromptTexts.from_file(BEFORE_THE_CLOCK) if prompts is None else PromptTexts.from_data(prompts)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -68,7 +68,7 @@ async def _small_request(
     while True:
         route = ROUTES[dialect.route]
         fields = {"model": name, **dialect.shape(route.fields(QUESTION, SMALL, dialect.effort), SMALL.max_tokens, None)}
-        status, _, body = await transport.complete(route.path, fields | extra_body)
+        status, _, body = await transport.complete(route.path, {**fields, **extra_body})
         text = redactor.scrub(body.decode("utf-8-sig", "replace"))
         if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
             return status, text

@@ -109,6 +109,7 @@ def test_a_base_that_is_there_for_another_mode_is_refused(
     monkeypatch.setattr(Recipe, "quick", lambda **changes: quick(**(small | changes)))
     words = ["--quiet", "--set", f'out="{tmp_path}"', "--set", "iterations=1", "--set", "eval_every=0"]
     words += ["--set", "groups=2", "--set", "group_size=2", "--set", "episodes_drawn=1"]
+    words += ["--set", "preflight_episodes=0", "--set", "stop_after=0"]  # such a base knows nothing yet
     for name, mode in (("tiny-frozen-lake-direct", "direct"), ("tiny-frozen-lake", "think")):
         code = main(["--config", name, *words])
         if mode == "direct":  # made for the run: its card says so, and the run takes it

@@ -250,3 +250,22 @@ def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):
     done = textbench("resume", small_run, "--quiet", "--episodes", 4)
     assert done.code == 2
     assert "has prompts of the agent 'random' with the digest '/../../secret'" in done.err
+
+
+def test_a_link_in_a_folder_leads_nowhere(textbench, small_run):
+    """Neither is what it leads to written, nor copied."""
+    own = Path("diary")
+    own.write_text("mine\nwithout an end")
+    lines = (small_run / "episodes.jsonl").read_bytes()
+    (small_run / "episodes.jsonl").unlink()
+    (small_run / "episodes.jsonl").symlink_to(own.absolute())
+    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert done.code in (1, 2)
+    assert own.read_text() == "mine\nwithout an end"
+
+    (small_run / "episodes.jsonl").unlink()
+    (small_run / "episodes.jsonl").write_bytes(lines)
+    (small_run / "prompts-0.toml").symlink_to(own.absolute())
+    done = textbench("merge", small_run, "--out", "merged")
+    assert (done.code, Path("merged").exists()) == (2, False)
+    assert "prompts-0.toml isn't a file of its folder" in done.err

@@ -37,6 +37,10 @@ def test_the_normalised_score_is_judged_where_there_is_one():
     assert half_width(row | {"normalized": None}) == 0.5
     assert half_width(row | {"normalized": None, "luck_free_return": narrow}) == pytest.approx(0.1)
     assert half_width(row | {"normalized": fixed}) == 0.0
+    below = {"value": -2.0, "low": -4.0, "high": 0.0}  # by how much it is worse than blind play needn't be known
+    assert half_width(row | {"normalized": below}) == 0.0
+    assert half_width(row | {"normalized": below | {"high": 0.3}}) == pytest.approx(0.15)
+    assert half_width(row | {"normalized": None, "mean_return": below}) == 2.0
 
 
 @cache

@@ -99,7 +99,7 @@ def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
         {"agent": "b", "rank": None, "tied": False, "normalized": None, "above_blind": None},
     ]
     views = [
-        row | {"success": None, "invalid_rate": 0.25, "scenarios": 2 - place, "lacks": ["ice"] * place}
+        row | {"success": None, "invalid_rate": None, "scenarios": 2 - place, "lacks": ["ice"] * place}
         for place, row in enumerate(rows)
     ]
     sheet = overall_sheet(views, ["lake", "ice"])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import agents
 from agents.models.embedded import embedded_agents
 from agents.models.local.card import (
-    CARD_NAME,
     PLAIN_TEMPLATE,
     TEMPLATE_NAME,
     Card,
@@ -19,7 +18,7 @@ from agents.models.local.card import (
     write_card,
     write_chat_template,
 )
-from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.prompt import CARD_NAME, PromptMap, PromptTexts, as_text
 from agents.turn import Message, TurnRequest
 from textgames.scenarios import SCENARIOS
 
@@ -40,6 +39,17 @@ def test_a_card_is_read_back(tmp_path: Path) -> None:
     card = read_card(str(tmp_path))
     assert card is not None
     assert (card.mode, card.modes) == ("think", ("think", "direct"))
+
+
+def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp_path: Path) -> None:
+    write_card(tmp_path, modes=["direct"], texts=PromptTexts.from_file("without-clock"))
+    kept = tmp_path / "prompts.toml"  # as a run keeps it
+    kept.write_text((tmp_path / CARD_NAME).read_text())
+    for place in (tmp_path, tmp_path / CARD_NAME, kept):
+        assert PromptTexts.from_file(place) == PromptTexts.from_file("without-clock")
+    (tmp_path / CARD_NAME).write_text('{"prompts": {"system": "x"}}')
+    with pytest.raises(ValueError, match=r"prompts without opening"):
+        PromptTexts.from_file(tmp_path)
 
 
 def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path: Path) -> None:

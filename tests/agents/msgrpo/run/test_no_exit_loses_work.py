@@ -266,6 +266,7 @@ def test_a_full_disk_is_one_sentence_and_exit_code_2(tiny_config: Callable[..., 
     assert not list((tmp_path / "run/checkpoints").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
 def test_a_really_full_file_system(tiny_config: Callable[..., str], tmp_path: Path) -> None:
     small = tmp_path / "small"
