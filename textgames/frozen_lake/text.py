@@ -68,12 +68,11 @@ def instructions(is_slippery: bool, success_rate: float) -> str:
     """The rules and the actions, for the prompt."""
     if is_slippery:
         aside = (1 - success_rate) / 2
+        third = abs(success_rate - aside) < 1e-9  # 0.333 three times would leave a reader to guess at the rest
+        chosen, other = ("1/3", "1/3") if third else (f"{success_rate:.3g}", f"{aside:.3g}")
         ice = (
-            "The ice is slippery: you move in the direction that you choose or in one of the two directions "
-            "perpendicular to it, each of the three with the same probability."
-            if abs(success_rate - aside) < 1e-9
-            else f"The ice is slippery: you move in the direction that you choose with probability {success_rate:.3g}, "
-            f"and in each of the two directions perpendicular to it with probability {aside:.3g}."
+            f"The ice is slippery: you move in the direction that you choose with probability {chosen}, "
+            f"and in each of the two directions perpendicular to it with probability {other}."
         )
     else:
         ice = "The ice is not slippery: you always move in the direction that you choose."
