@@ -25,7 +25,7 @@ CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
 """The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.card`), and its texts."""
 _MEMORY = ("memory", "no_memory")
 _PROTOCOL = ("unlisted", "complaint")
-_TABLES = ("response", "open_response", "reasons")
+_TABLES = ("response", "open_response", "reasons", "reworded")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class PromptTexts:
         unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
         complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
         reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
+        reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part.
@@ -66,6 +67,7 @@ class PromptTexts:
     unlisted: str = ""
     complaint: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    reworded: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation, "clock": self.clock}
@@ -107,9 +109,8 @@ class PromptTexts:
         keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
         plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
-        return plain | {
-            table: dict(texts) for table in _TABLES if (texts := getattr(self, table)) or table != "reasons"
-        }
+        always = ("response", "open_response")
+        return plain | {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
@@ -141,7 +142,7 @@ class PromptTexts:
             texts = cls.default().as_data()
             if _shows_steps_left(data):
                 texts["clock"] = ""
-            return cls(**(texts | data | {table: texts[table] | data.get(table, {}) for table in _TABLES}))
+            return cls(**(texts | data | {table: texts.get(table, {}) | data.get(table, {}) for table in _TABLES}))
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
@@ -302,13 +303,18 @@ class PromptMap:
 
     def _values(self, request: TurnRequest) -> dict[str, str]:
         return {
-            "instructions": request.instructions,
+            "instructions": self._instructions(request.instructions),
             "observation": request.observation,
             "actions": self._actions(request),
             "player": request.player,
             "steps_left": self._told(request.steps_left),
             "memory": self._memory(request.history),
         }
+
+    def _instructions(self, told: str) -> str:
+        for today, then in self.texts.reworded.items():
+            told = told.replace(today, then)
+        return told
 
     def _actions(self, request: TurnRequest) -> str:
         if request.legal_actions and not request.moves_listed:

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import pytest
 
+import textgames
 from agents.prompt import HintedPromptMap, PromptMap, PromptTexts, as_text, packaged_prompts
 from agents.turn import Message, TurnRequest
 
@@ -81,7 +82,8 @@ def test_where_players_take_turns_the_clock_of_earlier_turns_is_that_of_then():
 def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert set(packaged_prompts()) >= {"default", "subgoals", "without-clock"}
     assert PromptTexts.from_file("default") == PromptTexts.default()
-    assert PromptTexts.from_file("without-clock") == replace(PromptTexts.default(), clock="") == WITHOUT
+    assert PromptTexts.from_file("without-clock") == WITHOUT
+    assert replace(PromptTexts.default(), clock="", reworded=WITHOUT.reworded) == WITHOUT
     assert "$steps_left" in PromptTexts.from_file("subgoals").clock
     with pytest.raises(
         ValueError, match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are default"
@@ -90,6 +92,15 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").write_text('system = "mine"')  # a file of one's own goes first
     assert PromptTexts.from_file("default").system == "mine"
+
+
+def test_rules_that_were_reworded_are_told_as_they_were() -> None:
+    (today, then), *_ = WITHOUT.reworded.items()
+    request = TurnRequest("the board", f"Rules: {today}", ("left",))
+    assert then in as_text(PromptMap(texts=WITHOUT)(request))
+    assert today in as_text(PromptMap()(request))
+    told = textgames.game_of("TextFrozenLake-v0", is_slippery=True).instructions("player_0")
+    assert today in told, "what no game says any more needn't be reworded"
 
 
 @pytest.mark.parametrize("texts", [PromptTexts.default(), PromptTexts.from_file("without-clock")])
