@@ -27,7 +27,7 @@ COMMANDS = [
     for line in code.replace("\\\n", " ").splitlines()
     if line.strip() and not line.startswith("#")
 ]
-INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith("git clone")]
+INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith(("git clone", "python3 -m venv"))]
 """Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
 WAITING = [line for line in COMMANDS if line.startswith(("textbench play", "textbench view"))]
 """They wait for a person; their own tests drive them."""
