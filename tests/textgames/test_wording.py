@@ -25,7 +25,7 @@ def test_the_noise_of_an_arm_is_exactly_what_is_said() -> None:
 def test_equal_probabilities_are_called_equal() -> None:
     slippery = textgames.game_of("TextFrozenLake-v0", is_slippery=True)
     told = slippery.instructions("player_0")
-    assert "each of the three with the same probability" in told
+    assert "with probability 1/3, and in each of the two directions perpendicular to it with probability 1/3." in told
     assert "0.333" not in told
     likely = textgames.game_of("TextFrozenLake-v0", is_slippery=True, success_rate=0.8).instructions("player_0")
     assert "with probability 0.8, and in each of the two directions perpendicular to it with probability 0.1." in likely

@@ -67,7 +67,7 @@ def test_credit_draws_a_picture(textbench, tmp_path):
     assert done.code == 0
     assert file.read_text().startswith("<svg")
     done = textbench("credit", "random", *SMALL, "--quiet", "--picture", str(tmp_path / "no" / "file.svg"))
-    assert done.code == 1
+    assert done.code == 2
     assert "can't write" in done.err
     done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--picture", str(file))
     assert done.code == 2
@@ -77,6 +77,6 @@ def test_credit_draws_a_picture(textbench, tmp_path):
 def test_a_picture_that_has_no_place_is_refused_before_anything_is_played(textbench, tmp_path):
     for place in (tmp_path, tmp_path / "no" / "file.svg"):
         done = textbench("credit", "random", *SMALL, "--picture", str(place))
-        assert done.code == 1
+        assert done.code == 2
         assert done.err.startswith("textbench: can't write ")
         assert "played" not in done.err  # what is played is told as progress

@@ -201,7 +201,7 @@ def test_the_page_is_written(textbench, small_run):
     page = Path("page.html").read_text()
     assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
     done = textbench("leaderboard", small_run, "--html", "no/such/folder/page.html")
-    assert done.code == 1
+    assert done.code == 2
     assert "can't write no/such/folder/page.html: No such file or directory" in done.err
 
 

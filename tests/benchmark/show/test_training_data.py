@@ -139,7 +139,7 @@ def test_messages(textbench, small_run):
     done = textbench("export", small_run)
     assert (done.code, "--sft or --preferences FILE" in done.err) == (2, True)
     done = textbench("export", small_run, "--sft", "nowhere/a.jsonl")
-    assert (done.code, "there is no folder nowhere" in done.err) == (1, True)
+    assert (done.code, "there is no folder nowhere" in done.err) == (2, True)
     done = textbench("export", small_run, "--sft", "a.jsonl", "--mode", "thnk")
     assert (done.code, "did you mean 'think'" in done.err) == (2, True)
     done = textbench("export", small_run, "--agent", "planer", "--sft", "a.jsonl")
