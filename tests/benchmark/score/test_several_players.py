@@ -163,7 +163,7 @@ def _stones_at_first(record):
 @pytest.mark.slow
 def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
     assert not any(row["opposed"] for row in rating_rows(read_columns([shared])))
-    assert "the mean return says who did well" in textbench("leaderboard", shared).out
-    command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero")
+    assert "the mean return says who did well" in textbench("leaderboard", shared, "--stats").out
+    command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero", "--stats")
     assert "the mean return says who did well" not in textbench(*command).out
     assert all(row["opposed"] for row in rating_rows(read_columns(["zero"])))
