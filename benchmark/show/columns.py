@@ -87,11 +87,18 @@ def agent_note(row: Mapping[str, Any]) -> str:
     if len(row["served_by"]) > 1:
         models = ", ".join(f"{model} in {episodes} episodes" for model, episodes in row["served_by"].items())
         notes.append(f"answered by {len(row['served_by'])} models: {models}")
+    warning = agent_warning(row)
+    return "; ".join([*notes, warning] if warning else notes)
+
+
+def agent_warning(row: Mapping[str, Any]) -> str:
+    """Why an agent's figures in a scenario aren't what they seem, which nobody should have to ask for."""
+    warnings = []
     if row["left_out"]:
-        notes.append(f"the server refuses {', '.join(row['left_out'])}, which it wasn't sent")
+        warnings.append(f"the server refuses {', '.join(row['left_out'])}, which it wasn't sent")
     if row["eaten_up"]:
-        notes.append(f"reasoning left no token for {row['eaten_up']} responses; allow more: reasoning_tokens")
-    return "; ".join(notes)
+        warnings.append(f"reasoning left no token for {row['eaten_up']} responses; allow more: reasoning_tokens")
+    return "; ".join(warnings)
 
 
 def _ranked_agent(row: OverallView) -> Figure:

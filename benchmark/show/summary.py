@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import agent_note, estimate_figure, further_protocols, number
+from benchmark.show.columns import agent_note, agent_warning, estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -30,7 +30,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    told = [_counted(scores), scale_sentence(scores), _marked(rows), _noted(scores)]
+    told = [_counted(scores), scale_sentence(scores), _marked(rows), _warned(scores), _noted(scores)]
     told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
@@ -127,6 +127,17 @@ def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
     """Of whom there is more to know: why somebody isn't ranked, or that several models answered under one name."""
     names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
     return f"Notes on {', '.join(names)}: add --stats." if names else ""
+
+
+def _warned(scores: Sequence[Mapping[str, Any]]) -> str:
+    """Why the figures of an agent aren't what they seem; of the first such agent, the notes name the others too."""
+    warned = [row for row in scores if agent_warning(row)]
+    if not warned:
+        return ""
+    own = [row for row in warned if row["agent"] == warned[0]["agent"]]
+    names = dict.fromkeys(name for row in own for name in row["left_out"])
+    warning = agent_warning({"left_out": names, "eaten_up": sum(row["eaten_up"] for row in own)})
+    return f"{_short(own[0]['agent'])}: {warning}."
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:

@@ -12,7 +12,10 @@ from tests.agents.openai_server import OpenAIServer
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 GAME = """
 from textgames import register
-register("X-v0", "textgames.frozen_lake:FrozenLake", max_steps=8)
+from textgames.frozen_lake import FrozenLake
+class OwnLake(FrozenLake):
+    pass
+register("X-v0", "evilmod:OwnLake", max_steps=8)
 """
 PLAYER = """
 from agents.baselines.random import RandomPlayer

@@ -14,9 +14,11 @@ EPISODES = 2
 
 @pytest.fixture(scope="module", autouse=True)
 def short_entries():
+    """Of two episodes on one scenario: the tiny model is asked for every response again, on a processor."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
-        patch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
+        for module in ("entry", "validation"):
+            patch.setattr(f"benchmark.entries.{module}.MIN_EPISODES", EPISODES)
+            patch.setattr(f"benchmark.entries.{module}.PAPER_SCENARIOS", ("frozen-lake",))
         yield
 
 
@@ -27,6 +29,7 @@ def entries(tmp_path_factory, reference_cache, short_entries):
 
     folder = tmp_path_factory.mktemp("authors")
     agents = ("--agent", "tiny", "--agent", "planner", "--agent", "random", "--set", "random.seed=5")
+    agents += ("--scenario", "frozen-lake")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
         command = ("--episodes", str(EPISODES), "--temperature", "0.7", "--out", str(folder / "run"), "--quiet")

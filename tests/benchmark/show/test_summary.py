@@ -14,12 +14,15 @@ PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
 
 
 def lines_of(returns, width=120):
-    results = board(returns)
+    return summary_lines(document_of(board(returns)), width)
+
+
+def document_of(results):
     results.sources = [(Path("made"), {"kind": "textbench-run", "textbench": {"version": "1"}})]
     results.source_complete = [True]
     for card in results.agents.values():
         card |= {"kind": "scripted", "settings": {}}
-    return summary_lines(results_document(results, max_episodes=0), width)
+    return results_document(results, max_episodes=0)
 
 
 @pytest.mark.slow
@@ -95,3 +98,17 @@ def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
     assert len(lines) <= MOST_LINES
     assert "Means of 19 to 20 episodes of frozen-lake" in " ".join(lines)
+
+
+def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
+    """Parameters that a server refused, and answers without a word: summed over the scenarios, within a dozen lines."""
+    results = board({name: {f"model {number}": [1.0] * 9 for number in range(20)} for name in PAPER})
+    for name in PAPER:
+        cell = results.cells["model 3", name]
+        cell.eaten_up = 4
+        cell.left_out["temperature"] = 9
+    lines = summary_lines(document_of(results), 80)
+    said = " ".join(lines)
+    assert "model 3: the server refuses temperature, which it wasn't sent; reasoning left no token for 16 res" in said
+    assert "Notes on model 3: add --stats." in said
+    assert len(lines) <= MOST_LINES
