@@ -236,7 +236,7 @@ def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
     assert rows["Broken"]["errors"] == {"status 500 after 3 attempts (key [redacted])": 2}
     assert rows["random"]["rank"] == 1
     assert document["complete"] is False
-    table = textbench("leaderboard", "r").out
+    table = textbench("leaderboard", "r", "--stats").out
     assert "Broken: not ranked, 2 unscored\nBroken: unscored: status 500 after 3 attempts (key [redacted]) 2" in table
     for file in Path("r").iterdir():
         assert b"planted" not in file.read_bytes()
