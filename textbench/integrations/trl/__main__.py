@@ -29,13 +29,17 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
+    from agents.models.local.card import read_card
+    from agents.prompt import PromptMap
     from textbench.integrations.trl import StepRollouts, episode_return
 
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     ways: dict[str, Any]
     if options.way == "steps":
+        card = read_card(options.model)  # a model that was made for prompts of its own goes on with those
+        known = card is not None and options.mode in card.texts.response
         rollouts = StepRollouts(
-            mode=options.mode,
+            prompt_map=PromptMap(options.mode, texts=card.texts) if known else PromptMap(options.mode),
             steps_per_episode=options.steps_per_episode,
             opponents=options.opponents,
             seed=options.seed,
