@@ -268,8 +268,10 @@ def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
 
 
 @pytest.mark.slow
-def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_only(textbench):
-    done = textbench("run", *agent("Babbler"), *LAKE, "--episodes", 30, "--json", "--out", "r")
+@pytest.mark.parametrize(("protocol", "played"), [("random", {"left", "down", "right", "up"}), ("default", {"left"})])
+def test_unreadable_answers_are_counted_by_reason_and_replaced_as_the_protocol_says(textbench, protocol, played):
+    options = ("--protocol", protocol) if protocol != "random" else ()  # which is what is played unless told
+    done = textbench("run", *agent("Babbler"), *LAKE, *options, "--episodes", 30, "--json", "--out", "r")
     (row,) = json.loads(done.out)["scores"]
     assert done.code == 0
     assert set(row["invalid_reasons"]) == {"empty", "no_tag", "unclosed_tag", "unknown_name", "several_tags"}
@@ -277,7 +279,7 @@ def test_unreadable_answers_are_counted_by_reason_and_replaced_by_the_default_on
     invalid = [step for step in steps if not step["valid"]]
     assert sum(row["invalid_reasons"].values()) == len(invalid)
     assert row["invalid_rate"]["value"] == pytest.approx(len(invalid) / len(steps))
-    assert {step["action"] for step in invalid} == {"left"}
+    assert {step["action"] for step in invalid} == played
     plain = textbench("replay", "r", "--plain", "--episode", 1).out
     assert "\x1b[31mred" not in "".join(textbench("replay", "r", "--plain", "--episode", n).out for n in range(1, 31))
     assert "frozen-lake, seed" in plain

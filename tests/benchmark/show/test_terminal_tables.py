@@ -82,7 +82,7 @@ def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplac
         for row in sheet.rows:
             for figure in (row[0], *row[2:]):
                 assert set(figure.split("\n")) <= whole
-    assert "A score may exceed 1: the planner is a strong search, not the optimum." in lines
+    assert "A score may exceed 1: the reference is a strong player, not the optimum." in lines
     assert any("normalised scores and ranks are of luck-free returns" in line for line in lines)
     assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
 

@@ -27,6 +27,7 @@ def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
         f'model = "{model_folder}"\nscenarios = ["TestCorridor-v0"]\nprompt_file = "{prompt_file}"\n'
         'response_mode = "direct"\nmax_response_tokens = 2\ngroups = 2\ngroup_size = 3\niterations = 2\n'
         f'eval_every = 2\neval_episodes = 2\nout = "{tmp_path / "run"}"\nlearning_rate = 1e-3\ndevice = "cpu"\n'
+        "stop_after = 0\npreflight_episodes = 0\n"
     )
     return str(path)
 

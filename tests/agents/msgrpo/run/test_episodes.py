@@ -20,6 +20,7 @@ from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 CONFIG = MSGRPOConfig(
     groups=4, group_size=8, iterations=5, response_mode="direct", max_response_tokens=2, temperature=1.0,
     minibatches=1, learning_rate=5e-3, eval_every=0, samples_every=0, staleness=1,
+    stop_after=0, preflight_episodes=0,
 )  # fmt: skip
 
 

@@ -63,7 +63,8 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     name: str, tiny_config: Callable[..., str], tmp_path: Path
 ) -> None:
     file, run = tiny_config(iterations="400"), tmp_path / "run"
-    process = started(["--config", file])
+    # these tests may be under nohup themselves
+    process = started(["--config", file], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     wait_for_iterations(run, 3, process)
     process.send_signal(getattr(signal, name))
     _, told = process.communicate(timeout=60)
