@@ -28,7 +28,7 @@ def mean_return(game: GuessingGame, rule: str) -> float:
     return total / len(game.secrets)
 
 
-@pytest.mark.parametrize("name", ["mastermind", "guess-number", "word-guess"])
+@pytest.mark.parametrize("name", ["mastermind", "guess-number", pytest.param("word-guess", marks=pytest.mark.slow)])
 def test_planner_is_optimal_and_greedy_is_not_better(name: str) -> None:
     game = SCENARIOS[name].game()
     assert isinstance(game, GuessingGame)

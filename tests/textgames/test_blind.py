@@ -138,8 +138,8 @@ def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> No
     """The same game where its values can't be computed: chosen and reported by playing."""
     computed = search(FrozenLake(), 8)
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
-    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 200)
-    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 2000)
+    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 60)
+    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 600)
     played = search(FrozenLake(), 8)
     assert not played.exact
     assert played.value == pytest.approx(

@@ -25,15 +25,14 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(
     assert sentence.startswith("error: can't use ")
 
 
-def test_a_full_disk_leaves_no_half_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "agents.tiny", "--out", str(tmp_path / "model"), *QUICK, "--steps", "2"]
-    limit = (100_000, 100_000)
-    done = subprocess.run(
-        command, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    )
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "File too large" in done.stderr.splitlines()[-1]
+def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        assert main(["--out", str(tmp_path / "model"), *QUICK, "--steps", "2"]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "File too large" in capsys.readouterr().err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
 
 

@@ -87,7 +87,14 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
         evaluate(Mute(), scenarios="frozen-lake", episodes=2, protocol="forfit", quiet=True)
 
 
-@pytest.mark.parametrize("name", ["frozen-lake-slippery", "snake", "taxi", "blackjack", "nim"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "blackjack",
+        "nim",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("frozen-lake-slippery", "snake", "taxi")),
+    ],
+)
 def test_a_mute_player_is_the_random_player(name):
     """Its returns are those of random play in distribution: the means differ by chance alone."""
     results = evaluate({"mute": Mute(), "random": "random"}, scenarios=name, episodes=300, quiet=True)

@@ -53,7 +53,7 @@ def above_twice(scenario, episodes):
 
 
 @pytest.mark.parametrize(
-    "scenario", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "prisoners-dilemma-tft", "snake"]
+    "scenario", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "prisoners-dilemma-tft"]
 )
 def test_who_doesnt_read_is_not_above_0(scenario, workplace):
     rows, above = above_twice(scenario, 30)

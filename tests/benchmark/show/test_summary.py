@@ -58,9 +58,10 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
 
 def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
     many = {f"agent {number} with a name that goes on and on": [number / 30] * 9 for number in range(30)}
-    for width in (60, 80, 200):
-        for scenarios in (PAPER, ("snake",)):
-            lines = lines_of(dict.fromkeys(scenarios, many), width)
+    for scenarios in (PAPER, ("snake",)):
+        document = document_of(board(dict.fromkeys(scenarios, many)))
+        for width in (60, 80, 200):
+            lines = summary_lines(document, width)
             assert len(lines) <= MOST_LINES
             assert max(map(len, lines)) <= width
             (more,) = (line for line in lines if line.startswith("and "))

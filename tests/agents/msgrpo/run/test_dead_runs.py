@@ -44,6 +44,7 @@ def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_writ
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_end_well(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
