@@ -122,7 +122,8 @@ def test_group_shares_its_start_and_draws_its_transitions(evaluate, server) -> N
 
 def test_prompt_that_comes_again_is_another_turn(evaluate, server) -> None:
     server.respond = lambda request: "<action>left</action>"  # into the wall of the first column, eight times
-    (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1})
+    # the default prompts tell how many moves are left, so that none comes again
+    (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1, "prompts": "without-clock"})
     (trace,) = played.traces
     assert len({request["messages"][0]["content"] for request in server.requests}) == 1
     assert trace.num_turns == trace.num_branches == 8

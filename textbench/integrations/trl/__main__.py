@@ -37,9 +37,9 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     ways: dict[str, Any]
     if options.way == "steps":
         card = read_card(options.model)  # a model that was made for prompts of its own goes on with those
-        known = card is not None and options.mode in card.texts.response
+        own = card is not None and options.mode in card.texts.response
         rollouts = StepRollouts(
-            prompt_map=PromptMap(options.mode, texts=card.texts) if known else PromptMap(options.mode),
+            prompt_map=PromptMap(options.mode, texts=card.texts) if card and own else PromptMap(options.mode),
             steps_per_episode=options.steps_per_episode,
             opponents=options.opponents,
             seed=options.seed,
