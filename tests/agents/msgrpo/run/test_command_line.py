@@ -37,8 +37,8 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert main(["--config", config_file]) == 0
     out = capsys.readouterr()
     best = tmp_path / "run" / "best"
-    assert out.out.strip() == f"textbench run --agent hf:{best} --prompts {tmp_path / 'prompts.toml'}"
-    options = cast(Any, load_agent(f"hf:{best}", prompts=str(tmp_path / "prompts.toml"))).prompt_map
+    assert out.out.strip() == f"textbench run --agent hf:{best}"
+    options = cast(Any, load_agent(f"hf:{best}")).prompt_map  # its folder has the texts of the prompt file
     assert (options.mode, options.texts.response["direct"]) == ("direct", "Answer:")  # what it was trained with
     assert "iteration 2/2" in out.err
     assert "evaluation after 2" in out.err
