@@ -9,6 +9,7 @@ import pytest
 
 import textgames
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Plan
 from benchmark.runs.replay import Replay, replay
 from benchmark.score.luck.terms import LuckValues, episode_luck
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
@@ -43,11 +44,12 @@ def played(scenario, seed, responses):
 
 @pytest.mark.parametrize("name", ["planner", "random", "tiny-msgrpo-snake"])
 def test_the_stored_returns_split_without_remainder(name):
-    values = LuckValues.of(ICE.game())
-    records = [record for record in RunFolder.open(ENTRIES / name).records() if record["scenario"] == ICE.name]
+    values, folder = LuckValues.of(ICE.game()), RunFolder.open(ENTRIES / name)
+    scenario = Plan.from_manifest(folder.manifest).scenarios[ICE.name]  # played by the entry's protocol
+    records = [record for record in folder.records() if record["scenario"] == ICE.name]
     assert len(records) == 50
     for record in records:
-        found = episode_luck(replay(record, ICE, boards=False), values)
+        found = episode_luck(replay(record, scenario, boards=False), values)
         assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
         assert found.skill <= 1e-12  # no action is better than the best
         assert found.variance >= 0
