@@ -30,6 +30,8 @@ PLAIN = MSGRPOConfig(
     entropy_coefficient=0.01,
     eval_every=0,
     samples_every=0,
+    min_valid_share=0,  # it begins with random weights, which no run for use would
+    stop_after=0,
 )
 WANTS: dict[tuple[str, str], dict[str, Any]] = {
     # its limits of 0.0003 are for learning rates of 1e-6; here they would clip all but the first step of an iteration

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 ROOT = Path(__file__).parents[3]
 ONE_ITERATION = (
     *("model=tiny", "scenarios=frozen-lake", "device=cpu", "threads=1", "iterations=1", "groups=1", "group_size=2"),
-    *("max_response_tokens=4", "eval_every=0", "samples_every=0", "out=out"),
+    *("max_response_tokens=4", "eval_every=0", "samples_every=0", "out=out", "stop_after=0", "min_valid_share=0"),
 )
 
 

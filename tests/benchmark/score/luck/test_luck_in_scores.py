@@ -41,7 +41,7 @@ def test_the_stored_entries_have_both(textbench):
         assert row["luck"]["beta"] == pytest.approx(1, abs=0.05)
         assert row["luck"]["sd_ratio"] < 0.3
     assert (planner["rank"], greedy["rank"]) == (1, 2)  # by the plain means they can't be told apart
-    for (_, scenario), row in scores.items():
+    for (agent, scenario), row in scores.items():
         if scenario.startswith("snake"):
             assert (row["luck_free_return"], row["normalized_by"]) == (None, "plain")
             assert row["normalized"] == row["normalized_plain"]
@@ -49,7 +49,8 @@ def test_the_stored_entries_have_both(textbench):
             check_controlled(row)
         else:
             assert row["controlled_return"] is None
-        if scenario == "frozen-lake":  # without chance there is no luck to take out
+        # without chance there is no luck to take out, but of random moves in place of unreadable answers
+        if scenario == "frozen-lake" and agent != "tiny-msgrpo-snake":
             assert row["luck_free_return"] == row["mean_return"]
             assert row["luck"] is None
             assert row["normalized"] == row["normalized_plain"]
@@ -99,7 +100,8 @@ def test_every_table_shows_both(textbench):
         assert "0.440 [0.304, 0.587]" in out
         assert "1.00 [0.80, 1.00]" in out
         assert "ranks are of luck-free returns; luck is measured by value iteration, version 1" in out
-        assert out.count("luck-free return") <= 4  # one table's columns, its note, and the legend
+        # two tables' columns and notes (the dry lake has luck in random moves for unreadable answers), and the legend
+        assert out.count("luck-free return") <= 6
     assert textbench("leaderboard", ENTRIES, "--quiet", "--html", "page.html").code == 0
     page = Path("page.html").read_text()
     assert 'data-key="luck_free_return"' in page
