@@ -97,9 +97,9 @@ def test_the_correlation_is_pearsons_over_all_steps():
 
 @pytest.mark.slow
 def test_the_oracles_gradient_is_the_exact_one_on_average():
-    """In a game of chance with a model that answers directly; 144 episodes."""
+    """In a game of chance with a model that answers directly; 576 episodes."""
     policy = direct_policy()
-    instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=6)
+    instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=24)
     report = instrument.measure(
         {"half": HalfTrue(instrument.truth)},
         draws=("aaw", "uniform", "off"),
