@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,13 +36,14 @@ def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
     """Keep values as JSON, where they can be kept."""
     if file is None:
         return
-    try:
+    draft = file.with_name(f".{file.name}.{os.getpid()}")  # renamed when it is whole: others may be reading
+    with suppress(OSError):  # a home that can't be written costs time, nothing else
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f".{file.name}.{os.getpid()}")  # renamed when it is whole: others may be reading
-        draft.write_text(json.dumps(values), encoding="utf-8")
-        draft.replace(file)
-    except OSError:
-        pass  # a home that can't be written costs time, nothing else
+        try:
+            draft.write_text(json.dumps(values), encoding="utf-8")
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)  # of a disk that is full
 
 
 def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:

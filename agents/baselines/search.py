@@ -78,7 +78,7 @@ class SearchPlayer(ABC):
     def uniform_value(self, request: TurnRequest) -> float | None:
         """The exact expected return of a player that picks every action with equal chances.
 
-        ``None`` where it isn't computed; the scale of normalised scores then takes what the ``random`` player gets.
+        ``None`` where it isn't computed; the scale of normalised scores then takes blind play's mean over other starts.
         """
         return None
 
