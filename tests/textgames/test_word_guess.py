@@ -90,6 +90,6 @@ def test_the_table_tells_words_apart_as_the_answers_do() -> None:
 
 @pytest.mark.slow
 def test_the_optimum_over_the_list() -> None:
-    """What the reference player is compared with in the docs: 881 guesses for the 313 words; it takes 883."""
+    """What the reference player is compared with in the docs: 881 guesses for the 313 words."""
     table = WordGuess().table
     assert GuessSolver(table, 1).value(table.everything, 10) * len(WORDS) == pytest.approx(-881)
