@@ -145,7 +145,7 @@ def _readable(file: Path) -> Iterator[None]:
         said = (str(error).strip().splitlines() or [""])[0]
         raise NotConvertedError(
             f"{str(file)!r} can't be read ({type(error).__name__}: {said}): it is broken or cut short, and to be "
-            "fetched again, or has something that the installed transformers doesn't know; a llama.cpp server may play it"
+            "fetched again, or has something that the installed transformers doesn't know, and a llama.cpp server may"
         ) from error
 
 

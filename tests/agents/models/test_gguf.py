@@ -112,6 +112,7 @@ def test_one_way_from_a_name_to_a_folder(tmp_path: Path) -> None:
         model_folder("gguf:")
 
 
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 def test_it_is_trained_and_an_adapter_names_it(tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
 
