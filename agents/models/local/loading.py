@@ -1,11 +1,11 @@
 """Loading a causal language model and its tokenizer from disk or from the Hugging Face hub, with errors for people."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from agents.models.local.adapters import base_of, put_on
 from agents.models.local.card import LOADED_FROM
 from textgames.extras import install_command
 
@@ -33,9 +33,9 @@ def load_model(
     target = pick_device(device)
     number_type = pick_dtype(dtype, target)
     base = source
-    if folder.is_dir() and (folder / "adapter_config.json").is_file():
+    if (below := base_of(folder)) is not None:
         adapter = adapter or source
-        base = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
+        base = below
     elif folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
@@ -63,14 +63,9 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    model.name_or_path = base  # what adapters that are saved later name as their base
     if adapter is not None:
-        try:
-            import peft
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
-            ) from error
-        model = peft.PeftModel.from_pretrained(model, adapter)  # type: ignore[assignment]
+        model = put_on(model, adapter)
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
