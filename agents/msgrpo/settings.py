@@ -27,7 +27,8 @@ class TrainingSettings:
     """The fields of :class:`agents.msgrpo.config.MSGRPOConfig`, checked by pydantic when one is made."""
 
     model: str = setting("model", "")
-    """Path or Hugging Face name of the model; for the command line, where no model object is passed."""
+    """Path or Hugging Face name of the model, or one that ``--agent`` takes (``smollm2``, ``gguf:PATH``, ``tiny``); for
+    the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
     dtype: Literal["float32", "bfloat16"] = setting("model", "float32")

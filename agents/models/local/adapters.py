@@ -31,7 +31,7 @@ def base_of(path: str | Path) -> str | None:
     return base
 
 
-def adapter_identity(path: str | Path) -> str | None:
+def settings_digest(path: str | Path) -> str | None:
     """A digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without any.
 
     Where the base lies isn't among them: it may lie elsewhere on another machine.
