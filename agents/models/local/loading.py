@@ -1,11 +1,11 @@
 """Loading a causal language model and its tokenizer from disk or from the Hugging Face hub, with errors for people."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from agents.models.local.adapters import base_of, put_on
 from agents.models.local.card import LOADED_FROM
 from agents.models.local.gguf_files import made_from_gguf
 from agents.models.local.places import model_folder
@@ -29,16 +29,16 @@ def load_model(
         import transformers
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
-    source = model_folder(source)
+    named, source = source.removeprefix("hf:"), model_folder(source)
     folder = Path(source).expanduser()
     if not folder.is_dir() and _looks_like_a_path(source):
         raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
     source = str(folder) if folder.is_dir() else source
     target = pick_device(device)
     base = source
-    if folder.is_dir() and (folder / "adapter_config.json").is_file():
+    if (below := base_of(folder)) is not None:
         adapter = adapter or source
-        base = model_folder(json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"])
+        base = model_folder(named := below)
     elif folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
     number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
@@ -67,14 +67,9 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    model.name_or_path = named  # what adapters that are saved later name as their base: no place in a cache
     if adapter is not None:
-        try:
-            import peft
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
-            ) from error
-        model = peft.PeftModel.from_pretrained(model, adapter)  # type: ignore[assignment]
+        model = put_on(model, adapter)
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
