@@ -124,14 +124,8 @@ class LanguageAgentPolicy:
 
     def check_game(self, game: "TSMG[Any]") -> None:
         """Raise a ValueError for a game that can't be played legal-only, where that is asked for."""
-        if not self.legal_only:
-            return
-        state = game.initial_state(np.random.default_rng(0))
-        if not all(game.legal_actions(state, player) for player in game.to_move(state)):
-            raise ValueError(
-                f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: "
-                "play it without legal_only"
-            )
+        if self.legal_only and (reason := why_not_legal_only(game)) is not None:
+            raise ValueError(reason)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """One turn per request, in order. A model of this process sees the whole batch at once."""
@@ -222,6 +216,17 @@ def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Tur
         reasoning=completion.reasoning,
         left_out=completion.left_out,
         allowed=completion.allowed,
+    )
+
+
+def why_not_legal_only(game: "TSMG[Any]") -> str | None:
+    """Why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they can."""
+    state = game.initial_state(np.random.default_rng(0))
+    if all(game.legal_actions(state, player) for player in game.to_move(state)):
+        return None
+    return (
+        f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it without "
+        "legal_only"
     )
 
 
