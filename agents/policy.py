@@ -225,8 +225,8 @@ def why_not_legal_only(game: "TSMG[Any]") -> str | None:
     if all(game.legal_actions(state, player) for player in game.to_move(state)):
         return None
     return (
-        f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it without "
-        "legal_only"
+        f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it "
+        "without legal_only"
     )
 
 
