@@ -20,11 +20,12 @@ from agents.models.base import (
     Completion,
     Decoding,
     LanguageModel,
+    check_prefix,
     settings_of,
     why_unconstrained,
 )
 from agents.prompt import PromptMap
-from agents.turn import Prompt, Turn, TurnRequest
+from agents.turn import Prompt, Turn, TurnRequest, prefix_of
 
 if TYPE_CHECKING:
     from textgames.tsmg import TSMG
@@ -69,7 +70,8 @@ class LanguageAgentPolicy:
 
     Raises:
         TypeError: the model is of neither kind.
-        ValueError: ``legal_only`` with a model that can't be constrained, or another end of responses.
+        ValueError: the prompts have a prefix that the model is known not to go on from, or ``legal_only`` with a model
+            that can't be constrained, or with another end of responses.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class LanguageAgentPolicy:
             raise TypeError(f"a model has a name and generate() or generate_async(), got {type(model).__name__}")
         self.model: LanguageModel | AsyncLanguageModel = model
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
+        if self.prompt_map.prefix:
+            check_prefix(model, self.prompt_map.prefix)
         self.decoding = Decoding() if decoding is None else decoding
         self.name = model.name if name is None else name
         self.max_concurrency = max_concurrency
@@ -137,8 +141,9 @@ class LanguageAgentPolicy:
         prompts = [self.prompt_map(request) for request in asked]
         answers = [self._answers(*pair) for pair in zip(asked, prompts, strict=True)]
         constrained = (answers,) if self.legal_only else ()
+        generate: Any = self._local.generate  # models that can be constrained take the answers besides
         started = perf_counter()
-        completions = self._local.generate(prompts, self.decoding, [request.seed for request in asked], *constrained)
+        completions = generate(prompts, self.decoding, [request.seed for request in asked], *constrained)
         seconds = perf_counter() - started
         if len(completions) != len(prompts):
             raise RuntimeError(f"{self.name} returned {len(completions)} completions for {len(prompts)} prompts")
@@ -151,13 +156,14 @@ class LanguageAgentPolicy:
             return (await asyncio.to_thread(self.act, [asked]))[0]
         prompt = self.prompt_map(asked)
         constrained = (self._answers(asked, prompt),) if self.legal_only else ()
-        return turn_of(prompt, await self._server.generate_async(prompt, self.decoding, asked.seed, *constrained))
+        generate: Any = self._server.generate_async
+        return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
         """What a response may say; ``None`` where the legal actions of the decision can't be listed, such as talk."""
         reasons = self.prompt_map.mode != "direct"
         names = request.legal_actions
-        return LegalAnswers(names, reasons, _prefix(prompt)) if self.legal_only and names else None
+        return LegalAnswers(names, reasons, prefix_of(prompt)) if self.legal_only and names else None
 
     def unknown_model(self) -> str | None:
         """Why the model's server has no model of its name, as half a sentence; ``None`` where it has, or can't say.
@@ -200,9 +206,12 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Turn:
-    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself."""
+    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself.
+
+    The response is whole: with the prefix that the prompt ends with, which the model went on from.
+    """
     return Turn(
-        response=completion.text,
+        response=completion.text if completion.error is not None else prefix_of(prompt) + completion.text,
         prompt=prompt,
         prompt_ids=completion.prompt_ids,
         response_ids=completion.token_ids,
@@ -228,11 +237,6 @@ def why_not_legal_only(game: "TSMG[Any]") -> str | None:
         f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it "
         "without legal_only"
     )
-
-
-def _prefix(prompt: Prompt) -> str:
-    """What a response goes on from: the assistant's message that a prompt ends with."""
-    return prompt[-1].content if prompt and prompt[-1].role == "assistant" else ""
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
