@@ -204,7 +204,7 @@ class MSGRPOTrainer:
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
         everything = Batch(played.played or played.trajectories)
-        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount))
+        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount), config.format_penalty)
         rolled_out = perf_counter()
         with uninterrupted():
             self.last_valid.begin_update(sound=self.watch.trusts(metrics["invalid_rate"]))
