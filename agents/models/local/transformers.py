@@ -35,7 +35,7 @@ except ModuleNotFoundError as error:
 
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
-from agents.models.local.card import PLAIN_TEMPLATE
+from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.gguf_files import made_from_gguf
 from agents.models.local.lean_decoder import LeanDecoder
@@ -44,6 +44,7 @@ from agents.models.local.memory import cache_bytes
 from agents.models.local.places import model_folder
 from agents.models.local.plain_llama import read_plain_llama
 from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.templates import check_prefix, render
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 
@@ -174,6 +175,11 @@ class TransformersModel:
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
 
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        if not self._is_plain:
+            check_prefix(self.tokenizer, prefix, self.name)
+
     @property
     def model(self) -> Any:
         """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
@@ -301,13 +307,12 @@ class TransformersModel:
         """The text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self._is_plain:
             return as_text(prompt)
-        messages = [{"role": message.role, "content": message.content} for message in prompt]
-        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        return render(self.tokenizer, prompt, {})
 
     @property
     def _is_plain(self) -> bool:
-        """Whether prompts are plain text; :data:`PLAIN_TEMPLATE` says so too, and needs no Jinja to be rendered."""
-        return getattr(self.tokenizer, "chat_template", None) in (None, PLAIN_TEMPLATE)
+        """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
+        return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
     def _text(self, row: Sampled, check: StopCheck) -> str:
         ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
