@@ -147,7 +147,7 @@ class TransformersModel:
 
         def load() -> tuple[Any, Any]:
             return load_model(
-                source,
+                str(path_or_repo),
                 dtype=dtype,
                 device=device,
                 revision=revision,
