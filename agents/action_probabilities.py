@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from agents.turn import Policy, Prompt, Turn, TurnRequest
+from agents.turn import Policy, Prompt, Turn, TurnRequest, prefix_of
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
 
 Source = Literal["known", "scored", "sampled"]
@@ -114,15 +114,25 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     """
     if not has_local_model(policy) or not prompt:
         return None
+    prefix = prefix_of(prompt)
+    given = given.removeprefix(prefix)
     model: Any = policy.model  # type: ignore[attr-defined]
     temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
     (prompt_ids,) = model.encode([prompt])
-    texts = [f"{given or OPEN_TAG}{action}{CLOSE_TAG}" for action in actions]
+    texts = [given + action + CLOSE_TAG if given else answer_after(prefix, action) for action in actions]
     encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     shared = takewhile(lambda column: len(set(column)) == 1, zip(*encoded, strict=False))  # as far as the shortest goes
     start = len(prompt_ids) + (len(list(shared)) if given else 0)
     sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
     return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
+
+
+def answer_after(prefix: str, action: str) -> str:
+    """What goes on from a response's prefix and answers with nothing but ``<action>NAME</action>``."""
+    if OPEN_TAG in prefix:
+        return action + CLOSE_TAG
+    begun = next(length for length in range(len(OPEN_TAG), -1, -1) if prefix.endswith(OPEN_TAG[:length]))
+    return OPEN_TAG[begun:] + action + CLOSE_TAG
 
 
 def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from time import perf_counter
 from typing import Any, TypeVar
 
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
+from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, check_prefix, settings_of
 from agents.prompt import PromptMap
-from agents.turn import Prompt, Turn, TurnRequest
+from agents.turn import Prompt, Turn, TurnRequest, prefix_of
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class LanguageAgentPolicy:
 
     Raises:
         TypeError: the model is of neither kind.
+        ValueError: the prompts have a prefix that the model is known not to go on from.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class LanguageAgentPolicy:
             raise TypeError(f"a model has a name and generate() or generate_async(), got {type(model).__name__}")
         self.model: LanguageModel | AsyncLanguageModel = model
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
+        if self.prompt_map.prefix:
+            check_prefix(model, self.prompt_map.prefix)
         self.decoding = Decoding() if decoding is None else decoding
         self.name = model.name if name is None else name
         self.max_concurrency = max_concurrency
@@ -158,9 +161,12 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Turn:
-    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself."""
+    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself.
+
+    The response is whole: with the prefix that the prompt ends with, which the model went on from.
+    """
     return Turn(
-        response=completion.text,
+        response=completion.text if completion.error is not None else prefix_of(prompt) + completion.text,
         prompt=prompt,
         prompt_ids=completion.prompt_ids,
         response_ids=completion.token_ids,

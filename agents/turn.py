@@ -24,7 +24,20 @@ class Message(NamedTuple):
 
 
 Prompt = tuple[Message, ...]
-"""What a language model is sent. Models without a chat template get the contents joined by blank lines."""
+"""What a language model is sent. Models without a chat template get the contents joined by blank lines.
+
+Where the last message is the assistant's, it is the prefix of the response: models go on from it.
+"""
+
+
+def prefix_of(prompt: Prompt) -> str:
+    """What the response to a prompt begins with already; empty for most prompts."""
+    return prompt[-1].content if prompt and prompt[-1].role == "assistant" else ""
+
+
+def without_prefix(prompt: Prompt) -> Prompt:
+    """The prompt up to where the response begins."""
+    return prompt[:-1] if prefix_of(prompt) else prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ A model of either form becomes a player through :class:`agents.policy.LanguageAg
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
@@ -141,6 +141,15 @@ class AsyncLanguageModel(Protocol):
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:
     """What decides a model's responses, as plain data: its ``settings``, or its name where it has none."""
     return getattr(model, "settings", {"name": model.name})
+
+
+def check_prefix(model: LanguageModel | AsyncLanguageModel, prefix: str) -> None:
+    """Raise the ``ValueError`` of a model that can't go on from a response's prefix, where that is known beforehand.
+
+    Such a model has a method ``check_prefix(prefix)``.
+    """
+    check: Callable[[str], None] = getattr(model, "check_prefix", lambda prefix: None)
+    check(prefix)
 
 
 def seed_number(seed: tuple[int, ...]) -> int:

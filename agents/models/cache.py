@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agents.checksum import opened, sealed
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
+from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, check_prefix, settings_of
 from agents.models.served.answers import writable
 from agents.redaction import Redactor
 from agents.turn import MOST_TOKENS, FinishReason, Prompt, Usage, WeightsSpan
@@ -197,6 +197,9 @@ class CachedModel:
         """Those of the model: a cache doesn't change responses."""
         return settings_of(self.model)
 
+    def check_prefix(self, prefix: str) -> None:
+        check_prefix(self.model, prefix)
+
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
     ) -> list[Completion]:
@@ -223,6 +226,9 @@ class AsyncCachedModel:
     @property
     def settings(self) -> Any:
         return settings_of(self.model)
+
+    def check_prefix(self, prefix: str) -> None:
+        check_prefix(self.model, prefix)
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
         if not self.cache.accepts(decoding):

@@ -10,6 +10,7 @@ from typing import Any
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import read_card
+from agents.models.local.templates import check_prefix, render
 from agents.models.provider import Provider
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
@@ -76,12 +77,16 @@ class VLLMModel:
         seconds = perf_counter() - started
         return [_completion(output, seconds) for output in outputs]
 
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        if self._chat:
+            check_prefix(self._tokenizer, prefix, self.name)
+
     def _encode(self, prompt: Prompt) -> list[int]:
         if not self._chat:
             ids: list[int] = self._tokenizer.encode(as_text(prompt))
             return ids
-        messages = [{"role": message.role, "content": message.content} for message in prompt]
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = render(self._tokenizer, prompt, {})
         rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
         return rendered
 

@@ -16,9 +16,15 @@ from agents.prompt import CARD_NAME, CARD_PROMPTS, PromptMap, PromptTexts
 
 TEMPLATE_NAME = "chat_template.jinja"
 PLAIN_TEMPLATE = (
-    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last and not (loop.revindex == 2 and "
+    "messages[-1]['role'] == 'assistant') %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
 )
 """The text of :func:`agents.prompt.as_text`, as a chat template: the contents, joined by blank lines."""
+PLAIN_TEMPLATES = (
+    PLAIN_TEMPLATE,
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}",
+)
+"""With that of folders that were written before responses had prefixes."""
 
 BEFORE_THE_CLOCK = "without-clock"
 """The prompts of models whose card names none: they were trained before the default prompts told the moves left."""

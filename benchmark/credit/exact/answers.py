@@ -24,6 +24,7 @@ import numpy as np
 
 from agents.action_probabilities import (
     Source,
+    answer_after,
     exact_probabilities,
     has_local_model,
     sample_responses,
@@ -32,7 +33,6 @@ from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
 from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
 from benchmark.credit.exact.solution import Behaviour
-from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
 DEFAULT_SAMPLES = 64
@@ -278,7 +278,7 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
     for prompt, request in zip(prompts, requests, strict=True):
         for name in request.legal_actions:
             if name not in texts:
-                text = f"{OPEN_TAG}{name}{CLOSE_TAG}"
+                text = answer_after(policy.prompt_map.prefix, name)
                 texts[name] = tuple(model.tokenizer(text, add_special_tokens=False)["input_ids"])
             rows.append(TokenRow(prompt, texts[name]))
     scores = iter(ScoreModel(policy).logprobs_and_entropies(rows))
