@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.reproduce.jobs import Folder
-from benchmark.reproduce.pretrained.settings import ARMS, MODEL, STARTS, Player, Pretrained
+from benchmark.reproduce.pretrained.settings import ARMS, STARTS, Player, Pretrained
 from benchmark.runs.folder import write_atomically
 
 Kind = Literal["start", "train", "play"]
@@ -189,10 +189,3 @@ class PretrainedFolder(Folder):
     def model_of(self, need: str) -> Path:
         """Where the model is that a warm start or a training has made."""
         return self.path / need / ("model" if need.startswith("start/") else f"{RUN}/last")
-
-    def source_of(self, agent: str, experiment: Pretrained, seed: int) -> str:
-        """What a player's model is loaded from: a folder of this experiment, or the name as it is."""
-        if agent == MODEL:
-            return experiment.model
-        source = agent.removeprefix(STARTS).removeprefix(ARMS)
-        return str(self.model_of(model_needs(experiment, source, seed)[0]))

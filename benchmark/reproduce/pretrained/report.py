@@ -52,15 +52,15 @@ def report_markdown(
 def _introduction(findings: Findings, command: str) -> str:
     experiment = findings.experiment
     sizes = [start["base_parameters"] for start in findings.starts.values()]
+    size = f" ({sizes[0]:,} parameters)" if sizes else ""
     return (
-        f"The pretrained model is `{experiment.model}`"
-        + (f" ({sizes[0]:,} parameters)" if sizes else "")
-        + f". Every player is scored on the same {experiment.episodes} fresh episodes of a scenario (seeds "
-        f"first_seed + {experiment.first_episode} + k, which neither training nor its evaluations play), at temperature "
-        f"{experiment.temperature:g}, where a response that can't be read leads to a random move. Figures are mean "
-        "returns, which on the lakes are success rates, with 95% intervals: of several runs over runs and episodes "
-        "(bootstrap), of one player over episodes. *Unseen* are the episodes whose layouts the training, its warm "
-        f"start included, never drew. The command is `{command}`, which goes on where it was stopped."
+        f"The pretrained model is `{experiment.model}`{size}. Every player is scored on the same "
+        f"{experiment.episodes} fresh episodes of a scenario (seeds first_seed + {experiment.first_episode} + k, which "
+        f"neither training nor its evaluations play), at temperature {experiment.temperature:g}; a response that can't "
+        "be read leads to a random move. Figures are mean returns, which on the lakes are success rates, with 95% "
+        "intervals: of several runs over runs and episodes (bootstrap), of one player over episodes. *Unseen* are the "
+        "episodes whose layouts the training, its warm start included, never drew. The command is "
+        f"`{command}`, which goes on where it was stopped."
     )
 
 
@@ -214,8 +214,8 @@ def _gpu_text(findings: Findings) -> str:
     return (
         f"Computed, not measured: a run of {arm} reads and writes {tokens[arm] / 1e6:.1f} million tokens. If every one "
         f"cost a forward and a backward pass (at most 6 operations a weight and token), that is {operations:.1e} "
-        f"operations: {duration(seconds)} of an H100 at {GPU_SHARE:.0%} of its products in bfloat16, and for a model of "
-        f"3 billion weights {duration(larger)}. Sampling one token after the other is slower than that wherever few "
+        f"operations: {duration(seconds)} of an H100 at {GPU_SHARE:.0%} of its products in bfloat16, and for a model "
+        f"of 3 billion weights {duration(larger)}. Sampling one token after the other is slower than that wherever few "
         "episodes are played at once; docs/gpu.md has what to measure. Weights, optimiser and activations of this "
         "model fit any GPU of 8 GB."
     )

@@ -177,7 +177,8 @@ def policy_of(player: Player, job: PretrainedJob, experiment: Pretrained, folder
     from agents.load import load_agent
     from agents.models.provider import find_model
 
-    source = folder.source_of(player.agent, experiment, job.seed)
+    source = experiment.model if player.agent == MODEL else player.agent
+    source = str(folder.model_of(job.needs[0])) if job.needs else source
     spec = f"hf:{source}" if Path(source).is_dir() else source
     options: dict[str, Any] = {}
     if find_model(spec) is not None:
