@@ -14,7 +14,7 @@ from typing import Any, Literal
 OPEN, CLOSE = "<think>", "</think>"
 
 Opening = Literal["none", "may", "open"]
-"""Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, since the prompt ends so."""
+"""Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, as the prompt ends so."""
 
 
 def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:

@@ -11,6 +11,9 @@ from agents.turn import Prompt, prefix_of
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put the text of the reasoning: DeepSeek and LiteLLM in the first, OpenRouter and vLLM in the second."""
 
+LLAMA_CPP = "timings"
+"""A field that answers of llama.cpp's server have, and no other's."""
+
 CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 """Go on from the last message, which is the assistant's: vLLM's and SGLang's words. Others do it anyway."""
 
@@ -49,6 +52,8 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
     text = _text(message)
     if text is None:
         raise ProviderError(f"content that isn't text: {answers.excerpt(body)}")
+    if LLAMA_CPP in answer:  # which gives the message that it went on from as a whole
+        text = text.removeprefix(begun.prefix)
     reasoning = next((said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said), "")
     return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning, begun)
 

@@ -1,6 +1,7 @@
 """Models behind servers that reason, or go on from a prefix: what is sent, and what is read as the response."""
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.openai import DEFAULT_BASE_URL, OpenAIModel
 from agents.models.reasoning import split_reasoning
+from agents.models.served.answers import Begun
+from agents.models.served.chat import read
 from agents.turn import Message
 from tests.agents.openai_server import OpenAIServer
 
@@ -132,6 +135,16 @@ def test_a_server_that_begins_anew_is_named(caplog):
         ask(server, PREFIXED, times=2)
     (record,) = caplog.records
     assert "a response begins with '<action>' again" in record.getMessage()
+
+
+@pytest.mark.parametrize(("whole", "rest"), [("<action>up", "up</action>"), ("<action><action>up", "<action>up")])
+def test_llama_cpp_gives_the_whole_message_and_others_what_follows_the_prefix(whole, rest):
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": whole}}
+    answer = {"object": "chat.completion", "choices": [choice], "timings": {"prompt_n": 52}}
+    begun = Begun("<action>")
+    assert read(json.dumps(answer), Decoding(), begun).text == rest
+    del answer["timings"]
+    assert read(json.dumps(answer), Decoding(), begun).text == whole
 
 
 def test_openai_is_known_to_begin_anew(monkeypatch):
