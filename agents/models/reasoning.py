@@ -17,16 +17,20 @@ Opening = Literal["none", "may", "open"]
 """Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, as the prompt ends so."""
 
 
+def still_reasons(text: str, opening: Opening) -> bool:
+    """Whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
+    if opening == "none":
+        return False
+    _, closed, after = text.rpartition(CLOSE)
+    return OPEN in after if closed else opening == "open" or after.lstrip().startswith(OPEN)
+
+
 def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
     """``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is closed."""
-    if opening == "none":
-        return "", text
-    before, closed, after = text.rpartition(CLOSE)
-    if closed and OPEN not in after:
-        return _bare(before), after.lstrip()
-    if closed or opening == "open" or text.lstrip().startswith(OPEN):
+    if still_reasons(text, opening):
         return _bare(text), ""
-    return "", text
+    before, closed, after = text.rpartition(CLOSE)
+    return (_bare(before), after.lstrip()) if closed and opening != "none" else ("", text)
 
 
 def _bare(reasoning: str) -> str:

@@ -1,8 +1,9 @@
-"""A tokenizer's chat template: the text that it makes of a prompt."""
+"""A tokenizer's chat template: the text that it makes of a prompt, and whether the model reasons before it responds."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from agents.models.reasoning import CLOSE, OPEN, Opening
 from agents.turn import Message, Prompt, prefix_of
 
 
@@ -27,3 +28,38 @@ def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
             f"{name}'s chat template can't go on from the response prefix {prefix!r}: take the prompts' [prefix] out, "
             "or give the tokenizer a template that writes an assistant's message as it is"
         )
+
+
+def check_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> None:
+    """Raise a ``ValueError`` for arguments that a template doesn't read, which would change nothing."""
+    template = str(getattr(tokenizer, "chat_template", None) or "")
+    if unread := [argument for argument in arguments if argument not in template]:
+        raise ValueError(
+            f"chat_template_kwargs has {', '.join(unread)}, which the chat template of {name} doesn't read"
+            + ("" if template else ": it has none")
+        )
+
+
+def check_budget(tokenizer: Any, budget: int | None, name: str) -> None:
+    """Raise a ``ValueError`` for a budget of reasoning where the template knows none."""
+    if budget is not None and CLOSE not in str(getattr(tokenizer, "chat_template", None) or ""):
+        raise ValueError(f"thinking_budget is for models that reason: the chat template of {name} has no {CLOSE}")
+
+
+def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
+    """Whether a model reasons before it responds, as its chat template has it.
+
+    Templates of models that do know ``</think>``. With reasoning switched off they close it themselves where the
+    response begins (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that goes on
+    from a prefix doesn't begin in reasoning.
+    """
+    if prefix or CLOSE not in str(getattr(tokenizer, "chat_template", None) or ""):
+        return "none"
+    begins = render(tokenizer, (Message("user", _MARK),), arguments).rpartition(_MARK)[2]
+    _, opened, inside = begins.rpartition(OPEN)
+    if CLOSE in inside:
+        return "none"
+    return "open" if opened else "may"
+
+
+_MARK = "(what the user says)"

@@ -41,10 +41,12 @@ from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
 from agents.models.local.plain_llama import read_plain_llama
-from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.models.local.templates import check_prefix, render
+from agents.models.local.thinking import ReasoningCheck, Thinking, reasoning_tokens
+from agents.models.reasoning import Opening, split_reasoning
 from agents.prompt import as_text
-from agents.turn import Prompt, Usage
+from agents.turn import Prompt, Usage, prefix_of
 
 _REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
@@ -64,9 +66,12 @@ class TransformersModel:
             batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
         identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
+        chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
+        thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
+            closed and the model responds. The limit of a response is beside it.
 
     Raises:
-        ValueError: no tokenizer, or not a causal language model.
+        ValueError: no tokenizer, not a causal language model, or a chat template that doesn't read its arguments.
     """
 
     def __init__(
@@ -78,6 +83,8 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         lean: bool = True,
         identity: Mapping[str, str] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> None:
         inner = unwrap(model)
         if tokenizer is None:
@@ -90,6 +97,7 @@ class TransformersModel:
         self._model, self.tokenizer = model, tokenizer
         self._load: Callable[[], Any] | None = None
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
+        self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
         self.decoder = make_decoder(model, lean=lean)
@@ -115,6 +123,8 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         name: str | None = None,
         context_length: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
@@ -126,7 +136,7 @@ class TransformersModel:
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens, name: see the class.
+            max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
             context_length: the longest prompt and response together, in tokens, where that is to be more than the
                 model's configuration says; its positions must be computed ones (rotary).
 
@@ -155,7 +165,15 @@ class TransformersModel:
         if adapter is not None:
             identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
         name = name or str(path_or_repo)
-        made = cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens, identity=identity)
+        made = cls(
+            model,
+            tokenizer,
+            name=name,
+            max_batch_tokens=max_batch_tokens,
+            identity=identity,
+            chat_template_kwargs=chat_template_kwargs,
+            thinking_budget=thinking_budget,
+        )
         made.check()
         if plain is not None:
             made._load = lambda: load()[0]
@@ -199,6 +217,7 @@ class TransformersModel:
             "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
+            **self._thinking.settings,
         }
 
     def generate(
@@ -211,31 +230,67 @@ class TransformersModel:
         started = time.perf_counter()
         encoded = self.encode(prompts)
         fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
-        rows = self.generate_ids([encoded[row] for row in fits], decoding, [seeds[row] for row in fits])
+        openings = [self._thinking.opening(prefix_of(prompt)) for prompt in prompts]
+        rows = self.generate_ids(
+            [encoded[row] for row in fits], decoding, [seeds[row] for row in fits], [openings[row] for row in fits]
+        )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
         check = self._check(decoding.stop)
         return [
-            Completion(
-                text=self._text(sampled[row], check),
-                prompt_ids=ids,
-                token_ids=sampled[row].ids,
-                logprobs=sampled[row].logprobs,
-                finish_reason="stop" if sampled[row].stopped else "length",
-                usage=Usage(len(ids), len(sampled[row].ids)),
-                seconds=seconds,
-            )
+            self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
             else Completion("", finish_reason="error", seconds=seconds, error=self._too_long(ids))
             for row, ids in enumerate(encoded)
         ]
 
+    def _completion(
+        self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
+    ) -> Completion:
+        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
+        reasoning, response = split_reasoning(self._decode(ids), opening)
+        thought = reasoning_tokens(ids, opening, self._decode)
+        return Completion(
+            text=check.trim(response),
+            prompt_ids=prompt,
+            token_ids=row.ids,
+            logprobs=row.logprobs,
+            finish_reason="stop" if row.stopped else "length",
+            usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),
+            seconds=seconds,
+            reasoning=reasoning,
+        )
+
     def generate_ids(
-        self, prompts: Sequence[TokenIds], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        openings: Sequence[Opening] = (),
     ) -> list[Sampled]:
-        """:meth:`generate` for prompts that are token ids already."""
-        limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+        """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
         check = self._check(decoding.stop)
+        if all(opening == "none" for opening in openings):
+            limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+            return self._sample(prompts, decoding, seeds, limits, lambda rows: check)
+
+        def run(
+            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
+        ) -> list[Sampled]:
+            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn)
+
+        limits = [self._limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
+        return self._thinking.sample(run, prompts, limits, openings, check)
+
+    def _sample(
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        limits: Sequence[int],
+        check_of: Callable[[list[int]], Check],
+        drawn: int = 0,
+    ) -> list[Sampled]:
         sampled: list[Sampled | None] = [None] * len(prompts)
         training = self._model.training
         self._model.eval()  # dropout must not blur what the sampled log-probabilities are
@@ -247,8 +302,9 @@ class TransformersModel:
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check,
+                        check_of(rows),
                         [limits[row] for row in rows],
+                        drawn=drawn,
                     )
                     for row, result in zip(rows, chunk, strict=True):
                         sampled[row] = result
@@ -302,16 +358,12 @@ class TransformersModel:
         """The text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self._is_plain:
             return as_text(prompt)
-        return render(self.tokenizer, prompt, {})
+        return render(self.tokenizer, prompt, self._thinking.arguments)
 
     @property
     def _is_plain(self) -> bool:
         """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
         return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
-
-    def _text(self, row: Sampled, check: StopCheck) -> str:
-        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
-        return check.trim(self._decode(ids))
 
     def _decode(self, ids: Sequence[int]) -> str:
         if self._backend is not None:
