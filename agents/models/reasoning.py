@@ -8,10 +8,16 @@ reasoning is the model's own is never guessed from the mode's text: a chat templ
 (:func:`agents.models.local.templates.opening_of`), and the user, or a response itself, for those behind servers.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
+from agents.models.base import Completion
+
 OPEN, CLOSE = "<think>", "</think>"
+
+Decode = Callable[[Sequence[int]], str]
 
 Opening = Literal["none", "may", "open"]
 """Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, as the prompt ends so."""
@@ -31,6 +37,62 @@ def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
         return _bare(text), ""
     before, closed, after = text.rpartition(CLOSE)
     return (_bare(before), after.lstrip()) if closed and opening != "none" else ("", text)
+
+
+def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> int:
+    """How many of a response's tokens are reasoning: those up to the one that closes it."""
+    text = decode(ids)
+    if still_reasons(text, opening):
+        return len(ids)
+    closed = 0 if opening == "none" else text.count(CLOSE)
+    return _fewest(ids, lambda begun: begun.count(CLOSE) == closed, decode) if closed else 0
+
+
+def end_of_response(text: str, opening: Opening, stops: Sequence[str]) -> int | None:
+    """Where the first stop string behind the reasoning ends; ``None`` where there is none.
+
+    What comes after it wouldn't have been written by an engine that stops there, and doesn't count.
+    """
+    ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
+    for end in ends:
+        if split_reasoning(text[:end], opening)[1].endswith(tuple(stops)):
+            return end
+    return None
+
+
+def behind_reasoning(completion: Completion, opening: Opening, stops: Sequence[str], decode: Decode) -> Completion:
+    """What an engine that was sent no stop string has written, ended at the first one behind the reasoning.
+
+    The tokens after that are left out, as if the engine had stopped there.
+    """
+    ids = completion.token_ids
+    if opening == "none" or ids is None or completion.error is not None:
+        return completion
+    end = end_of_response(completion.text, opening, stops)
+    reasoning, response = split_reasoning(completion.text[:end], opening)
+    if end is not None:
+        kept = _fewest(ids, lambda begun: len(begun) >= end, decode)
+        completion = replace(
+            completion,
+            token_ids=ids[:kept],
+            logprobs=None if completion.logprobs is None else completion.logprobs[:kept],
+            weights=tuple(span._replace(stop=min(span.stop, kept)) for span in completion.weights if span.start < kept),
+            finish_reason="stop",
+        )
+        ids = ids[:kept]
+    usage = completion.usage._replace(
+        completion_tokens=len(ids), reasoning_tokens=reasoning_tokens(ids, opening, decode)
+    )
+    return replace(completion, text=response, reasoning=reasoning, usage=usage)
+
+
+def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -> int:
+    """The fewest of the tokens whose text is enough, where that of all of them is."""
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(decode(ids[:middle])) else (middle + 1, high)
+    return low
 
 
 def _bare(reasoning: str) -> str:

@@ -6,15 +6,13 @@ and it goes on from there to its response. Those tokens aren't sampled: their lo
 continuation that there was.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.models.local.sampler import Sampled, StopCheck, TokenIds
-from agents.models.local.templates import check_arguments, check_budget, opening_of
-from agents.models.reasoning import CLOSE, Opening, check_thinking, split_reasoning, still_reasons
+from agents.models.reasoning import CLOSE, Opening, split_reasoning, still_reasons
 
 CLOSING = f"\n{CLOSE}\n\n"
 """What closes reasoning that has used up its budget."""
@@ -53,45 +51,19 @@ Run = Callable[[Sequence[int], Sequence[TokenIds], Sequence[int], ReasoningCheck
 """``(rows, their prompts, their limits, their check, tokens drawn before) -> responses``."""
 
 
-class Thinking:
-    """Whether and for how long a model reasons: its chat template's arguments, and the budget.
-
-    Raises:
-        ValueError: the template doesn't read the arguments, or knows no reasoning that a budget could be of.
-    """
-
-    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
-        self.arguments, self.budget = check_thinking(arguments, budget), budget
-        check_arguments(tokenizer, self.arguments, name)
-        check_budget(tokenizer, budget, name)
-        self._tokenizer = tokenizer
-        self._openings: dict[str, Opening] = {}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What was chosen, for manifests; without what is as usual."""
-        chosen: dict[str, Any] = {"chat_template_kwargs": self.arguments} if self.arguments else {}
-        return chosen if self.budget is None else {**chosen, "thinking_budget": self.budget}
-
-    def opening(self, prefix: str) -> Opening:
-        """Whether the model reasons before a response that begins with a prefix, or with none."""
-        if prefix not in self._openings:
-            self._openings[prefix] = opening_of(self._tokenizer, prefix, self.arguments)
-        return self._openings[prefix]
-
-    def sample(
-        self,
-        run: Run,
-        prompts: Sequence[TokenIds],
-        limits: Sequence[int],
-        openings: Sequence[Opening],
-        check: StopCheck,
-    ) -> list[Sampled]:
-        """One response per prompt, reasoned about no longer than the budget allows."""
-        if self.budget is None:
-            return run(range(len(prompts)), prompts, limits, ReasoningCheck(check, openings), 0)
-        closing = tuple(self._tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
-        return within_budget(run, prompts, limits, openings, check, self.budget, closing)
+def sample_reasoned(
+    run: Run,
+    prompts: Sequence[TokenIds],
+    limits: Sequence[int],
+    openings: Sequence[Opening],
+    check: StopCheck,
+    budget: int | None,
+    closing: TokenIds,
+) -> list[Sampled]:
+    """One response per prompt, reasoned about no longer than the budget allows, after which come its closing tokens."""
+    if budget is None:
+        return run(range(len(prompts)), prompts, limits, ReasoningCheck(check, openings), 0)
+    return within_budget(run, prompts, limits, openings, check, budget, closing)
 
 
 def within_budget(
@@ -129,17 +101,3 @@ def within_budget(
         for row, (ids, logprobs), more in zip(going, begun, rest, strict=True):
             sampled[row] = more._replace(ids=ids + more.ids, logprobs=logprobs + more.logprobs)
     return sampled
-
-
-def reasoning_tokens(ids: TokenIds, opening: Opening, decode: Callable[[Sequence[int]], str]) -> int:
-    """How many of a response's tokens are reasoning: those up to the one that closes it."""
-    text = decode(ids)
-    if opening == "none" or not split_reasoning(text, opening)[0]:
-        return 0
-    if still_reasons(text, opening):
-        return len(ids)
-    closed, low, high = text.count(CLOSE), 0, len(ids)
-    while low < high:  # the fewest tokens whose text has all that closes
-        middle = (low + high) // 2
-        low, high = (low, middle) if decode(ids[:middle]).count(CLOSE) == closed else (middle + 1, high)
-    return low

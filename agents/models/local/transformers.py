@@ -42,11 +42,11 @@ from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
 from agents.models.local.plain_llama import read_plain_llama
 from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.models.local.templates import check_prefix, render
-from agents.models.local.thinking import ReasoningCheck, Thinking, reasoning_tokens
-from agents.models.reasoning import Opening, split_reasoning
+from agents.models.local.templates import Thinking, check_prefix, render
+from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
 from agents.prompt import as_text
-from agents.turn import Prompt, Usage, prefix_of
+from agents.turn import Prompt, Usage
 
 _REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
@@ -230,7 +230,7 @@ class TransformersModel:
         started = time.perf_counter()
         encoded = self.encode(prompts)
         fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
-        openings = [self._thinking.opening(prefix_of(prompt)) for prompt in prompts]
+        openings = [self.opening(prompt) for prompt in prompts]
         rows = self.generate_ids(
             [encoded[row] for row in fits], decoding, [seeds[row] for row in fits], [openings[row] for row in fits]
         )
@@ -248,8 +248,8 @@ class TransformersModel:
         self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
     ) -> Completion:
         ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
-        reasoning, response = split_reasoning(self._decode(ids), opening)
-        thought = reasoning_tokens(ids, opening, self._decode)
+        reasoning, response = split_reasoning(self.decode(ids), opening)
+        thought = reasoning_tokens(ids, opening, self.decode)
         return Completion(
             text=check.trim(response),
             prompt_ids=prompt,
@@ -280,7 +280,8 @@ class TransformersModel:
             return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn)
 
         limits = [self._limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
-        return self._thinking.sample(run, prompts, limits, openings, check)
+        closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
+        return sample_reasoned(run, prompts, limits, openings, check, self._thinking.budget, closing)
 
     def _sample(
         self,
@@ -354,6 +355,10 @@ class TransformersModel:
                 self._encoded[prompt] = tuple(ids)
         return [self._encoded[prompt] for prompt in prompts]
 
+    def opening(self, prompt: Prompt) -> Opening:
+        """Whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
+        return self._thinking.opening(prompt)
+
     def render(self, prompt: Prompt) -> str:
         """The text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self._is_plain:
@@ -365,7 +370,8 @@ class TransformersModel:
         """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
         return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
-    def _decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, special ones written out."""
         if self._backend is not None:
             return str(self._backend.decode(list(ids), skip_special_tokens=False))
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
@@ -391,7 +397,7 @@ class TransformersModel:
             pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
             self._checks[stop] = StopCheck(
                 pieces + [""] * (size - known),
-                self._decode,
+                self.decode,
                 lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
                 sorted(self._eos_ids),
                 stop,

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agents.models.base import Completion
-from agents.models.reasoning import Opening, split_reasoning
+from agents.models.reasoning import Opening, end_of_response, split_reasoning
 from agents.turn import MOST_TOKENS, FinishReason, Usage
 
 
@@ -196,7 +196,10 @@ def completion_of(
     ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
     which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
     """
-    inside, text = split_reasoning(writable(text), begun.opening)
+    text = writable(text)
+    if begun.opening != "none":
+        text = text[: end_of_response(text, begun.opening, stops)]
+    inside, text = split_reasoning(text, begun.opening)
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):
         text = with_stop_string(text, stops, choice, begun.prefix)
