@@ -160,7 +160,7 @@ def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here(vllm):
 
 def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
     vllm.chat_template, vllm.says = "knows </think>", "<think>hm"
-    with pytest.raises(ValueError, match="needs a newer vLLM: 0.0-stand-in has no thinking_token_budget"):
+    with pytest.raises(ValueError, match=r"needs a newer vLLM: 0\.0-stand-in has no thinking_token_budget"):
         VLLMModel("qwen", thinking_budget=5)
     vllm.SamplingParams.thinking_token_budget = None
     model = VLLMModel("qwen", thinking_budget=5)
