@@ -210,7 +210,7 @@ def check_spec(spec: str) -> None:
 def _unknown(spec: str) -> str:
     known = providers()
     names = [*BASELINES, *(name for provider in known.values() for name in provider.models), *registered_agents()]
-    forms = [f"{name}:{provider.example}" for name, provider in known.items() if not provider.models]
+    forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"

@@ -50,6 +50,7 @@ PROVIDER = Provider(
     description="a Hugging Face model in this process",
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
+    folder=str,  # as it is
     missing=partial(missing_packages, "torch", "transformers", extra="local"),
     card=card_of,
 )

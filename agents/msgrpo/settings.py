@@ -27,7 +27,8 @@ class TrainingSettings:
     """The fields of :class:`agents.msgrpo.config.MSGRPOConfig`, checked by pydantic when one is made."""
 
     model: str = setting("model", "")
-    """Path or Hugging Face name of the model; for the command line, where no model object is passed."""
+    """Path or Hugging Face name of the model, or one that ``--agent`` takes (``smollm2``, ``gguf:PATH``, ``tiny``); for
+    the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
     dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
@@ -41,7 +42,8 @@ class TrainingSettings:
     gradient_checkpointing: bool = setting("model", False)
     """Recompute activations in the backward pass: less memory, about a third more time."""
     lora_rank: int = setting("model", 0, ge=0)
-    """Rank of the LoRA adapter; 0 trains all weights. With LoRA the reference model is the adapter switched off."""
+    """Rank of a new LoRA adapter; 0 trains all weights, or the adapter that the model's folder holds, which goes on
+    with its own rank and scale. The reference model is the model as it begins, such an adapter included."""
     lora_alpha: int = setting("model", 32, ge=1)
     """LoRA scale: the adapter's output is multiplied by lora_alpha / lora_rank."""
     lora_targets: Names = setting("model", ("all-linear",))

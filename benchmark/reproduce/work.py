@@ -74,17 +74,16 @@ def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Repo
 
 
 def source_folder(source: str) -> Path:
-    """The folder of an embedded model's name, or the folder itself.
+    """The folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself.
 
     Raises:
         UsageError: there is no model.
     """
-    from importlib.resources import files
+    from agents.models.local.places import model_folder
 
-    embedded = Path(str(files("agents"))) / "tiny" / "weights" / source
-    for place in (embedded, Path(source)):
-        if (place / "config.json").is_file():
-            return place
+    folder = Path(model_folder(source))
+    if (folder / "config.json").is_file():
+        return folder
     raise UsageError(f"there is no model {source!r}: neither an embedded one nor a folder in Hugging Face format")
 
 

@@ -34,12 +34,14 @@ except ModuleNotFoundError as error:
     ) from error
 
 from agents.models.base import Completion, Decoding
-from agents.models.fingerprint import weights_identity
+from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
+from agents.models.local.gguf_files import made_from_gguf
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
+from agents.models.local.places import model_folder
 from agents.models.local.plain_llama import read_plain_llama
 from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.models.local.templates import Thinking, check_prefix, render
@@ -129,9 +131,10 @@ class TransformersModel:
         """Load a model in Hugging Face format.
 
         Args:
-            path_or_repo: a folder, or a repository on the Hugging Face hub.
+            path_or_repo: a folder, a repository on the Hugging Face hub, or a spec as ``smollm2`` and ``gguf:PATH``.
             dtype: a torch dtype's name (``"bfloat16"``, ``"float32"``); ``"auto"`` keeps that of the weights on a GPU
-                and takes float32 on a CPU, where half precision is slower and less exact.
+                and takes float32 on a CPU, where half precision is slower and less exact; weights that come from a
+                GGUF file compute in bfloat16 on a GPU and on a CPU that multiplies it fast.
             device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; ``"auto"`` takes a GPU if there is one.
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
@@ -147,9 +150,11 @@ class TransformersModel:
         """
         from agents.models.local.loading import load_model
 
+        source = model_folder(str(path_or_repo))
+
         def load() -> tuple[Any, Any]:
             return load_model(
-                str(path_or_repo),
+                source,
                 dtype=dtype,
                 device=device,
                 revision=revision,
@@ -157,13 +162,13 @@ class TransformersModel:
                 trust_remote_code=trust_remote_code,
             )
 
-        plain = None if adapter is not None else _plain(path_or_repo, dtype=dtype, device=device)
+        plain = None if adapter is not None else _plain(source, dtype=dtype, device=device)
         model, tokenizer = load() if plain is None else plain
         if context_length is not None:
             unwrap(model).config.max_position_embeddings = context_length
-        identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
+        identity = weights_identity(source, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
-            identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
+            identity |= adapter_identity(adapter)
         name = name or str(path_or_repo)
         made = cls(
             model,
@@ -430,10 +435,12 @@ def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
 
 def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
     """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
-    from agents.models.local.loading import pick_device
+    from agents.models.local.loading import pick_device, pick_dtype
 
     folder = Path(path_or_repo).expanduser()
     if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
+        return None
+    if pick_dtype(dtype, torch.device("cpu"), dequantised=made_from_gguf(folder)) != torch.float32:
         return None
     try:
         if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _PLAIN_TOKENIZER:

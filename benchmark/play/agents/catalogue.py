@@ -29,8 +29,9 @@ def agent_kinds() -> list[AgentKind]:
 
 
 def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
-    """The models that a provider knows by themselves, or else its form ``NAME:MODEL``."""
-    specs = [spec for spec, model in provider.models.items() if spec == model] or [f"{name}:{provider.takes}"]
+    """The models that a provider knows by themselves, and its form ``NAME:MODEL`` where it takes others."""
+    specs = [spec for spec, model in provider.models.items() if spec == model]
+    specs += [f"{name}:{provider.takes}"] if provider.takes else []
     return [AgentKind(spec, provider.description + _only_reads(provider, spec), provider.missing()) for spec in specs]
 
 
