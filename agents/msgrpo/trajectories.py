@@ -153,6 +153,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
         task=task,
         rounds=tuple([step.index for step in steps]),
         end_state=episode.end_state,
+        allowed=tuple([turn.allowed for turn in turns]) if any(turn.allowed for turn in turns) else None,
     )
 
 
@@ -237,7 +238,7 @@ def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
         )
     if len(prompt) > max_prompt_tokens:
         raise too_long(len(prompt), max_prompt_tokens)
-    return TokenRow(prompt, response)
+    return trajectory.row(t)
 
 
 def paid_by_the_game(trajectory: Trajectory, format_penalty: float) -> float:
