@@ -29,7 +29,7 @@ from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.update import learning_rate, make_optimizer
 from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow
-from agents.turn import Prompt
+from agents.turn import Prompt, prefix_of
 
 _CHECKPOINT_SECONDS = 120.0
 """What a kill loses at most. A checkpoint of all weights of a large model takes seconds to write."""
@@ -102,8 +102,8 @@ def imitate(
             ``iterations`` are the optimiser steps, whatever it says.
         held_out: decisions that the loss is measured on, before and after.
         on_progress: called after every optimiser step.
-        checkpoint: a file that keeps the state every two minutes and on Ctrl-C, so that the same call goes on where it
-            was stopped. It is removed at the end.
+        checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call goes
+            on where it was stopped. Remove it when the model is saved.
 
     Raises:
         ConfigError: a prompt that is too long, or a checkpoint of other settings or decisions.
@@ -166,8 +166,7 @@ class _Work:
         prompts = self.reader.encode([decision.prompt for decision in decisions])
         rows = []
         for prompt, decision in zip(prompts, decisions, strict=True):
-            last = decision.prompt[-1]
-            said = decision.response.removeprefix(last.content if last.role == "assistant" else "")
+            said = decision.response.removeprefix(prefix_of(decision.prompt))
             response = self.tokenizer(said, add_special_tokens=False)["input_ids"]
             if len(prompt) > self.config.max_prompt_tokens or len(response) > self.config.max_response_tokens:
                 raise ConfigError(
@@ -201,6 +200,7 @@ class _Trained:
         self.checkpoint, self.made_by = checkpoint, made_by
         self.parameters = [each for each in work.scorer.parameters() if each.requires_grad]
         self.losses: list[float] = []
+        self.sound = True
         self.held_out_before = float("nan")
         self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
         self._restore()
@@ -221,11 +221,9 @@ class _Trained:
                 if time.perf_counter() - kept > _CHECKPOINT_SECONDS:
                     self._keep()
                     kept = time.perf_counter()
-        except KeyboardInterrupt:
-            self._keep()
-            raise
-        if self.checkpoint is not None:
-            self.checkpoint.unlink(missing_ok=True)
+        finally:
+            if self.sound:
+                self._keep()
 
     def _parts(self, episodes: Sequence[int]) -> Iterator[list[int]]:
         for number in range(self.config.update_passes):
@@ -243,6 +241,7 @@ class _Trained:
             self.tokens += batch.input_ids.numel()
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm or float("inf"))
         if not np.isfinite(total) or not torch.isfinite(norm):
+            self.sound = False
             raise DivergenceError(f"the loss is {total:g} and the gradient norm {float(norm):g}: lower learning_rate")
         for group in self.optimizer.param_groups:
             group["lr"] = rate
