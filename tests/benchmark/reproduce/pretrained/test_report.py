@@ -111,7 +111,7 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment: Pretrained) -
     assert "| trained minus base | frozen-lake | 0.750" in main
     assert "| better |" in main
     assert baseline.strip() == f"**Not run yet.** `{COMMAND} --parts baseline` runs it."
-    assert "| few | frozen-lake | 8 of planner | 50 | 2.000 to 0.500 | 2.00M (1.00M computed) | 60 s |" in text
+    assert "| few | frozen-lake | 8 of planner | 50 | 2.000 to 0.500 | 2.00M (1.00M computed) | 1 min 00 s |" in text
     assert "| equal | frozen-lake | not run yet |" in text
     assert "Computed, not measured: a run of plain reads and writes 1.0 million tokens" in text
 
