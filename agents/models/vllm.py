@@ -10,8 +10,9 @@ from typing import Any
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import read_card
-from agents.models.local.templates import check_prefix, render
+from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
+from agents.models.reasoning import Opening, behind_reasoning
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 from textgames.extras import install_command, missing_packages
@@ -24,17 +25,31 @@ class VLLMModel:
         path_or_repo: a folder in Hugging Face format or a repository.
         chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
             is its messages' contents joined by blank lines.
+        chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
+        thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), which vLLM then
+            closes where ``engine`` has its ``reasoning_config``. The limit of a response is beside it.
         engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
     Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
     from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
     batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
 
+    A model that reasons is sent no stop string, which vLLM looks for in reasoning, too: its responses end here.
+
     Raises:
         ModuleNotFoundError: vLLM isn't installed; the message has the command.
+        ValueError: a chat template that doesn't read its arguments, or a vLLM that has no budgets.
     """
 
-    def __init__(self, path_or_repo: str, *, chat: bool | None = None, engine: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path_or_repo: str,
+        *,
+        chat: bool | None = None,
+        engine: Mapping[str, Any] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
+    ) -> None:
         try:
             import vllm
         except ModuleNotFoundError as error:
@@ -52,6 +67,11 @@ class VLLMModel:
         self.llm = vllm.LLM(model=path_or_repo, **settings)
         self._tokenizer = self.llm.get_tokenizer()
         self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
+        self._thinking = Thinking(self._tokenizer, chat_template_kwargs, thinking_budget, self.name)
+        if thinking_budget is not None and not hasattr(vllm.SamplingParams, _BUDGET):
+            raise ValueError(
+                f"thinking_budget needs a newer vLLM: {vllm.__version__} has no {_BUDGET}; hf: has budgets"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -62,6 +82,7 @@ class VLLMModel:
             "version": str(self._vllm.__version__),
             "chat": self._chat,
             **self._identity,
+            **self._thinking.settings,
         }
 
     def generate(
@@ -72,10 +93,23 @@ class VLLMModel:
             return []
         started = perf_counter()
         inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
-        sampling = [self._vllm.SamplingParams(**sampling_fields(decoding, seed)) for seed in seeds]
+        openings = [self._opening(prompt) for prompt in prompts]
+        sampling = [
+            self._vllm.SamplingParams(**sampling_fields(decoding, seed, opening, self._thinking.budget))
+            for seed, opening in zip(seeds, openings, strict=True)
+        ]
         outputs = self.llm.generate(inputs, sampling, use_tqdm=False)
         seconds = perf_counter() - started
-        return [_completion(output, seconds) for output in outputs]
+        return [
+            behind_reasoning(_completion(output, seconds), opening, decoding.stop, self._decode)
+            for output, opening in zip(outputs, openings, strict=True)
+        ]
+
+    def _opening(self, prompt: Prompt) -> Opening:
+        return self._thinking.opening(prompt) if self._chat else "none"
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def check_prefix(self, prefix: str) -> None:
         """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
@@ -86,7 +120,7 @@ class VLLMModel:
         if not self._chat:
             ids: list[int] = self._tokenizer.encode(as_text(prompt))
             return ids
-        text = render(self._tokenizer, prompt, {})
+        text = render(self._tokenizer, prompt, self._thinking.arguments)
         rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
         return rendered
 
@@ -104,13 +138,23 @@ def _of_platform() -> dict[str, Any]:
     return {"enable_chunked_prefill": False} if current_platform.is_cpu() else {}
 
 
-def sampling_fields(decoding: Decoding, seed: tuple[int, ...]) -> dict[str, Any]:
-    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike."""
+_BUDGET = "thinking_token_budget"
+
+
+def sampling_fields(
+    decoding: Decoding, seed: tuple[int, ...], opening: Opening = "none", budget: int | None = None
+) -> dict[str, Any]:
+    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike.
+
+    What is reasoned about has no stop string: vLLM doesn't tell one in the reasoning from that of the response.
+    """
+    budget = None if opening == "none" else budget
     return {
+        **({} if budget is None else {_BUDGET: budget}),
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
-        "max_tokens": decoding.max_tokens,
-        "stop": list(decoding.stop),
+        "max_tokens": decoding.max_tokens + (budget or 0),
+        "stop": list(decoding.stop) if opening == "none" else [],
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,  # text is what was sampled, as of models in this process
         "spaces_between_special_tokens": False,

@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,22 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
+from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.gguf_files import made_from_gguf
+from agents.models.local.guided import Guided
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
 from agents.models.local.places import model_folder
 from agents.models.local.plain_llama import read_plain_llama
-from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.models.local.templates import check_prefix, render
+from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.templates import Thinking, check_prefix, render
+from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 
@@ -66,9 +71,12 @@ class TransformersModel:
             batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
         identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
+        chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
+        thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
+            closed and the model responds. The limit of a response is beside it.
 
     Raises:
-        ValueError: no tokenizer, or not a causal language model.
+        ValueError: no tokenizer, not a causal language model, or a chat template that doesn't read its arguments.
     """
 
     def __init__(
@@ -80,6 +88,8 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         lean: bool = True,
         identity: Mapping[str, str] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> None:
         inner = unwrap(model)
         if tokenizer is None:
@@ -92,6 +102,7 @@ class TransformersModel:
         self._model, self.tokenizer = model, tokenizer
         self._load: Callable[[], Any] | None = None
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
+        self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
         self.decoder = make_decoder(model, lean=lean)
@@ -117,6 +128,8 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         name: str | None = None,
         context_length: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
@@ -129,7 +142,7 @@ class TransformersModel:
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens, name: see the class.
+            max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
             context_length: the longest prompt and response together, in tokens, where that is to be more than the
                 model's configuration says; its positions must be computed ones (rotary).
 
@@ -160,7 +173,15 @@ class TransformersModel:
         if adapter is not None:
             identity |= adapter_identity(adapter)
         name = name or str(path_or_repo)
-        made = cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens, identity=identity)
+        made = cls(
+            model,
+            tokenizer,
+            name=name,
+            max_batch_tokens=max_batch_tokens,
+            identity=identity,
+            chat_template_kwargs=chat_template_kwargs,
+            thinking_budget=thinking_budget,
+        )
         made.check()
         if plain is not None:
             made._load = lambda: load()[0]
@@ -174,6 +195,9 @@ class TransformersModel:
         """
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
+
+    def why_unconstrained(self) -> None:
+        """Answers can be held to legal ones."""
 
     def check_prefix(self, prefix: str) -> None:
         """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
@@ -204,10 +228,15 @@ class TransformersModel:
             "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
+            **self._thinking.settings,
         }
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
         if len(prompts) != len(seeds):
             raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
@@ -215,32 +244,83 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
-        rows = self.generate_ids([encoded[row] for row in fits], decoding, [seeds[row] for row in fits])
+        rules = [each and self.vocabulary.rules(each) for each in answers or [None] * len(prompts)]
+        wrong = [self._no_room(ids, decoding, rules[row]) for row, ids in enumerate(encoded)]
+        fits = [row for row, problem in enumerate(wrong) if problem is None]
+        openings = [self.opening(prompt) for prompt in prompts]
+        rows = self.generate_ids(
+            [encoded[row] for row in fits],
+            decoding,
+            [seeds[row] for row in fits],
+            [openings[row] for row in fits],
+            None if answers is None else [rules[row] for row in fits],
+        )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
         check = self._check(decoding.stop)
         return [
-            Completion(
-                text=self._text(sampled[row], check),
-                prompt_ids=ids,
-                token_ids=sampled[row].ids,
-                logprobs=sampled[row].logprobs,
-                finish_reason="stop" if sampled[row].stopped else "length",
-                usage=Usage(len(ids), len(sampled[row].ids)),
-                seconds=seconds,
-            )
+            self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
-            else Completion("", finish_reason="error", seconds=seconds, error=self._too_long(ids))
+            else Completion("", finish_reason="error", seconds=seconds, error=wrong[row])
             for row, ids in enumerate(encoded)
         ]
 
+    def _completion(
+        self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
+    ) -> Completion:
+        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
+        reasoning, response = split_reasoning(self.decode(ids), opening)
+        thought = reasoning_tokens(ids, opening, self.decode)
+        return Completion(
+            text=check.trim(response),
+            prompt_ids=prompt,
+            token_ids=row.ids,
+            logprobs=row.logprobs,
+            finish_reason="stop" if row.stopped else "length",
+            usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),
+            seconds=seconds,
+            reasoning=reasoning,
+            allowed=row.allowed,
+        )
+
     def generate_ids(
-        self, prompts: Sequence[TokenIds], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        openings: Sequence[Opening] = (),
+        rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
-        """:meth:`generate` for prompts that are token ids already."""
-        limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+        """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
         check = self._check(decoding.stop)
+        if all(opening == "none" for opening in openings):
+            limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+            return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
+        if rules is not None and any(rules):
+            raise ValueError(
+                f"{self.name} reasons before it answers, and legal-only decoding would hold its reasoning to the form "
+                "of an answer: play it without legal_only, or with chat_template_kwargs.enable_thinking = false"
+            )
+
+        def run(
+            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
+        ) -> list[Sampled]:
+            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn)
+
+        limits = [self._limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
+        closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
+        return sample_reasoned(run, prompts, limits, openings, check, self._thinking.budget, closing)
+
+    def _sample(
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        limits: Sequence[int],
+        check_of: Callable[[list[int]], Check],
+        drawn: int = 0,
+        rules: Sequence[Rules | None] | None = None,
+    ) -> list[Sampled]:
         sampled: list[Sampled | None] = [None] * len(prompts)
         training = self._model.training
         self._model.eval()  # dropout must not blur what the sampled log-probabilities are
@@ -252,8 +332,12 @@ class TransformersModel:
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check,
+                        check_of(rows),
                         [limits[row] for row in rows],
+                        drawn=drawn,
+                        guided=None
+                        if rules is None
+                        else Guided([rules[row] for row in rows], [limits[row] for row in rows]),
                     )
                     for row, result in zip(rows, chunk, strict=True):
                         sampled[row] = result
@@ -303,22 +387,23 @@ class TransformersModel:
                 self._encoded[prompt] = tuple(ids)
         return [self._encoded[prompt] for prompt in prompts]
 
+    def opening(self, prompt: Prompt) -> Opening:
+        """Whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
+        return self._thinking.opening(prompt)
+
     def render(self, prompt: Prompt) -> str:
         """The text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self._is_plain:
             return as_text(prompt)
-        return render(self.tokenizer, prompt, {})
+        return render(self.tokenizer, prompt, self._thinking.arguments)
 
     @property
     def _is_plain(self) -> bool:
         """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
         return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
-    def _text(self, row: Sampled, check: StopCheck) -> str:
-        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
-        return check.trim(self._decode(ids))
-
-    def _decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, special ones written out."""
         if self._backend is not None:
             return str(self._backend.decode(list(ids), skip_special_tokens=False))
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
@@ -327,6 +412,22 @@ class TransformersModel:
         if (problem := self._too_long(prompt)) is not None:
             raise ValueError(problem)
         return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the tokens, by which answers are constrained."""
+        return Vocabulary.of(self.tokenizer, self._vocabulary, self._eos_ids)
+
+    def _no_room(self, prompt: TokenIds, decoding: Decoding, rules: Rules | None) -> str | None:
+        """What to say of a prompt, or of a limit, that leaves no room for a response."""
+        if (problem := self._too_long(prompt)) is not None or rules is None:
+            return problem
+        if (limit := self._limit(prompt, decoding.max_tokens)) >= rules.reserve:
+            return None
+        return (
+            f"a legal answer may need {rules.reserve} tokens and there is room for {limit}: raise max_tokens, or "
+            "shorten the prompt"
+        )
 
     def _too_long(self, prompt: TokenIds) -> str | None:
         """What to say of a prompt that leaves no room for a response."""
@@ -344,7 +445,7 @@ class TransformersModel:
             pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
             self._checks[stop] = StopCheck(
                 pieces + [""] * (size - known),
-                self._decode,
+                self.decode,
                 lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
                 sorted(self._eos_ids),
                 stop,

@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.served import names, pacing
-from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.answers import MAX_ANSWER_BYTES, Begun, ProviderError
+from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
@@ -17,6 +19,7 @@ from agents.redaction import Redactor
 from agents.turn import Prompt, eaten_up
 
 MESSAGE_LENGTH = 400
+BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
 
 NOTICES = logging.getLogger("agents.models.served")
 """What people should know of a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
@@ -114,7 +117,8 @@ class ServedModel:
         """The request's body."""
         dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
-        return {"model": self.name, **dialect.shape(fields, decoding.max_tokens, seed), **self._asking.extra_body}
+        shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
+        return {"model": self.name, **shaped, **self._asking.extra_body}
 
     async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent) -> Completion:
         """One attempt, and another one for everything that the server's refusal teaches.
@@ -124,11 +128,16 @@ class ServedModel:
         """
         while True:
             route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed)
+            begun = self._dialect.begun(prompt)
             status, sent.headers, body = await self._transport.complete(route.path, fields)
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
             if 200 <= status < 300:
-                completion = self._read(route.read, text, len(body), decoding)
+                completion = self._read(partial(route.read, text, decoding, begun), len(body))
+                if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
+                    self._notice(learnt)
+                    continue
+                self._look_at(completion, begun)
                 reasoning = completion.usage.reasoning_tokens or completion.reasoning
                 if not eaten_up(completion.finish_reason, completion.text, reasoning):
                     return completion
@@ -140,11 +149,11 @@ class ServedModel:
                     raise self._status_error(status, sent.headers, text)
                 self._notice(learnt)
 
-    def _read(self, read: Any, text: str, size: int, decoding: Decoding) -> Completion:
+    def _read(self, read: Callable[[], Completion], size: int) -> Completion:
         try:
             if size > MAX_ANSWER_BYTES:
                 raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
-            completion: Completion = read(text, decoding)
+            completion = read()
         except ProviderError as error:
             raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
         # once more, as JSON can spell any letter as an escape
@@ -156,6 +165,20 @@ class ServedModel:
             reasoning=scrub(completion.reasoning),
             left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
         )
+
+    def _look_at(self, completion: Completion, begun: Begun) -> None:
+        """Say it where a server doesn't seem to hold to what it was asked."""
+        if begun.prefix and completion.text.lstrip().startswith(begun.prefix):
+            self._notice(
+                f"a response begins with {begun.prefix!r} again: this server seems not to go on from the prompts' "
+                "[prefix]; route = 'completions' in the agent's options does where the model needs no chat template"
+            )
+        budget = self._dialect.thinking_budget
+        if budget is not None and completion.usage.reasoning_tokens > budget + BUDGET_MARGIN:
+            self._notice(
+                f"{completion.usage.reasoning_tokens:,} tokens of reasoning are more than thinking_budget = {budget}, "
+                "which this server doesn't hold the model to: vLLM needs --reasoning-config"
+            )
 
     def _more_tokens(self) -> bool:
         """Take notice that reasoning left no token for a response; whether there are more to ask again with."""
@@ -202,6 +225,8 @@ class ServedModel:
         for name in OMITTABLE:
             if status == 400 and (f"'{name}'" in said or parameter == name):
                 said += f" (omit=[{name!r}] in the agent's options leaves it out)"
+        if any(name in said for name in CONTINUE):
+            said += " (it can't go on from the prompts' [prefix]: take that out)"
         if 300 <= status < 400:
             said = f"a redirect to {headers.get('location')}; give that server as the base URL"
         message = f"status {status} from {self._transport.url}: {said}".rstrip(": ")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from agents.models.base import Completion, Decoding
+from agents.models.reasoning import Opening
 from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, sampling_fields
 from agents.msgrpo.errors import ConfigError, RolloutError
@@ -120,14 +121,16 @@ class Server:
 
     # ---------------------------------------------------------------- sampling
 
-    async def generate(self, prompt_ids: tuple[int, ...], decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    async def generate(
+        self, prompt_ids: tuple[int, ...], decoding: Decoding, seed: tuple[int, ...], opening: Opening = "none"
+    ) -> Completion:
         """The completion of one prompt.
 
         Raises:
             UnreachableError: there is no answer.
             RolloutError: the server refuses the request.
         """
-        fields = sampling_fields(decoding, seed)
+        fields = sampling_fields(decoding, seed, opening)
         if self.reports_versions:
             body = {
                 "token_ids": list(prompt_ids),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from agents.models.base import Completion, Decoding
 from agents.models.local.transformers import TransformersModel
+from agents.models.reasoning import behind_reasoning
 from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server, UnreachableError
 from agents.msgrpo.engines.vllm.updaters import DEV_MODE, Updater
@@ -58,13 +59,14 @@ class ServersEngine:
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
         """The completion of one prompt, by the server with the fewest requests in flight."""
-        (ids,) = self._encoder.encode([prompt])
+        (ids,), opening = self._encoder.encode([prompt]), self._encoder.opening(prompt)
         failure = "there is no server"
         while servers := self.up:
             server = min(servers, key=lambda one: one.in_flight)
             for attempt in range(ATTEMPTS):
                 try:
-                    return await server.generate(ids, decoding, seed)
+                    done = await server.generate(ids, decoding, seed, opening)
+                    return behind_reasoning(done, opening, decoding.stop, self._encoder.decode)
                 except UnreachableError as error:
                     failure = str(error)
                     await asyncio.sleep(0.1 * 2**attempt)
