@@ -101,8 +101,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         )
         for part, count in enumerate((teaching.decisions, held_out))
     )  # fmt: skip
-    episodes = len({decision.episode for decision in decisions})
-    say(f"{len(decisions):,} decisions of {episodes:,} episodes, and {len(kept_out)} held out")
+    say(f"{len(decisions):,} decisions of {' and '.join(teaching.teachers)}, and {len(kept_out)} held out")
     checkpoint = out / CHECKPOINT
     with kills_interrupt():
         made_model = imitate(
@@ -110,7 +109,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         )
     save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
     figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}
-    about = {"warmup": asked, "episodes": episodes, **figures, "losses": [round(one, 5) for one in made_model.losses]}
+    about = {"warmup": asked, **figures, "losses": [round(one, 5) for one in made_model.losses]}
     with replacing(out / ABOUT) as stream:
         stream.write(json.dumps(about, indent=1) + "\n")
     checkpoint.unlink()
