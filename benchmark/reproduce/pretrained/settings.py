@@ -210,7 +210,7 @@ class Pretrained(BaseModel):
             raise UsageError(f"the settings of starts.{start}: {error}") from None
 
     def training_settings(self, arm: str, seed: int) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked: the recipe's or those of the arm's file, then the arm's own.
+        """The fields of the MSGRPOConfig of one run, checked: the recipe's or those of its file, then the arm's own.
 
         Raises:
             UsageError: the config refuses them.
