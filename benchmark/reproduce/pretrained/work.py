@@ -72,6 +72,7 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
     to = folder.model_of(job.name)
     to.mkdir(exist_ok=True)
     save_model(learnt.model, tokenizer, prompts, to, learnt.model.state_dict())
+    (place / "state.pt").unlink()  # it is kept until the model is
     return {
         "seconds": learnt.seconds,
         "processor_seconds": learnt.cpu_seconds,
