@@ -298,8 +298,8 @@ class TransformersModel:
             return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
         if rules is not None and any(rules):
             raise ValueError(
-                f"{self.name} reasons before it answers, and legal-only decoding would hold its reasoning to the answer's "
-                "form: play it without legal_only, or switch its reasoning off with chat_template_kwargs.enable_thinking=false"
+                f"{self.name} reasons before it answers, and legal-only decoding would hold its reasoning to the form "
+                "of an answer: play it without legal_only, or with chat_template_kwargs.enable_thinking = false"
             )
 
         def run(
