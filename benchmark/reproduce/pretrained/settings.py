@@ -18,7 +18,7 @@ from benchmark.reproduce.settings import Count, PositiveCount, Table
 from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS, Scenario
 
-RECIPES = ("smollm2", "smollm2-quick")  # by name; they ship with the package
+RECIPES = ("smollm2", "smollm2-quick", "smollm2-collapse")  # by name; they ship with the package
 KIND = "pretrained"  # what a recipe of this experiment says of itself, so that the command knows it from another's
 
 MODEL = "model"
