@@ -111,6 +111,7 @@ def language_agent(
     texts: PromptTexts | None = None,
     prompt_map: PromptMap | None = None,
     cache: str | Path | ResponseCache | None = None,
+    legal_only: bool = False,
 ) -> LanguageAgentPolicy:
     """A language model as a player: its parameters are the options that all language agents have.
 
@@ -118,7 +119,8 @@ def language_agent(
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
     ``prompts`` (another wording: a file, or the name of one that ships, such as ``without-clock``; else ``texts``) and
     ``system`` (another system message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a
-    file of responses that may be used again, or the cache itself.
+    file of responses that may be used again, or the cache itself. ``legal_only`` lets the model write nothing but an
+    answer that the game accepts.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -130,7 +132,7 @@ def language_agent(
         texts = texts if prompts is None else PromptTexts.from_file(prompts)
         texts = texts if system is None else replace(texts, system=system)
         prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
-    return LanguageAgentPolicy(model, prompt_map, decoding, name)
+    return LanguageAgentPolicy(model, prompt_map, decoding, name, legal_only=legal_only)
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:

@@ -144,6 +144,22 @@ class WeightsSpan(NamedTuple):
     stop: int
 
 
+class TokenSet(NamedTuple):
+    """The tokens that might stand at one place of a response, where not all might.
+
+    Attributes:
+        ids: in ascending order.
+        others: whether ``ids`` are those that might not: nearly all tokens are told in few numbers so.
+    """
+
+    ids: tuple[int, ...]
+    others: bool = False
+
+
+Allowed = tuple[TokenSet | None, ...]
+"""What might stand at every token of a response; ``None`` where any token might. Probabilities are renormalised."""
+
+
 FinishReason = Literal["stop", "length", "content_filter", "error"]
 
 
@@ -172,6 +188,7 @@ class Turn:
             trained; empty for other players.
         reasoning: the text of the model's reasoning, where a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
+        allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
     """
 
     response: str
@@ -187,6 +204,7 @@ class Turn:
     weights: tuple[WeightsSpan, ...] = ()
     reasoning: str = ""
     left_out: tuple[str, ...] = ()
+    allowed: Allowed | None = None
 
 
 @runtime_checkable

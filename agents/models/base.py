@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from agents.turn import NO_USAGE, FinishReason, Prompt, Usage, WeightsSpan
+from agents.turn import NO_USAGE, Allowed, FinishReason, Prompt, Usage, WeightsSpan
 
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
@@ -78,6 +78,7 @@ class Completion:
         weights: which weights made which of ``token_ids``, from models that are being trained; empty for others.
         reasoning: the text of the model's reasoning, where a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
+        allowed: the tokens that might stand at each of ``token_ids``, where answers were constrained; else ``None``.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Completion:
     weights: tuple[WeightsSpan, ...] = ()
     reasoning: str = ""
     left_out: tuple[str, ...] = ()
+    allowed: Allowed | None = None
 
 
 @runtime_checkable
@@ -136,6 +138,17 @@ class AsyncLanguageModel(Protocol):
         A provider's errors come back in :attr:`Completion.error`, after the retries that make sense; they are never
         raised. Errors of the program (a wrong type) are.
         """
+
+
+def why_unconstrained(model: LanguageModel | AsyncLanguageModel) -> str | None:
+    """Why a model can't be held to legal answers, as half a sentence; ``None`` where it can.
+
+    A model that can has a method ``why_unconstrained() -> str | None`` and takes, as the last argument of ``generate``
+    or ``generate_async``, the :class:`~agents.models.answers.LegalAnswers` of each prompt.
+    """
+    ask = getattr(model, "why_unconstrained", None)
+    reason: str | None = "its model takes no list of legal answers" if ask is None else ask()
+    return reason
 
 
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:

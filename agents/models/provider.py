@@ -61,6 +61,7 @@ class Provider:
 
 
 _PROVIDERS: dict[str, Provider | str] = {
+    "adapters": "agents.models.adapters:PROVIDER",
     "embedded": "agents.models.embedded:PROVIDER",
     "gguf": "agents.models.gguf:PROVIDER",
     "hf": "agents.models.hf:PROVIDER",

@@ -113,9 +113,11 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         check_writable(Path(config.out))
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
+    if options.quiet:
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, tokenizer = load(config)
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
         with closing(trainer):
             if options.resume:

@@ -65,6 +65,10 @@ class TrainingSettings:
     top-p."""
     response_mode: Literal["think", "direct"] = setting("rollout", "think")
     """What the prompt asks for: reasoning, plan and action, or the action alone."""
+    legal_only: bool = setting("rollout", False)
+    """At every position only tokens that go on to some legal answer are drawn, in evaluations as well, and the
+    learner's probabilities are of these alone: no answer is invalid. In think mode what comes before the action is
+    free."""
     prompt_file: str = setting("rollout", "")
     """The prompts' wording: a TOML file (PromptMap.from_file) or the name of one that ships, such as without-clock.
     Empty: what the model was trained with, where textbench.json in its folder has it, else the built-in wording."""

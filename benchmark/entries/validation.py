@@ -15,7 +15,7 @@ from typing import Any, get_args
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.turn import FinishReason
-from benchmark.entries.authors import author_problems, is_shipped, kind_problems
+from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
 from benchmark.entries.entry import MIN_EPISODES, name_problem
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError, shown
@@ -87,7 +87,8 @@ def check_entry(path: Path) -> Verdict:
         return Verdict(problems)
     luck = tally.checks()
     card = folder.manifest["agents"][0]
-    counts = () if is_shipped(card["spec"]) else tokens.problems(card)  # those of a model that ships are counted anew
+    anew = is_shipped(card["spec"]) and not is_larger(card["spec"])  # its tokens are counted anew
+    counts = () if anew else tokens.problems(card)
     found = [*luck_problems(luck), *counts, *islice(author_problems(folder, plan), MAX_PROBLEMS)]
     return Verdict(found[:MAX_PROBLEMS], luck, tally.powers())
 

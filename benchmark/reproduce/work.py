@@ -89,24 +89,41 @@ def source_folder(source: str) -> Path:
 
 def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
+    settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
+    out = folder.result_file(job.name).parent
+    return run_training(out, settings, job.game, lambda: _load(folder.model("small")), report)
+
+
+def run_training(
+    out: Path, settings: dict[str, Any], game: Any, load: Callable[[], tuple[Any, Any]], report: Report
+) -> dict[str, Any]:
+    """Train to the end, going on from the last checkpoint in the folder where there is one.
+
+    Args:
+        out: the folder of the run; without a checkpoint of an iteration all that is in it is removed.
+        settings: fields of MSGRPOConfig.
+        game: what the trainer is given.
+        load: makes the model and the tokenizer.
+        report: told the share of the iterations that is done.
+    """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
     from agents.msgrpo.run.checkpoint import STATE, load_state
     from agents.msgrpo.run.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):
         def iterate(self) -> dict[str, Any]:
+            processor = time.process_time()
             metrics = super().iterate()
+            metrics["processor_seconds"] = time.process_time() - processor
             report(self.iteration / self.config.iterations)
             return metrics
 
-    out = folder.result_file(job.name).parent
     going_on = (out / "last" / STATE).exists() and load_state((out / "last").resolve())["iteration"] > 0
     if not going_on:
         shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
-    settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
-    model, tokenizer = _load(folder.model("small"))
-    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings)
-    trainer = ReportingTrainer(model, tokenizer, job.game, config, quiet=True)
+    model, tokenizer = load()
+    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings | {"out": str(out)})
+    trainer = ReportingTrainer(model, tokenizer, game, config, quiet=True)
     if going_on:
         trainer.resume(out)
     earlier = sum(metrics["seconds"] for metrics in trainer.history)  # before this process took over
@@ -118,6 +135,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
         "evaluations": [[done, [result._asdict() for result in results]] for done, results in trainer.evaluations],
         "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
         "training_seconds": sum(metrics["seconds"] for metrics in history),
+        "training_processor_seconds": sum(metrics.get("processor_seconds", 0.0) for metrics in history),
         "tokens": tokens_taken(history, trainer.config)._asdict(),
     }
 

@@ -65,6 +65,15 @@ def put_on(model: Any, adapter: str) -> Any:
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
 
 
+def save_pretrained(model: Any, folder: str | Path, **options: Any) -> None:
+    """``model.save_pretrained``; of an adapter without peft's look at its base, for which it would ask the hub.
+
+    It looks whether the vocabulary has grown, as tables of tokens would then have to be saved; here it never does.
+    """
+    own = {"save_embedding_layers": False} if hasattr(model, "peft_config") else {}
+    model.save_pretrained(folder, **own, **options)
+
+
 def _settings(folder: Path) -> dict[str, Any] | None:
     file = folder / SETTINGS
     if not file.is_file():

@@ -10,8 +10,8 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def _convert(file: Path, folder: Path) -> None:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Say of a file that can't be read that it is broken: readers stumble over it in any way there is."""
+    """Say of a file that it can't be read: readers stumble over a broken one in any way there is."""
     try:
         yield
     except (NotConvertedError, OSError, MemoryError):
@@ -144,7 +144,8 @@ def _readable(file: Path) -> Iterator[None]:
     except Exception as error:
         said = (str(error).strip().splitlines() or [""])[0]
         raise NotConvertedError(
-            f"{str(file)!r} can't be read, it is broken or cut short ({type(error).__name__}: {said}): fetch it again"
+            f"{str(file)!r} can't be read ({type(error).__name__}: {said}): it is broken or cut short, and to be "
+            "fetched again, or has something that the installed transformers doesn't know, and a llama.cpp server may"
         ) from error
 
 
@@ -175,19 +176,24 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[-_]", "", name)
 
 
-@contextmanager
-def _steps(what: str, number: int) -> Iterator[Any]:
-    """A bar on standard error while something takes long, where that is a terminal; called after each of its steps.
+def tells_progress() -> bool:
+    """Whether somebody sees what takes long: standard error is a terminal, and progress isn't switched off."""
+    from transformers.utils.logging import is_progress_bar_enabled
 
-    Bars that transformers draws meanwhile are not seen: they would run through it, and through logs where it isn't.
+    return sys.stderr.isatty() and is_progress_bar_enabled()
+
+
+@contextmanager
+def _steps(what: str, number: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error while something takes long; what it gives is called after each of its steps.
+
+    Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs where there is none.
     """
     from rich.console import Console
     from rich.progress import Progress
-    from transformers.utils.logging import is_progress_bar_enabled
 
-    console = Console(stderr=True, file=sys.stderr)
-    shown = console.is_terminal and is_progress_bar_enabled()
-    with Progress(console=console, transient=True, redirect_stderr=False) if shown else nullcontext() as bar:
-        task = None if bar is None else bar.add_task(what, total=number)
-        with redirect_stderr(io.StringIO()):
-            yield lambda: None if bar is None else bar.advance(task)
+    console = Console(file=sys.stderr)
+    bar = Progress(console=console, transient=True, redirect_stderr=False, disable=not tells_progress())
+    task = bar.add_task(what, total=number)
+    with bar, redirect_stderr(io.StringIO()):
+        yield lambda: bar.advance(task)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.models.base import Decoding
+from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
 
@@ -49,12 +50,28 @@ class Decoder(Protocol):
         """Memory of one token of one row in the caches."""
 
 
+class Constraint(Protocol):
+    """What holds rows to some tokens: the draw in place of :func:`choose`; :mod:`agents.models.local.guided` has it."""
+
+    def choose(
+        self, logits: Tensor, decoding: Decoding, uniform: Tensor, rows: NDArray[np.intp], live: NDArray[np.bool_]
+    ) -> tuple[Tensor, Tensor]:
+        """Draw one token for each of the decoder's rows, of which ``rows`` says which they were at the beginning.
+
+        What rows that aren't ``live`` draw is of no interest.
+        """
+
+    def allowed(self, row: int) -> Allowed | None:
+        """What might stand at every token of a row so far; ``None`` for one that is free."""
+
+
 class Sampled(NamedTuple):
-    """One response: its token ids, their log-probabilities (nats) and whether it ended by itself."""
+    """One response: its token ids, their log-probabilities (nats), whether it ended by itself, and what was allowed."""
 
     ids: TokenIds
     logprobs: tuple[float, ...]
     stopped: bool
+    allowed: Allowed | None = None
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
@@ -177,6 +194,7 @@ def sample(
     limits: Sequence[int],
     *,
     look_every: int | None = None,
+    guided: Constraint | None = None,
     drawn: int = 0,
 ) -> list[Sampled]:
     """One response per prompt, each with its own seed; equal prompts are computed once.
@@ -189,6 +207,7 @@ def sample(
         check: tells when a response has ended.
         limits: the most tokens for each row: ``max_tokens``, or less where the context ends before.
         look_every: tokens made between two looks at them; by default 1 on a CPU and 8 elsewhere.
+        guided: where rows are constrained, what says which tokens they may draw; every token is then looked at.
         drawn: how many tokens of each response were drawn before, and stand in its prompt.
     """
     number: dict[TokenIds, int] = {}
@@ -196,7 +215,7 @@ def sample(
     batch, logits = decoder.start(list(number), which)
     device = logits.device
     if look_every is None:
-        look_every = 1 if device.type == "cpu" else _LOOK_EVERY
+        look_every = 1 if device.type == "cpu" or guided is not None else _LOOK_EVERY
     record = _Record(check, limits)
     draws = torch.from_numpy(uniforms(seeds, drawn + record.longest)[:, drawn:]).to(
         device, non_blocking=True
@@ -204,7 +223,10 @@ def sample(
     look_at = looks(limits, look_every)
     unseen: list[tuple[Tensor, Tensor]] = []
     for step in range(record.longest):
-        tokens, chosen = choose(logits, decoding, draws[:, step])
+        if guided is None:
+            tokens, chosen = choose(logits, decoding, draws[:, step])
+        else:
+            tokens, chosen = guided.choose(logits, decoding, draws[:, step], record.rows, record.live)
         unseen.append((tokens, chosen))
         if step + 1 in look_at:
             record.write(*_fetch(unseen))
@@ -216,7 +238,10 @@ def sample(
                 batch.keep(keep)
                 tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
         logits = batch.step(tokens)
-    return record.sampled()
+    sampled = record.sampled()
+    if guided is None:
+        return sampled
+    return [each._replace(allowed=guided.allowed(row)) for row, each in enumerate(sampled)]
 
 
 def looks(limits: Sequence[int], every: int) -> frozenset[int]:

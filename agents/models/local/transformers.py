@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,13 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
+from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.gguf_files import made_from_gguf
+from agents.models.local.guided import Guided
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
@@ -154,7 +157,7 @@ class TransformersModel:
 
         def load() -> tuple[Any, Any]:
             return load_model(
-                source,
+                str(path_or_repo),
                 dtype=dtype,
                 device=device,
                 revision=revision,
@@ -193,6 +196,9 @@ class TransformersModel:
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
 
+    def why_unconstrained(self) -> None:
+        """Answers can be held to legal ones."""
+
     def check_prefix(self, prefix: str) -> None:
         """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
         if not self._is_plain:
@@ -226,7 +232,11 @@ class TransformersModel:
         }
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
         if len(prompts) != len(seeds):
             raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
@@ -234,10 +244,16 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
+        rules = [each and self.vocabulary.rules(each) for each in answers or [None] * len(prompts)]
+        wrong = [self._no_room(ids, decoding, rules[row]) for row, ids in enumerate(encoded)]
+        fits = [row for row, problem in enumerate(wrong) if problem is None]
         openings = [self.opening(prompt) for prompt in prompts]
         rows = self.generate_ids(
-            [encoded[row] for row in fits], decoding, [seeds[row] for row in fits], [openings[row] for row in fits]
+            [encoded[row] for row in fits],
+            decoding,
+            [seeds[row] for row in fits],
+            [openings[row] for row in fits],
+            None if answers is None else [rules[row] for row in fits],
         )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
@@ -245,7 +261,7 @@ class TransformersModel:
         return [
             self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
-            else Completion("", finish_reason="error", seconds=seconds, error=self._too_long(ids))
+            else Completion("", finish_reason="error", seconds=seconds, error=wrong[row])
             for row, ids in enumerate(encoded)
         ]
 
@@ -264,6 +280,7 @@ class TransformersModel:
             usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),
             seconds=seconds,
             reasoning=reasoning,
+            allowed=row.allowed,
         )
 
     def generate_ids(
@@ -272,12 +289,18 @@ class TransformersModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         openings: Sequence[Opening] = (),
+        rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
         """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
         check = self._check(decoding.stop)
         if all(opening == "none" for opening in openings):
             limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
-            return self._sample(prompts, decoding, seeds, limits, lambda rows: check)
+            return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
+        if rules is not None and any(rules):
+            raise ValueError(
+                f"{self.name} reasons before it answers, and legal-only decoding would hold its reasoning to the form "
+                "of an answer: play it without legal_only, or with chat_template_kwargs.enable_thinking = false"
+            )
 
         def run(
             rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
@@ -296,6 +319,7 @@ class TransformersModel:
         limits: Sequence[int],
         check_of: Callable[[list[int]], Check],
         drawn: int = 0,
+        rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
         sampled: list[Sampled | None] = [None] * len(prompts)
         training = self._model.training
@@ -311,6 +335,9 @@ class TransformersModel:
                         check_of(rows),
                         [limits[row] for row in rows],
                         drawn=drawn,
+                        guided=None
+                        if rules is None
+                        else Guided([rules[row] for row in rows], [limits[row] for row in rows]),
                     )
                     for row, result in zip(rows, chunk, strict=True):
                         sampled[row] = result
@@ -385,6 +412,22 @@ class TransformersModel:
         if (problem := self._too_long(prompt)) is not None:
             raise ValueError(problem)
         return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the tokens, by which answers are constrained."""
+        return Vocabulary.of(self.tokenizer, self._vocabulary, self._eos_ids)
+
+    def _no_room(self, prompt: TokenIds, decoding: Decoding, rules: Rules | None) -> str | None:
+        """What to say of a prompt, or of a limit, that leaves no room for a response."""
+        if (problem := self._too_long(prompt)) is not None or rules is None:
+            return problem
+        if (limit := self._limit(prompt, decoding.max_tokens)) >= rules.reserve:
+            return None
+        return (
+            f"a legal answer may need {rules.reserve} tokens and there is room for {limit}: raise max_tokens, or "
+            "shorten the prompt"
+        )
 
     def _too_long(self, prompt: TokenIds) -> str | None:
         """What to say of a prompt that leaves no room for a response."""

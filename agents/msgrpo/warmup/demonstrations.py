@@ -73,13 +73,14 @@ def demonstrate(
     """
     pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
     decisions: list[Decision] = []
+    # every other seed of the shuffled ones is held out, so no layout is in both parts, whatever the counts are
+    seeds = np.random.default_rng([_STREAM, seed]).permutation(len(TRAINING_SEEDS))[part::2]
     for index, (scenario, teacher) in enumerate(pairs):
         # as many as are left, divided by the pairs that are left: no rounding is lost
         wanted = max(1, round((count - len(decisions)) / (len(pairs) - index)))
-        # every other seed of the shuffled ones is held out, so no layout is in both parts whatever the counts are
-        seeds = np.random.default_rng([_STREAM, seed, index]).permutation(len(TRAINING_SEEDS))[part::2]
-        found = _of_one(scenario, teacher, wanted, seeds.tolist(), prompt_map, explore, seed)
-        decisions += [one._replace(episode=len(pairs) * one.episode + index) for one in found]
+        # each pair begins elsewhere, so that a mixture of teachers sees more layouts
+        own = np.roll(seeds, -index * (len(seeds) // len(pairs)))
+        decisions += _of_one(scenario, teacher, wanted, own.tolist(), prompt_map, explore, seed)
     return decisions
 
 
@@ -99,14 +100,14 @@ def _of_one(
         labelled = _Labelled(teacher, explore, seed)
         tasks = [EpisodeTask.of(scenario, TRAINING_SEEDS[one]) for one in seeds[first : first + 16]]
         played = {episode.seed: episode for episode in rollout(labelled, tasks, max_concurrency=len(tasks))}
-        for number, task in enumerate(tasks, first):
+        for task in tasks:  # they end in another order than they began
             for step in played[task.seed].steps:
                 request, response = labelled.labels[task.seed, step.index, step.player]
                 assert request.game is not None, "the loop tells scripted players the game"
                 action = request.game.interpret(response, step.state, step.player)
                 if action is not None:
                     said = words(request, step.state, action, response)
-                    found.append(Decision(prompt_map(request), said, number))
+                    found.append(Decision(prompt_map(request), said))
         if len(found) >= count:
             return found[:count]
         if not found:

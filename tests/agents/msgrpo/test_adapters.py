@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load
+from agents.msgrpo.__main__ import load, main
 from agents.msgrpo.engines.engine import EngineParts
 from agents.msgrpo.engines.vllm import VLLM
 
@@ -131,38 +131,32 @@ def test_servers_are_sent_the_adapter_that_came_with_the_model(config: MSGRPOCon
 
 
 @pytest.mark.slow
-def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(tmp_path: Path) -> None:
+def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real kill of the real command; the adapter is one of rank 2 on the tiny model that ships."""
+    monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "agents.msgrpo", *arguments, "--quiet"]
-        return subprocess.Popen(command, cwd=tmp_path, text=True, stderr=subprocess.PIPE)
+    def config_file(out: str, **settings: Any) -> str:
+        of_a_lake: Any = {"scenarios": ("frozen-lake",), "response_mode": "think", "max_response_tokens": 60}
+        config = replace(SHORT, **of_a_lake, stop_after=0, checkpoint_every=1, out=out, **settings)
+        Path(f"{out}.toml").write_text(config.to_toml(), encoding="utf-8")
+        return f"{out}.toml"
 
-    def finish(process: subprocess.Popen[str]) -> None:
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said
-
-    def config_file(name: str, **settings: Any) -> str:
-        short = replace(
-            SHORT, scenarios=("frozen-lake",), horizon=4, max_response_tokens=60, response_mode="think", **settings
-        )
-        (tmp_path / f"{name}.toml").write_text(short.to_toml(), encoding="utf-8")
-        return f"{name}.toml"
-
-    finish(run("--config", config_file("warm", model="tiny", lora_rank=2, iterations=1, out="warm")))
-    settings = json.loads((tmp_path / "warm/last/adapter_config.json").read_text())
+    assert main(["--config", config_file("warm", model="tiny", lora_rank=2, iterations=1), "--quiet"]) == 0
+    settings = json.loads(Path("warm/last/adapter_config.json").read_text())
     assert settings["base_model_name_or_path"] == "tiny"  # what was written, not a place on this machine
-    for out in ("whole", "killed"):
-        config_file(out, model="warm/last", iterations=8, out=out)
-    finish(run("--config", "whole.toml"))
-    killed = run("--config", "killed.toml")
+    assert main(["--config", config_file("whole", model="warm/last"), "--quiet"]) == 0
+    command = [sys.executable, "-m", "agents.msgrpo", "--config", config_file("killed", model="warm/last"), "--quiet"]
+    killed = subprocess.Popen(command)
     deadline = time.monotonic() + 120
-    while not (tmp_path / "killed/last").exists():
+    while not Path("killed/last").exists():
         assert time.monotonic() < deadline
         assert killed.poll() is None
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
-    finish(run("--resume", "killed"))
-    whole, parts = (adapter_in(tmp_path / out / "checkpoints/iteration-000008") for out in ("whole", "killed"))
+    assert not Path("killed/checkpoints/iteration-000004").exists()
+    assert main(["--resume", "killed", "--quiet"]) == 0
+    whole, parts = (adapter_in(Path(out, "checkpoints/iteration-000004")) for out in ("whole", "killed"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
