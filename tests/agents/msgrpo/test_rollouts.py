@@ -110,3 +110,35 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
         np.testing.assert_allclose(said.numpy(), logprobs[0], atol=1e-4)
     plain = iteration.play(iteration.tasks())  # type: ignore[union-attr]
     assert not any("green" in tokenizer.decode(prompt) for each in plain for prompt in each.prompt_ids)
+
+
+def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
+    """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
+    from agents.msgrpo.rows import TokenRow
+    from tests.agents.msgrpo.conftest import PROMPTS, word_tokenizer
+
+    tokenizer = word_tokenizer(("<action>", "</action>", "left", "right", "cell 0", "cell 1", "cell 2", "\n"))
+    path = tmp_path / "prefixed.toml"
+    path.write_text(PROMPTS + '\n[prefix]\ndirect = "<action>"\n')
+    config = MSGRPOConfig(
+        groups=2, group_size=8, iterations=1, response_mode="direct", max_response_tokens=4, eval_every=0,
+        samples_every=0, prompt_file=str(path),
+    )  # fmt: skip
+    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    opened, closed = tokenizer.convert_tokens_to_ids(["<action>", "</action>"])
+    trajectories = trainer.rollout().trajectories
+    valid = 0
+    for each in trajectories:
+        for prompt, response, logprobs, was_valid in zip(
+            each.prompt_ids, each.response_ids, each.old_logprobs or (), each.valid, strict=True
+        ):
+            assert prompt[-1] == opened
+            (said,) = trainer.learner.logprobs([TokenRow(prompt, response)])
+            assert len(said) == len(response)
+            np.testing.assert_allclose(said.numpy(), logprobs, atol=1e-4)
+            if was_valid:
+                assert tokenizer.decode(response).strip() in ("left</action>", "right</action>")
+                assert response[-1] == closed
+            valid += bool(was_valid)
+    assert valid  # a random model of ten words finds one now and then
+    assert np.isfinite(trainer.iterate()["loss"])
