@@ -146,3 +146,22 @@ def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like: Any) -> None
     texts = token_texts(bytewise, len(bytewise))
     for text in ("<action>left</action>", "é ü 漢字\n\t~"):
         assert b"".join(texts[token] for token in bytewise(text)["input_ids"]) == text.encode()
+
+
+def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> None:
+    answers = LegalAnswers(("up", "upper", 'say "hi"'))
+    assert answers.endings() == ["<action>up</action>", "<action>upper</action>", '<action>say "hi"</action>']
+    assert answers.most_tokens == len('<action>say "hi"</action>')
+    assert answers.gbnf() == (
+        'root ::= "<action>up</action>" | "<action>upper</action>" | "<action>say \\"hi\\"</action>"'
+    )
+    assert LegalAnswers(NAMES, begun="Then <action>up").endings() == ["</action>", "per</action>"]
+    assert LegalAnswers(NAMES, begun="so: <act").endings() == [f"ion>{name}</action>" for name in NAMES]
+    with pytest.raises(ValueError, match="no legal answer goes on"):
+        LegalAnswers(NAMES, begun="<action>x").endings()
+
+
+def test_an_engine_that_allowed_something_else_is_found_out() -> None:
+    rules = VOCABULARY.rules(LegalAnswers(NAMES))
+    with pytest.raises(ValueError, match="number 2 of a response, goes on with no legal answer"):
+        sets_of(rules, [TEXTS.index("<action>"), TEXTS.index("hm")], 99)
