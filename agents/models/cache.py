@@ -198,6 +198,7 @@ def _row_type() -> "TypeAdapter[Any]":
         weights: NotRequired[tuple[tuple[int, int, int], ...]]
         reasoning: NotRequired[str]
         left_out: NotRequired[tuple[str, ...]]
+        allowed: NotRequired[None]  # models behind a cache aren't held to legal answers
 
     return TypeAdapter(Row)
 

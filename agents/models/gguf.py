@@ -1,8 +1,9 @@
 """The provider ``gguf:PATH``: models in llama.cpp's format, run in this process by transformers; and ``smollm2``."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.models.local import smollm2
 from agents.models.local.gguf_files import converted, digest_of
@@ -33,6 +34,8 @@ def load(
     device: str = "auto",
     adapter: str | None = None,
     max_batch_tokens: int | None = None,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
+    thinking_budget: int | None = None,
 ) -> "TransformersModel":
     """Load a model; the options are those of ``TransformersModel.from_pretrained``, which needs torch.
 
@@ -48,6 +51,8 @@ def load(
         adapter=adapter,
         max_batch_tokens=max_batch_tokens,
         name=name_or_path,
+        chat_template_kwargs=chat_template_kwargs,
+        thinking_budget=thinking_budget,
     )
 
 

@@ -46,14 +46,11 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
     Raises:
         ConfigError: a value that isn't accepted.
     """
-    fast = "bfloat16" if multiplies_bfloat16() else "float32"
     rank = settings.setdefault("lora_rank", 16)
     defaults: dict[str, Any] = {
         "model": model,
         "scenarios": tuple(scenarios),
-        "dtype": fast,
-        # an adapter's own weights are in float32 in any case; all weights in bfloat16 would lose most of an update
-        "param_dtype": fast if rank else "float32",
+        "dtype": "bfloat16" if multiplies_bfloat16() else "float32",
         "lora_alpha": max(1, 2 * rank),
         "learning_rate": 5e-4 if rank else 1e-4,
         "schedule": "linear",
@@ -101,8 +98,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         )
         for part, count in enumerate((teaching.decisions, held_out))
     )  # fmt: skip
-    episodes = len({decision.episode for decision in decisions})
-    say(f"{len(decisions):,} decisions of {episodes:,} episodes, and {len(kept_out)} held out")
+    say(f"{len(decisions):,} decisions of {' and '.join(teaching.teachers)}, and {len(kept_out)} held out")
     checkpoint = out / CHECKPOINT
     with kills_interrupt():
         made_model = imitate(
@@ -110,7 +106,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         )
     save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
     figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}
-    about = {"warmup": asked, "episodes": episodes, **figures, "losses": [round(one, 5) for one in made_model.losses]}
+    about = {"warmup": asked, **figures, "losses": [round(one, 5) for one in made_model.losses]}
     with replacing(out / ABOUT) as stream:
         stream.write(json.dumps(about, indent=1) + "\n")
     checkpoint.unlink()

@@ -30,17 +30,19 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str, str]]:
         for part in experiment.parts:
             arms = [name for name, arm in experiment.arms.items() if arm.part == part and name in findings.runs]
             if arms:
-                save(_curves(findings, arms), folder / f"curves-{part}.svg")
+                save(_curves(findings, arms), folder / f"pretrained-curves-{part}.svg")
                 caption = (
                     f"Success of the episodes that a training learns from (mean over {SMOOTHED} iterations and over "
                     "the runs; the band is their range), and of its evaluations (points)"
                 )
-                drawn.append((part, f"curves-{part}.svg", caption))
+                drawn.append((part, f"pretrained-curves-{part}.svg", caption))
             players = [name for name, player in experiment.everyone.items() if player.part == part]
             scenarios = list(dict.fromkeys(key[1] for key in findings.fresh if key[0] in players))
             if scenarios:
-                save(_bars(findings, players, scenarios), folder / f"fresh-{part}.svg")
-                drawn.append((part, f"fresh-{part}.svg", "Mean return on fresh episodes, with 95% intervals"))
+                save(_bars(findings, players, scenarios), folder / f"pretrained-fresh-{part}.svg")
+                drawn.append(
+                    (part, f"pretrained-fresh-{part}.svg", "Mean return on fresh episodes, with 95% intervals")
+                )
     return drawn
 
 

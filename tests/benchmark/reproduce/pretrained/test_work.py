@@ -236,19 +236,25 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done: Done) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # TRL's own calls of what transformers has renamed
 @pytest.mark.parametrize("equal", ["episodes", "seconds"])
 def test_trls_grpo_is_as_long_as_the_run_that_it_equals(equal: str, done: Done, again: PretrainedFolder) -> None:
     pytest.importorskip("trl")
     name = f"train/trl-{equal}/0"
     job = next(job for job in jobs_of(done.experiment) if job.name == name)
     like = again.result("train/plain/0")
-    again.write_result("train/plain/0", like | {"training_processor_seconds": 0.5})
+    history = like["history"] * 4
+    again.write_result("train/plain/0", like | {"training_processor_seconds": 5.0, "history": history})
+    with pytest.raises(KeyboardInterrupt):
+        do(job, done.experiment, again, stop_at(KeyboardInterrupt, 6))
+    before = json.loads((again.path / name / RUN / "spent.5.json").read_text())
     do(job, done.experiment, again, nothing)
     result = again.result(name)
+    assert result["history"][:5] == before["history"]  # what was done wasn't done again
     if equal == "episodes":
-        assert len(result["history"]) == len(like["history"])
+        assert [metrics["iteration"] for metrics in result["history"]] == list(range(1, 9))
     else:
-        assert result["training_processor_seconds"] >= 0.5
+        assert result["training_processor_seconds"] >= 5
     assert 0 <= result["history"][-1]["success"] <= 1
     assert set(again.result("start/few")["layouts"]) < set(result["layouts"])
     assert (again.model_of(name) / "adapter_config.json").exists()
