@@ -53,7 +53,7 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize(("mode", "tokens"), [("direct", 24), ("think", 50)])
 def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
-    make_trainer: Any, mode: str, tokens: int, packing: str
+    make_trainer: Any, mode: Any, tokens: int, packing: Any
 ) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=tokens, packing=packing, minibatches=1)
     trainer = make_trainer(config)
@@ -79,7 +79,7 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
 
 
 @pytest.mark.parametrize("mode", ["direct", "think"])
-def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: str) -> None:
+def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()
