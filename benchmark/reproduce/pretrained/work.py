@@ -53,7 +53,7 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
     model, tokenizer = load(experiment.model, config)
     size = sum(each.numel() for each in model.parameters())
     prompts = prompts_of(config, card_of(model))
-    noting = _Noting(prompts)
+    noting: Any = _Noting(prompts)  # all that is asked of a prompt map here is its mode and a call
     games: Any = [seen(name, start.view) if start.view else name for name in start.scenarios]
     about: dict[str, Any] = {"explore": start.explore, "seed": config.seed}
     decisions = demonstrate(games, start.teachers, examples, noting, **about)
@@ -202,7 +202,8 @@ def examples_for(scenario: str, count: int, options: dict[str, Any]) -> str:
             seen_there.append(request.observation)
             return super().__call__(request)
 
-    decisions = demonstrate([scenario], ["planner"], count, Reading(prompts), seed=_SHOWN_SEED)
+    reading: Any = Reading(prompts)
+    decisions = demonstrate([scenario], ["planner"], count, reading, seed=_SHOWN_SEED)
     texts = [
         f"Example {number}:\n{observation}\nA good answer:\n{decision.response}"
         for number, (observation, decision) in enumerate(zip(seen_there, decisions, strict=False), 1)
