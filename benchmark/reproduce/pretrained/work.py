@@ -18,6 +18,10 @@ from textgames.scenarios import SCENARIOS
 
 HELD_OUT = 100  # decisions that the loss of a warm start is measured on
 
+TO_THE_END = {"eval_protocol": "random", "min_valid_share": 0.0}
+"""Evaluations are by the protocol of the fresh episodes, and no run is stopped for invalid responses: a model that
+answers nothing is a result, too."""
+
 _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, among the training seeds
 
 
@@ -129,9 +133,8 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
         (like,) = model_needs(experiment, arm.like, job.seed)
         result = train_by_trl(out, config, source, folder.result(like), experiment, job.about, report)
     else:
-        evaluation = {"eval_protocol": "random"}  # that of the fresh episodes
         game = experiment.game_of(job.about)
-        result = run_training(out, evaluation | settings, game, lambda: load(source, config), report)
+        result = run_training(out, TO_THE_END | settings, game, lambda: load(source, config), report)
         result["layouts"] = load_state((out / "last").resolve())["seen_layouts"]
     began = needs[0] if needs else ""
     earlier = folder.result(began)["layouts"] if began else []
