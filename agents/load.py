@@ -63,8 +63,9 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
               (``tiny-msgrpo`` is the first of the two that are post-trained), and ``tiny-lake`` and ``tiny-snake``,
               which read one game only and play it better;
-            - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``: a language
-              model of a registered provider (:mod:`agents.models.provider`);
+            - ``smollm2``: a pretrained model of 135 million parameters, fetched and converted once;
+            - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``gguf:PATH``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``:
+              a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
             - a name that an installed package has registered under ``textbench.agents``.
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.

@@ -98,7 +98,7 @@ class LanguageAgentPolicy:
         self.name = model.name if name is None else name
         self.max_concurrency = max_concurrency
         self.legal_only = legal_only
-        if legal_only and (reason := why_unconstrained(model)) is not None:
+        if legal_only and (reason := why_unconstrained(model, self._reasons)) is not None:
             raise ValueError(f"{self.name} can't be played legal-only: {reason}")
         if legal_only and self.decoding.stop != (CLOSE_TAG,):
             raise ValueError(
@@ -161,9 +161,12 @@ class LanguageAgentPolicy:
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
         """What a response may say; ``None`` where the legal actions of the decision can't be listed, such as talk."""
-        reasons = self.prompt_map.mode != "direct"
         names = request.legal_actions
-        return LegalAnswers(names, reasons, prefix_of(prompt)) if self.legal_only and names else None
+        return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
+
+    @property
+    def _reasons(self) -> bool:
+        return self.prompt_map.mode != "direct"
 
     def unknown_model(self) -> str | None:
         """Why the model's server has no model of its name, as half a sentence; ``None`` where it has, or can't say.

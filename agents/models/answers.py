@@ -10,6 +10,7 @@ distribution with each tokenizer, and no server can be asked for it.)
 Everything here is about text and token ids: nothing knows a model, so that a learner can ask for the same sets again.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +46,45 @@ class LegalAnswers:
     def __post_init__(self) -> None:
         if not self.names:
             raise ValueError("legal-only decoding needs the list of legal actions, and there is none here")
+
+    def endings(self) -> list[str]:
+        """What may follow the beginning, of answers without reasoning: for engines that are told whole texts.
+
+        Raises:
+            ValueError: a prefix that no legal answer goes on from.
+        """
+        _, opened, inside = self.begun.rpartition(OPEN_TAG)
+        sizes = range(len(OPEN_TAG) - 1, -1, -1)
+        begun = opened + inside if opened else next(OPEN_TAG[:n] for n in sizes if self.begun.endswith(OPEN_TAG[:n]))
+        texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
+        if not (found := [text.removeprefix(begun) for text in texts if text.startswith(begun)]):
+            raise ValueError(no_answer_after(self))
+        return found
+
+    @property
+    def most_tokens(self) -> int:
+        """So many tokens are enough for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
+        return max(len(text.encode()) for text in self.endings())
+
+    def gbnf(self) -> str:
+        """Such answers as a grammar of llama.cpp."""
+        return "root ::= " + " | ".join(json.dumps(text, ensure_ascii=False) for text in self.endings())
+
+
+NEVER_CLOSED = (
+    "its engine is told whole answers, and nothing there closes reasoning in time: it can be held to legal ones in the "
+    "mode direct alone"
+)
+"""Why an engine that is told the answers can't hold one behind reasoning, for which only so many tokens are left."""
+
+
+UNLIMITED = 10**9
+"""Tokens that are left where no limit is near."""
+
+
+def no_answer_after(answers: LegalAnswers) -> str:
+    """What to say of a prefix that no legal answer goes on from."""
+    return f"no legal answer goes on from the response prefix {answers.begun!r}; there are {', '.join(answers.names)}"
 
 
 class Vocabulary:
@@ -127,15 +167,11 @@ class Rules:
         self.start = self._begin(answers)
 
     def _begin(self, answers: LegalAnswers) -> State:
-        state: State | None = State(b"", free=True)
-        state = self._read(state, answers.begun.encode())
+        state = self._read(State(b"", free=True), answers.begun.encode())
         if state is not None and state.free and not answers.reasons:
             state = self._forced(state)
         if state is None or not self._goes_on(state):
-            raise ValueError(
-                f"no legal answer goes on from the response prefix {answers.begun!r}; there are "
-                f"{', '.join(answers.names)}"
-            )
+            raise ValueError(no_answer_after(answers))
         return state
 
     def allowed(self, state: State, left: int) -> TokenSet | None:
@@ -229,10 +265,17 @@ class Guide:
 
 
 def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
-    """What was allowed at every token of a response of at most ``limit``, for engines that don't tell."""
-    guide, found = Guide(rules, limit), []
-    for token in tokens:
-        found.append(guide.allowed())
+    """What was allowed at every token of a response of at most ``limit``, for engines that don't tell.
+
+    Raises:
+        ValueError: a token that wasn't: the engine constrains by something else.
+    """
+    guide, found = Guide(rules, limit), list[TokenSet | None]()
+    for place, token in enumerate(tokens):
+        allowed = guide.allowed()
+        if allowed is not None and (token in allowed.ids) == allowed.others:
+            raise ValueError(f"token {token}, number {place + 1} of a response, goes on with no legal answer")
+        found.append(allowed)
         guide.take(token)
     return tuple(found)
 

@@ -140,14 +140,15 @@ class AsyncLanguageModel(Protocol):
         """
 
 
-def why_unconstrained(model: LanguageModel | AsyncLanguageModel) -> str | None:
+def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
     """Why a model can't be held to legal answers, as half a sentence; ``None`` where it can.
 
-    A model that can has a method ``why_unconstrained() -> str | None`` and takes, as the last argument of ``generate``
-    or ``generate_async``, the :class:`~agents.models.answers.LegalAnswers` of each prompt.
+    A model that can has a method ``why_unconstrained(reasons) -> str | None`` (``reasons``: whether it may write
+    anything before the action) and takes, as the last argument of ``generate`` or ``generate_async``, the
+    :class:`~agents.models.answers.LegalAnswers` of each prompt, ``None`` for one that is free.
     """
     ask = getattr(model, "why_unconstrained", None)
-    reason: str | None = "its model takes no list of legal answers" if ask is None else ask()
+    reason: str | None = "its model takes no list of legal answers" if ask is None else ask(reasons)
     return reason
 
 

@@ -54,6 +54,8 @@ class OpenAIModel(ServedModel):
             (started with ``--reasoning-config``) and llama.cpp do that. The limit of a response is beside it.
         send_seed: send a seed made from the decision's seed, for servers that sample reproducibly.
         extra_body: further fields of every request; they replace those of the same name.
+        grammar: how the server can be told what a response may be, for ``legal_only``: ``"gbnf"`` (llama.cpp) or
+            ``"structured_outputs"`` (vLLM).
         headers: further headers of every request; their values are treated as secrets. ``$NAME`` in one stands for the
             environment variable of that name.
 
@@ -82,6 +84,7 @@ class OpenAIModel(ServedModel):
         send_seed: bool = False,
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        grammar: str = "",
     ) -> None:
         from agents.models.served.http import Server  # lists of agents read this module, and shan't wait for openai
 
@@ -111,7 +114,7 @@ class OpenAIModel(ServedModel):
         super().__init__(
             model,
             server,
-            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
+            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {}), grammar),
             Dialect(
                 route,
                 omit,

@@ -3,11 +3,14 @@
 Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-from agents.models.base import Completion, Decoding, seed_number
+from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
+from agents.models.base import CLOSE_TAG, Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
@@ -85,8 +88,21 @@ class VLLMModel:
             **self._thinking.settings,
         }
 
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why answers can't be held to legal ones; ``None`` where they can."""
+        return NEVER_CLOSED if reasons else None
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the tokens, by which answers are constrained."""
+        return Vocabulary.of(self._tokenizer, len(self._tokenizer), [self._tokenizer.eos_token_id])
+
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
         """One completion per prompt, in order; the engine batches them itself."""
         if not prompts:
@@ -94,16 +110,21 @@ class VLLMModel:
         started = perf_counter()
         inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
         openings = [self._opening(prompt) for prompt in prompts]
-        sampling = [
-            self._vllm.SamplingParams(**sampling_fields(decoding, seed, opening, self._thinking.budget))
+        legal = list(answers or [None] * len(prompts))
+        fields = [
+            sampling_fields(decoding, seed, opening, self._thinking.budget)
             for seed, opening in zip(seeds, openings, strict=True)
         ]
-        outputs = self.llm.generate(inputs, sampling, use_tqdm=False)
+        for own, each in zip(fields, legal, strict=True):
+            if each is not None:
+                own["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+        outputs = self.llm.generate(inputs, [self._vllm.SamplingParams(**own) for own in fields], use_tqdm=False)
         seconds = perf_counter() - started
-        return [
+        completions = [
             behind_reasoning(_completion(output, seconds), opening, decoding.stop, self._decode)
             for output, opening in zip(outputs, openings, strict=True)
         ]
+        return [held_to(*pair, lambda: self.vocabulary) for pair in zip(completions, legal, strict=True)]
 
     def _opening(self, prompt: Prompt) -> Opening:
         return self._thinking.opening(prompt) if self._chat else "none"
@@ -161,6 +182,25 @@ def sampling_fields(
         "seed": seed_number(seed),
         "logprobs": 0,  # that of the sampled token, and no alternatives
     }
+
+
+def held_to(completion: Completion, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Completion:
+    """A completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
+
+    Its grammars allow the tokens whose text goes on with an answer, as ours do; a completion that isn't so is an error.
+    """
+    if answers is None or completion.token_ids is None:
+        return completion
+    if not completion.text.endswith(CLOSE_TAG):
+        wrong = (
+            f"its response {completion.text!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
+        )
+        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {wrong}")
+    try:
+        rules = vocabulary().rules(answers)
+        return replace(completion, allowed=sets_of(rules, completion.token_ids, UNLIMITED))
+    except ValueError as error:
+        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {error}")
 
 
 def cut_off(finish_reason: str | None) -> str | None:

@@ -31,8 +31,9 @@ class TrainingSettings:
     the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
-    dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
-    """Type of the matrix products, of sampling and of activations (autocast)."""
+    dtype: Literal["float32", "bfloat16", "auto"] = setting("model", "float32")
+    """Type of the matrix products, of sampling and of activations (autocast). auto: bfloat16 on a GPU, and on a
+    processor that multiplies it by instructions of its own (``textbench doctor`` knows), elsewhere float32."""
     param_dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
     """Type that weights and optimiser state are kept in. At a learning rate of 1e-6 most updates round to nothing
     in bfloat16: it halves the memory and costs accuracy."""

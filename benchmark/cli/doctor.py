@@ -99,10 +99,9 @@ def _smollm2() -> str:
 
     if PROVIDER.missing() is not None:
         return "can't run here"
-    from agents.models.local.loading import pick_device, pick_dtype
+    from agents.models.local.loading import fast_dtype, pick_device
 
-    dtype = pick_dtype("auto", pick_device("auto"), dequantised=True)
-    return f"{status()}; runs in {str(dtype).removeprefix('torch.')}"
+    return f"{status()}; runs in {str(fast_dtype(pick_device('auto'))).removeprefix('torch.')}"
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -88,6 +88,9 @@ def run(args: Namespace) -> int:
         raise UsageError(str(error)) from error
     except DivergenceError as error:
         raise BenchmarkError(str(error)) from error
+    except KeyboardInterrupt:
+        output.say("the same command goes on where this one was stopped")
+        raise
     output.say(
         f"{config.out}: loss on held-out decisions {made['held_out_before']:.3f} -> {made['held_out']:.3f} nats a "
         f"token, in {made['seconds']:.0f} s"
@@ -136,6 +139,8 @@ def _evaluated(args: Namespace, config: "MSGRPOConfig", episodes: int, output: A
         "max_tokens": config.max_response_tokens,
         "out": str(Path(config.out) / "evaluation"),
     }
+    if config.legal_only:
+        values["legal_only"] = True
     if config.prompt_file:
         values["prompts"] = config.prompt_file
     options = RunOptions(**checked_options(values, {}), given=frozenset(values))

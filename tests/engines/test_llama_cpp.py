@@ -118,7 +118,7 @@ def test_smollm2_answers_nearly_alike(serve: Callable[[Path], str]) -> None:
     found = agreement(serve(smollm2.file()), "smollm2")
     assert found.of == len(SCENARIOS) * EACH
     assert found.first >= 0.7 * found.of
-    assert found.whole >= 0.4 * found.of
+    assert found.whole >= 0.25 * found.of
 
 
 def test_a_run_by_the_recipe(serve: Callable[[Path], str], tmp_path: Path) -> None:

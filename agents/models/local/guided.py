@@ -6,16 +6,62 @@ those alone, which costs a fraction of the whole vocabulary's.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.models.answers import Guide, Rules
+from agents.models.answers import Guide, LegalAnswers, Rules, Vocabulary
 from agents.models.base import Decoding
-from agents.models.local.sampler import choose
+from agents.models.local.sampler import TokenIds, choose
+from agents.models.reasoning import OPEN, Opening
 from agents.turn import Allowed, TokenSet
+
+
+class Reader(Protocol):
+    """What a model knows of its tokens and its context."""
+
+    vocabulary: Vocabulary
+
+    def limit(self, prompt: TokenIds, max_tokens: int) -> int:
+        """The most tokens of a response."""
+
+    def too_long(self, prompt: TokenIds) -> str | None:
+        """What to say of a prompt that leaves no room for a response."""
+
+
+def rules_of(
+    model: Reader,
+    prompts: Sequence[TokenIds],
+    answers: Sequence[LegalAnswers | None],
+    openings: Sequence[Opening],
+    max_tokens: int,
+) -> tuple[list[Rules | None], list[str | None]]:
+    """The rules of each prompt's response, and what to say of those that can't be answered.
+
+    A model that reasons by itself does so freely, whatever the mode of the prompt.
+    """
+    rules: list[Rules | None] = [None] * len(prompts)
+    wrong = [model.too_long(prompt) for prompt in prompts]
+    for row, (prompt, legal, opening) in enumerate(zip(prompts, answers, openings, strict=True)):
+        if legal is None or wrong[row] is not None:
+            continue
+        if opening != "none":
+            legal = replace(legal, reasons=True, begun=(OPEN if opening == "open" else "") + legal.begun)
+        try:
+            found = rules[row] = model.vocabulary.rules(legal)
+        except ValueError as error:
+            wrong[row] = str(error)
+            continue
+        if (room := model.limit(prompt, max_tokens)) < found.reserve:
+            wrong[row] = (
+                f"a legal answer may need {found.reserve} tokens and there is room for {room}: raise max_tokens, or "
+                "shorten the prompt"
+            )
+    return rules, wrong
 
 
 class Guided:

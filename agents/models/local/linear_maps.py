@@ -24,8 +24,38 @@ class Linear(NamedTuple):
 
     def __call__(self, x: Tensor) -> Tensor:
         """``(T, in)`` to ``(T, out)``."""
-        y = F.linear(x, self.weight, self.bias)
-        return y if self.added is None else torch.addmm(y, F.linear(x, self.added.down), self.added.up.t())
+        if self.added is None:
+            return F.linear(x, self.weight, self.bias)
+        y: Tensor = _WithLowRank.apply(x, self.weight, self.bias, *self.added)  # type: ignore[no-untyped-call]
+        return y
+
+
+class _WithLowRank(torch.autograd.Function):
+    """``x @ weight.T + bias + (x @ down.T) @ up.T`` in the type of ``x``, in which the sums are made in place.
+
+    The weights that LoRA is put beside are frozen, and may be kept in another type than is computed in; they are then
+    converted in both passes rather than kept twice.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, down: Tensor, up: Tensor) -> Tensor:
+        inner = x @ down.to(x.dtype).t()
+        y = F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
+        ctx.save_for_backward(x, weight, down, up, inner)
+        return y.addmm_(inner, up.to(x.dtype).t())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (x, weight, down, up, inner), slope = ctx.saved_tensors, grads[0]
+        needs = ctx.needs_input_grad
+        grad_inner = slope @ up.to(x.dtype)
+        return (
+            (slope @ weight.to(x.dtype)).addmm_(grad_inner, down.to(x.dtype)) if needs[0] else None,
+            (slope.t() @ x).to(weight.dtype) if needs[1] else None,
+            slope.sum(0) if needs[2] else None,
+            (grad_inner.t() @ x).to(down.dtype),
+            (slope.t() @ inner).to(up.dtype),
+        )
 
 
 def is_plain_lora(module: nn.Module) -> bool:

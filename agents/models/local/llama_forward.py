@@ -186,7 +186,8 @@ def hidden_states(
     cos, sin = weights.cos[positions][:, None], weights.sin[positions][:, None]
     width = (x.shape[-1],)
     for index, layer in enumerate(weights.layers):
-        qkv = apply(layer.qkv, F.rms_norm(x, width, layer.attention_norm, eps)).view(-1, heads + 2 * kv_heads, dim)
+        normed = _computed_in(F.rms_norm(x, width, layer.attention_norm, eps))
+        qkv = apply(layer.qkv, normed).view(-1, heads + 2 * kv_heads, dim)
         if layer.q_norm is not None and layer.k_norm is not None:
             q = _rotate(F.rms_norm(qkv[:, :heads], (dim,), layer.q_norm, eps), cos, sin)
             k = _rotate(F.rms_norm(qkv[:, heads : heads + kv_heads], (dim,), layer.k_norm, eps), cos, sin)
@@ -197,9 +198,16 @@ def hidden_states(
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
         x = x + layer.out(seen)
-        gate, up = apply(layer.gate_up, F.rms_norm(x, width, layer.mlp_norm, eps)).chunk(2, dim=-1)
+        normed = _computed_in(F.rms_norm(x, width, layer.mlp_norm, eps))
+        gate, up = apply(layer.gate_up, normed).chunk(2, dim=-1)
         x = x + layer.down(F.silu(gate) * up)
     return F.rms_norm(x, width, weights.norm, eps)
+
+
+def _computed_in(x: Tensor) -> Tensor:
+    """``x`` in autocast's type, where that is on: converted once rather than for every product with it."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:

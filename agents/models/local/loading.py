@@ -127,6 +127,11 @@ def pick_device(device: str) -> torch.device:
     return target
 
 
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where a device multiplies it by instructions of its own, else float32."""
+    return torch.bfloat16 if device.type != "cpu" or multiplies_bfloat16() else torch.float32
+
+
 def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
     """The torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
 
@@ -140,7 +145,7 @@ def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -
         ValueError: not a floating-point dtype's name.
     """
     if dtype == "auto" and dequantised:
-        return torch.bfloat16 if device.type != "cpu" or multiplies_bfloat16() else torch.float32
+        return fast_dtype(device)
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else "auto"
     picked = getattr(torch, dtype, None)

@@ -15,7 +15,6 @@ def model_folder(source: str) -> str:
         ModuleNotFoundError: a package is missing; the message has the command.
     """
     found = find_model(source)
-    if found is None or found[0].folder is None:
+    if found is None or (folder := found[0].folder) is None:
         return source
-    provider, model = found
-    return provider.folder(model)
+    return folder(found[1])

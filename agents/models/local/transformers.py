@@ -40,7 +40,7 @@ from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.gguf_files import made_from_gguf
-from agents.models.local.guided import Guided
+from agents.models.local.guided import Guided, rules_of
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
@@ -196,8 +196,11 @@ class TransformersModel:
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
 
-    def why_unconstrained(self) -> None:
-        """Answers can be held to legal ones."""
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why answers can't be held to legal ones; ``None`` where they can."""
+        if self._thinking.budget is None:
+            return None
+        return "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
 
     def check_prefix(self, prefix: str) -> None:
         """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
@@ -244,10 +247,9 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        rules = [each and self.vocabulary.rules(each) for each in answers or [None] * len(prompts)]
-        wrong = [self._no_room(ids, decoding, rules[row]) for row, ids in enumerate(encoded)]
-        fits = [row for row, problem in enumerate(wrong) if problem is None]
         openings = [self.opening(prompt) for prompt in prompts]
+        rules, wrong = rules_of(self, encoded, answers or [None] * len(prompts), openings, decoding.max_tokens)
+        fits = [row for row, problem in enumerate(wrong) if problem is None]
         rows = self.generate_ids(
             [encoded[row] for row in fits],
             decoding,
@@ -294,20 +296,16 @@ class TransformersModel:
         """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
         check = self._check(decoding.stop)
         if all(opening == "none" for opening in openings):
-            limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
+            limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
             return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
-        if rules is not None and any(rules):
-            raise ValueError(
-                f"{self.name} reasons before it answers, and legal-only decoding would hold its reasoning to the form "
-                "of an answer: play it without legal_only, or with chat_template_kwargs.enable_thinking = false"
-            )
 
         def run(
             rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
         ) -> list[Sampled]:
-            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn)
+            own = None if rules is None else [rules[row] for row in rows]
+            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn, own)
 
-        limits = [self._limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
+        limits = [self.limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
         closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
         return sample_reasoned(run, prompts, limits, openings, check, self._thinking.budget, closing)
 
@@ -408,8 +406,8 @@ class TransformersModel:
             return str(self._backend.decode(list(ids), skip_special_tokens=False))
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def _limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        if (problem := self._too_long(prompt)) is not None:
+    def limit(self, prompt: TokenIds, max_tokens: int) -> int:
+        if (problem := self.too_long(prompt)) is not None:
             raise ValueError(problem)
         return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
 
@@ -418,18 +416,7 @@ class TransformersModel:
         """The texts of the tokens, by which answers are constrained."""
         return Vocabulary.of(self.tokenizer, self._vocabulary, self._eos_ids)
 
-    def _no_room(self, prompt: TokenIds, decoding: Decoding, rules: Rules | None) -> str | None:
-        """What to say of a prompt, or of a limit, that leaves no room for a response."""
-        if (problem := self._too_long(prompt)) is not None or rules is None:
-            return problem
-        if (limit := self._limit(prompt, decoding.max_tokens)) >= rules.reserve:
-            return None
-        return (
-            f"a legal answer may need {rules.reserve} tokens and there is room for {limit}: raise max_tokens, or "
-            "shorten the prompt"
-        )
-
-    def _too_long(self, prompt: TokenIds) -> str | None:
+    def too_long(self, prompt: TokenIds) -> str | None:
         """What to say of a prompt that leaves no room for a response."""
         if self.context_length is None or len(prompt) < self.context_length:
             return None
@@ -455,6 +442,8 @@ class TransformersModel:
 
     def _batches(self, prompts: Sequence[TokenIds], limits: Sequence[int]) -> list[list[int]]:
         """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
+        if not prompts:
+            return []
         budget = self.max_batch_tokens
         if budget is None:
             budget = max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))

@@ -8,6 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
+from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, Begun, ProviderError
@@ -20,6 +21,9 @@ from agents.turn import Prompt, eaten_up
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
+
+GRAMMARS = ("gbnf", "structured_outputs")
+"""How servers are told what a response may be: llama.cpp's field ``grammar``, and vLLM's."""
 
 NOTICES = logging.getLogger("agents.models.served")
 """What people should know of a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
@@ -54,14 +58,19 @@ class Asking:
         patience: seconds that are waited in all while the server refuses every request as one too many.
         send_seed: send a seed made from the decision's seed.
         extra_body: further fields of every request.
+        grammar: how the server is told what a response may be: ``"gbnf"`` (llama.cpp's ``grammar``),
+            ``"structured_outputs"`` (vLLM's field); empty: it can't be told.
     """
 
     max_retries: int = 6
     patience: float = 300.0
     send_seed: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    grammar: str = ""
 
     def __post_init__(self) -> None:
+        if self.grammar not in ("", *GRAMMARS):
+            raise ValueError(f"grammar is {' or '.join(GRAMMARS)}, got {self.grammar!r}")
         if self.max_retries < 0 or not self.patience >= 0:
             raise ValueError(
                 f"max_retries at least 0, and patience too; got {self.max_retries!r} and {self.patience!r}"
@@ -91,17 +100,33 @@ class ServedModel:
             **self._dialect.settings,
             "send_seed": self._asking.send_seed,
             "extra_body": dict(self._asking.extra_body),
+            **({"grammar": self._asking.grammar} if self._asking.grammar else {}),
         }
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why responses can't be held to legal answers; ``None`` where the server can be told them."""
+        if self._asking.grammar:
+            return NEVER_CLOSED if reasons else None
+        return (
+            "OpenAI's API takes no grammar (its JSON schemas are another form); a llama.cpp server does, with the "
+            'option grammar="gbnf", and vLLM\'s with grammar="structured_outputs"'
+        )
+
+    async def generate_async(
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
+    ) -> Completion:
         """The completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
         number = seed_number(seed) if self._asking.send_seed else None
+        try:
+            told = self._constraint(answers, decoding.max_tokens)
+        except ValueError as error:
+            return Completion("", finish_reason="error", error=str(error))
         failures = 0
         while True:
             try:
                 completion = await self._pacers.get(self._new_pacer).send(
-                    lambda sent: self._ask(prompt, decoding, number, sent)
+                    lambda sent: self._ask(prompt, decoding, number, sent, told)
                 )
                 break
             except ProviderError as error:
@@ -113,21 +138,33 @@ class ServedModel:
             await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
         return replace(completion, seconds=perf_counter() - started)
 
-    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None) -> dict[str, Any]:
-        """The request's body."""
+    def _constraint(self, answers: LegalAnswers | None, max_tokens: int) -> dict[str, Any]:
+        """The fields that hold a response to legal answers; a ValueError where one may not fit."""
+        if answers is None:
+            return {}
+        if max_tokens < (most := answers.most_tokens):
+            raise ValueError(f"a legal answer may take {most} tokens, and max_tokens is {max_tokens}: raise it")
+        if self._asking.grammar == "gbnf":
+            return {"grammar": answers.gbnf()}
+        return {"structured_outputs": {"choice": answers.endings()}}
+
+    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> dict[str, Any]:
+        """The request's body; ``told`` are the fields that hold the response to legal answers."""
         dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
-        return {"model": self.name, **shaped, **self._asking.extra_body}
+        return {"model": self.name, **shaped, **told, **self._asking.extra_body}
 
-    async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent) -> Completion:
+    async def _ask(
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent, told: Mapping[str, Any]
+    ) -> Completion:
         """One attempt, and another one for everything that the server's refusal teaches.
 
         Raises:
             ProviderError: there is no response.
         """
         while True:
-            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed)
+            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
             begun = self._dialect.begun(prompt)
             status, sent.headers, body = await self._transport.complete(route.path, fields)
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
@@ -141,9 +178,9 @@ class ServedModel:
                 reasoning = completion.usage.reasoning_tokens or completion.reasoning
                 if not eaten_up(completion.finish_reason, completion.text, reasoning):
                     return completion
-                if self._fields(prompt, decoding, seed) == fields and not self._more_tokens():
+                if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
                     return completion
-            elif self._fields(prompt, decoding, seed) == fields:  # else others have learnt something meanwhile
+            elif self._fields(prompt, decoding, seed, told) == fields:  # else others have learnt something meanwhile
                 learnt = self._dialect.learn(status, text, fields)
                 if learnt is None:
                     raise self._status_error(status, sent.headers, text)

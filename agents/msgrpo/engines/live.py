@@ -54,7 +54,7 @@ class LiveEngine:
     ) -> list[Completion]:
         return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
-    def why_unconstrained(self) -> None:
+    def why_unconstrained(self, reasons: bool) -> None:
         """Answers can be held to legal ones."""
 
     def update_weights(self, weights: Weights, version: int) -> None:

@@ -25,7 +25,7 @@ from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
-from agents.models.answers import LegalAnswers
+from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
@@ -259,8 +259,9 @@ class RayEngine:
             (completions,) = self._cluster.ask(self._setup, self._news, question, everywhere=False)
         return list(completions)
 
-    def why_unconstrained(self) -> None:
-        """Every sampler that a worker has can be held to legal answers."""
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why its workers' samplers can't be held to legal answers; ``None`` where they can."""
+        return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
         """One answer of every worker that is there."""

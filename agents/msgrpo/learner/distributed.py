@@ -123,6 +123,8 @@ class AccelerateProcesses(Processes):
         return AccelerateProcesses(cpu=self._cpu)
 
     def prepare(self, scorer: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        if self.sharded:
+            scorer.lean = False  # type: ignore[assignment]  # shards are made whole by the modules that hold them
         self._module, optimizer = self.accelerator.prepare(scorer, optimizer)
         return getattr(optimizer, "optimizer", optimizer)  # the wrapper skips steps by its own count of micro-batches
 

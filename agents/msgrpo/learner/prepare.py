@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.local.llama_forward import unwrap
+from agents.models.local.loading import fast_dtype, pick_device
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner import tree_attention
@@ -164,4 +165,8 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
     """The type of autocast, where the matrix products are in another type than the weights."""
-    return None if config.dtype == config.param_dtype else torch.bfloat16
+    dtype = config.dtype
+    if dtype == "auto":
+        half = config.param_dtype == "bfloat16" or fast_dtype(pick_device(config.device)) == torch.bfloat16
+        dtype = "bfloat16" if half else "float32"
+    return None if dtype == config.param_dtype else torch.bfloat16

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.llama_forward import hidden_states, read_weights, unwrap, why_not
+from agents.models.local.path_attention import TreeAttention
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, pack
@@ -37,6 +38,9 @@ class RowScores(NamedTuple):
 class TokenScorer(nn.Module):
     """Scores response tokens under ``softmax(logits / temperature)``; the full logits never exist.
 
+    Where ``lean``, hidden states come from :mod:`agents.models.local.llama_forward` instead of the model's own forward:
+    there trees cost no padding and no dense mask.
+
     The output head takes one of three ways, whichever gives the model's own logits: ``"linear"`` (chunks with a
     hand-written gradient), ``"module"`` (checkpointed chunks through the head module and the model's known logit
     scaling or capping) or ``"logits"`` (the model's own forward at the scored places, whole).
@@ -49,6 +53,7 @@ class TokenScorer(nn.Module):
         self.chunk = chunk
         self.autocast = autocast
         self.head = "linear"
+        self.lean = False
 
     @property
     def causal_lm(self) -> Any:
@@ -69,6 +74,11 @@ class TokenScorer(nn.Module):
         masks: Masks | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L) input."""
+        if isinstance(attention_mask, TreeAttention) and position_ids is not None:
+            with self._autocast():
+                weights = read_weights(self.model)
+                hidden = hidden_states(weights, input_ids, position_ids, attention_mask, only=index)
+            return self._reduced(hidden, targets, masks)
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         if position_ids is not None:
             inputs["position_ids"] = position_ids
@@ -78,6 +88,12 @@ class TokenScorer(nn.Module):
                 logits = model(**inputs).logits.flatten(0, 1)[index]
                 return logprobs_from_logits(logits, targets, temperature=self.temperature, masks=masks)
             hidden = model.base_model(**inputs)[0].flatten(0, 1).index_select(0, index)
+            return self._reduced(hidden, targets, masks)
+
+    def _reduced(self, hidden: Tensor, targets: Tensor, masks: Masks | None) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies (n,) from last hidden states (n, hidden)."""
+        model = self.causal_lm
+        with self._autocast():
             options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
             head = model.get_output_embeddings()
             if self.head == "linear":
@@ -105,7 +121,7 @@ class TokenScorer(nn.Module):
 def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBatch) -> RowScores:
     """Like :meth:`TokenScorer.score`, through a wrapper of the module (DDP, FSDP)."""
     device = scorer.device
-    inputs = inputs_of(batch, scorer.causal_lm, scorer.autocast)
+    inputs = lean_inputs(batch) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
     logprobs, entropies = forward(*inputs, batch.targets.to(device), scorer.masks_of(batch))
     places = batch.places.to(device)
     return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
@@ -126,6 +142,17 @@ def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tu
         mask = batch.attention_mask(additive=additive).to(weight.device)
     positions = None if batch.subtree_end is None else batch.position_ids.to(weight.device)
     return batch.input_ids.to(weight.device), mask, positions, batch.index.to(weight.device)
+
+
+def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tensor]:
+    """The same as the lean forward pass takes it: trees and rows one after another as one sequence, without padding."""
+    count, width = batch.input_ids.shape
+    used = torch.arange(width) < batch.lengths[:, None]
+    moved = (batch.lengths.cumsum(0) - batch.lengths)[:, None]  # where each row begins
+    # a plain row is a tree of one branch
+    end = batch.lengths[:, None].expand(count, width) if batch.subtree_end is None else batch.subtree_end
+    index = moved[batch.index // width, 0] + batch.index % width
+    return batch.input_ids[used], TreeAttention((end + moved)[used].numpy()), batch.position_ids[used], index
 
 
 @torch.no_grad()
@@ -181,6 +208,10 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
                 "the model's log-probabilities are not finite before any training: check its weights"
             )
         scorer.head = next(_agreeing_heads(scorer, rows, plain, wanted), "logits")
+        scorer.lean = scorer.head != "logits" and _can_be_lean(scorer)
+        if scorer.lean:
+            trees = pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
+            scorer.lean = _agrees(scorer, rows, plain, wanted) and _agrees(scorer, rows, trees, wanted)
         if scorer.head == "logits":
             warnings.warn(
                 f"{type(scorer.causal_lm).__name__}: its output head can't be computed in chunks; the update holds "
@@ -196,6 +227,14 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
         return packing
     finally:
         scorer.temperature = was
+
+
+def _can_be_lean(scorer: TokenScorer) -> bool:
+    """Whether the lean forward pass covers the model and nobody asked for another; a GPU has kernels of its own."""
+    if scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa":
+        return False
+    # gradient checkpointing is the model's own, and takes place in training mode alone
+    return not scorer.model.training and why_not(scorer.model) is None
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:

@@ -82,7 +82,7 @@ class Learner:
         self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
         self.reference = reference
         width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
-        self.work = SharedWork(config, processes, packing, width)
+        self.work = SharedWork(config, processes, packing, width, lean=scorer.lean)
         self.surrogate = surrogate or PPO(clip_low=config.clip_low, clip_high=config.clip_high)
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]

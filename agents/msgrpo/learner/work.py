@@ -10,6 +10,8 @@ from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import MicroBatch, deal, pack
 from agents.msgrpo.rows import TokenRow
 
+_LEAN_TOKENS = 2048
+
 
 class SharedWork:
     """Deals rows to processes and packs each one's share.
@@ -20,12 +22,16 @@ class SharedWork:
         packing: ``"tree"`` or ``"rows"``.
         width: of the model's hidden states; attention within a tree costs about as much as the products around it
             where a tree has some times as many tokens.
+        lean: whether micro-batches are small. A CPU is busy with a few thousand tokens, and more only take memory.
     """
 
-    def __init__(self, config: MSGRPOConfig, processes: Processes, packing: str, width: int) -> None:
+    def __init__(
+        self, config: MSGRPOConfig, processes: Processes, packing: str, width: int, *, lean: bool = False
+    ) -> None:
         self.processes, self.packing = processes, packing
-        self._tokens = config.micro_batch_tokens
         self._tree_tokens = config.tree_tokens or min(max(256, 4 * width), 4096)
+        most = max(_LEAN_TOKENS, self._tree_tokens) if lean else config.micro_batch_tokens
+        self._tokens = min(most, config.micro_batch_tokens)
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
         """All rows in micro-batches, whoever works on them."""

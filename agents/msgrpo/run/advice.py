@@ -34,11 +34,16 @@ def warm_start(config: MSGRPOConfig) -> str:
 
 def against_collapse(config: MSGRPOConfig) -> str:
     """The ways out where the format penalty is all that a model learns from."""
-    return (
-        f"a warm start ({warm_start(config)}), legal_only = true (no answer is invalid then, and no penalty is paid), "
-        f"a larger entropy_coefficient (now {config.entropy_coefficient:g}), or a smaller format_penalty (now "
-        f"{config.format_penalty:g}) with invalid_action = 'random' (now {config.invalid_action!r})"
-    )
+    ways = [f"a warm start ({warm_start(config)})"]
+    if not config.legal_only:
+        ways.append("legal_only = true, which leaves no answer to charge a penalty for")
+    ways.append(f"a larger entropy_coefficient (now {config.entropy_coefficient:g})")
+    if config.format_penalty:
+        ways.append(
+            f"format_penalty = 0 (now {config.format_penalty:g}) with invalid_action = 'random' (now "
+            f"{config.invalid_action!r})"
+        )
+    return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
 def _has_planner(name: str) -> bool:

@@ -13,6 +13,8 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.run.evaluation import game_name
+from agents.msgrpo.trajectories import Game
 from agents.msgrpo.warmup.imitation import Decision
 from agents.msgrpo.warmup.words import Words
 from agents.policy import as_requests
@@ -48,7 +50,7 @@ class _Labelled:
 
 
 def demonstrate(
-    scenarios: Sequence[str],
+    scenarios: Sequence[Game],
     teachers: Sequence[str],
     count: int,
     prompt_map: PromptMap,
@@ -60,7 +62,7 @@ def demonstrate(
     """So many decisions, evenly of every teacher on every scenario, each from training seeds of its own.
 
     Args:
-        scenarios: names or environment ids.
+        scenarios: themselves, their names, or environment ids.
         teachers: agents, as commands name them.
         count: of decisions, at least one of each teacher on each scenario.
         prompt_map: what the model will be asked with; its mode is the form of the responses.
@@ -85,7 +87,7 @@ def demonstrate(
 
 
 def _of_one(
-    scenario: str,
+    scenario: Game,
     name: str,
     count: int,
     seeds: Sequence[int],
@@ -93,7 +95,7 @@ def _of_one(
     explore: float,
     seed: int,
 ) -> list[Decision]:
-    teacher = _teacher(name, scenario)
+    teacher, where = _teacher(name, scenario), game_name(scenario)
     words = Words(prompt_map.mode, teacher)
     found: list[Decision] = []
     for first in range(0, len(seeds), 16):
@@ -111,20 +113,18 @@ def _of_one(
         if len(found) >= count:
             return found[:count]
         if not found:
-            raise ConfigError(
-                f"none of the answers of the teacher {name!r} in {len(tasks)} episodes of {scenario} was valid"
-            )
+            raise ConfigError(f"none of the answers of {name!r} in {len(tasks)} episodes of {where} was valid")
     raise ConfigError(
-        f"{name!r} takes {len(found):,} decisions on the training seeds of {scenario} that may be imitated, fewer than "
-        f"the {count:,} that are wanted"
+        f"{name!r} takes {len(found):,} decisions on the training seeds of {where} that may be imitated, and {count:,} "
+        "are wanted"
     )
 
 
-def _teacher(name: str, scenario: str) -> Policy:
+def _teacher(name: str, scenario: Game) -> Policy:
     try:
         teacher = load_agent(name)
         task = EpisodeTask.of(scenario, 0)
         check_game(teacher, parallel_env(task.env_id, **task.kwargs).game)
     except (ValueError, TypeError, OSError) as error:
-        raise ConfigError(f"the teacher {name!r} can't play {scenario}: {error}") from error
+        raise ConfigError(f"the teacher {name!r} can't play {game_name(scenario)}: {error}") from error
     return teacher

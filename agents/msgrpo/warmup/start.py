@@ -46,14 +46,11 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
     Raises:
         ConfigError: a value that isn't accepted.
     """
-    fast = "bfloat16" if multiplies_bfloat16() else "float32"
     rank = settings.setdefault("lora_rank", 16)
     defaults: dict[str, Any] = {
         "model": model,
         "scenarios": tuple(scenarios),
-        "dtype": fast,
-        # an adapter's own weights are in float32 in any case; all weights in bfloat16 would lose most of an update
-        "param_dtype": fast if rank else "float32",
+        "dtype": "bfloat16" if multiplies_bfloat16() else "float32",
         "lora_alpha": max(1, 2 * rank),
         "learning_rate": 5e-4 if rank else 1e-4,
         "schedule": "linear",

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.reproduce.jobs import Folder
-from benchmark.reproduce.pretrained.settings import ARMS, STARTS, Player, Pretrained
+from benchmark.reproduce.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
 from benchmark.runs.folder import write_atomically
 
 Kind = Literal["start", "train", "play"]
@@ -112,8 +112,8 @@ def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
     """Everything that decides a job's result, that of what it needs included, as plain data."""
     own: dict[str, Any]
     if job.kind == "start":
-        own = {**experiment.starts[job.about].model_dump(), "decisions_per_step": experiment.decisions_per_step}
-        own["imitation"] = experiment.imitation_settings(job.about)
+        config = experiment.imitation_config(job.about)
+        own = {**experiment.starts[job.about].model_dump(), "imitation": own_settings(config)}
     elif job.kind == "train":
         arm = experiment.arms[job.about]
         own = {**arm.model_dump(exclude={"part", "seeds"}), "msgrpo": experiment.training_settings(job.about, job.seed)}

@@ -40,7 +40,9 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str, str]]:
             scenarios = list(dict.fromkeys(key[1] for key in findings.fresh if key[0] in players))
             if scenarios:
                 save(_bars(findings, players, scenarios), folder / f"pretrained-fresh-{part}.svg")
-                drawn.append((part, f"pretrained-fresh-{part}.svg", "Mean return on fresh episodes, with 95% intervals"))
+                drawn.append(
+                    (part, f"pretrained-fresh-{part}.svg", "Mean return on fresh episodes, with 95% intervals")
+                )
     return drawn
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,7 +18,10 @@ from benchmark.reproduce.settings import Count, PositiveCount, Table
 from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS, Scenario
 
-RECIPES = ("smollm2", "smollm2-quick")  # by name; they ship with the package
+if TYPE_CHECKING:
+    from agents.msgrpo import MSGRPOConfig
+
+RECIPES = ("smollm2", "smollm2-quick", "smollm2-collapse")  # by name; they ship with the package
 KIND = "pretrained"  # what a recipe of this experiment says of itself, so that the command knows it from another's
 
 MODEL = "model"
@@ -60,7 +63,7 @@ class Arm(BaseModel):
     part: str  # which part of the experiment it belongs to
     start: str = ""  # what it begins from: a warm start, another arm (its run of the same seed), or the model itself
     scenarios: tuple[str, ...] = ()  # empty: the file's
-    config: str = ""  # a training that ships, whose settings it has
+    config: str = ""  # a training that ships, or a file, whose settings it has in place of the recipe's
     msgrpo: Table = {}  # fields of MSGRPOConfig, on top
     view: Table = {}  # settings of the environment in place of the scenario's
     seeds: PositiveCount = 1
@@ -105,9 +108,8 @@ class Pretrained(BaseModel):
     temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of play
     max_tokens: PositiveCount = 16  # of a response in play, where a player's options say nothing else
     last_iterations: PositiveCount = 10  # over which a training's own success is averaged
-    decisions_per_step: PositiveCount = 8  # that an optimiser step of a warm start learns from
-    imitation: Table = {}  # fields of MSGRPOConfig of all warm starts
-    msgrpo: Table = {}  # fields of MSGRPOConfig of all trainings
+    imitation: Table = {}  # fields of MSGRPOConfig in which all warm starts differ from those of textbench warmup
+    msgrpo: Table = {}  # fields of MSGRPOConfig of all trainings that name no file
     steps_per_episode: PositiveCount = 4  # that TRL's trainer learns from
     micro_batch: PositiveCount = 8  # samples that TRL's trainer learns from at once
     parts: Mapping[str, Part]
@@ -122,7 +124,7 @@ class Pretrained(BaseModel):
         for name, start in self.starts.items():
             self._check_view(f"starts.{name}", start.scenarios, start.view)
             self._one_of(f"starts.{name}.like", start.like, self.arms, optional=True)
-            self.imitation_settings(name)
+            self.imitation_config(name)
         for name, arm in self.arms.items():
             self._one_of(f"arms.{name}.part", arm.part, self.parts)
             self._one_of(f"arms.{name}.start", arm.start, {**self.starts, **self.arms}, optional=True)
@@ -191,26 +193,40 @@ class Pretrained(BaseModel):
         named = {spec: self.rival.model_copy(update={"agent": spec}) for spec in self.rivals if self.rival}
         return {**self.players, **named}
 
-    def imitation_settings(self, start: str) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one warm start, checked.
+    def imitation_config(self, start: str, examples: int = 0) -> "MSGRPOConfig":
+        """The settings of one warm start, as ``textbench warmup`` has them; ``examples`` in place of its own.
 
         Raises:
             UsageError: the config refuses them.
         """
-        own = {"response_mode": self.mode, "threads": self.threads, **self.imitation, **self.starts[start].imitation}
-        return self._checked(own, f"starts.{start}")
+        from agents.msgrpo import ConfigError
+        from agents.msgrpo.warmup.start import warmup_config
+
+        own = self.starts[start]
+        settings = {"response_mode": self.mode, "threads": self.threads, **self.imitation, **own.imitation}
+        try:
+            return warmup_config(self.model, own.scenarios, examples or own.examples, **settings)
+        except ConfigError as error:
+            raise UsageError(f"the settings of starts.{start}: {error}") from None
 
     def training_settings(self, arm: str, seed: int) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked: the recipe's, those of the arm's file, the arm's own.
+        """The fields of the MSGRPOConfig of one run, checked: the recipe's or those of its file, then the arm's own.
 
         Raises:
             UsageError: the config refuses them.
         """
+        from agents.msgrpo import ConfigError, MSGRPOConfig
+
         own = self.arms[arm]
-        settings = {"response_mode": self.mode, **self.msgrpo, **_of_file(own.config), **own.msgrpo}
+        shared = _of_file(own.config) if own.config else self.msgrpo
+        settings = {"response_mode": self.mode, **shared, **own.msgrpo}
         settings |= {"seed": seed, "threads": self.threads, "model": "", "out": ""}
         settings |= {"scenarios": [] if own.view else list(own.scenarios or settings.get("scenarios", ()))}
-        return self._checked(settings, f"arms.{arm}")
+        try:
+            MSGRPOConfig.from_mapping(settings)
+        except ConfigError as error:
+            raise UsageError(f"the settings of arms.{arm}: {error}") from None
+        return settings
 
     def scenarios_of(self, arm: str) -> tuple[str, ...]:
         """What an arm is trained on."""
@@ -224,15 +240,6 @@ class Pretrained(BaseModel):
         """What its trainer is given: the scenario as the arm sees it, or nothing, where its settings name several."""
         view = self.arms[arm].view
         return seen(self.scenarios_of(arm)[0], view) if view else ""
-
-    def _checked(self, settings: dict[str, Any], where: str) -> dict[str, Any]:
-        from agents.msgrpo import ConfigError, MSGRPOConfig
-
-        try:
-            MSGRPOConfig.from_mapping(settings)
-        except ConfigError as error:
-            raise UsageError(f"the settings of {where}: {error}") from None
-        return settings
 
     def as_data(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -251,10 +258,14 @@ def _of_file(name: str) -> dict[str, Any]:
     if not name:
         return {}
     try:
-        config = MSGRPOConfig.from_toml(name)
+        return own_settings(MSGRPOConfig.from_toml(name))
     except ConfigError as error:
         raise UsageError(str(error)) from None
-    own = {key: pair[0] for key, pair in config.differences(MSGRPOConfig()).items()}
+
+
+def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
+    """The settings of a training that aren't the defaults."""
+    own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
 
 

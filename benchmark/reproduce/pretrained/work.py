@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -43,21 +42,20 @@ def do(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, rep
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Imitate the teachers, and leave a model that plays and can be trained on."""
     from agents.models.local.card import card_of
-    from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.run.keeper import save_model
     from agents.msgrpo.trajectories import prompts_of
     from agents.msgrpo.warmup import demonstrate, imitate
+    from agents.msgrpo.warmup.start import CHECKPOINT
 
     start, place = experiment.starts[job.about], folder.path / job.name
-    config = MSGRPOConfig.from_mapping(experiment.imitation_settings(job.about))
+    examples = start.examples if not start.like else _as_many(job, start, folder)
+    config = experiment.imitation_config(job.about, examples)
     model, tokenizer = load(experiment.model, config)
     size = sum(each.numel() for each in model.parameters())
     prompts = prompts_of(config, card_of(model))
     noting = _Noting(prompts)
     games: Any = [seen(name, start.view) if start.view else name for name in start.scenarios]
     about: dict[str, Any] = {"explore": start.explore, "seed": config.seed}
-    examples = start.examples if not start.like else _as_many(job, start, folder)
-    config = replace(config, minibatches=-(-examples // experiment.decisions_per_step))
     decisions = demonstrate(games, start.teachers, examples, noting, **about)
     held_out = demonstrate(games, start.teachers, min(HELD_OUT, examples), prompts, **about, part=1)
     learnt = imitate(
@@ -67,11 +65,12 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
         config,
         held_out=held_out,
         on_progress=lambda progress: report(progress.step / progress.steps),
-        checkpoint=place / "state.pt",
+        checkpoint=place / CHECKPOINT,
     )
     to = folder.model_of(job.name)
     to.mkdir(exist_ok=True)
     save_model(learnt.model, tokenizer, prompts, to, learnt.model.state_dict())
+    (place / CHECKPOINT).unlink(missing_ok=True)
     return {
         "seconds": learnt.seconds,
         "processor_seconds": learnt.cpu_seconds,

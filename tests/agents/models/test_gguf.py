@@ -279,3 +279,19 @@ def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert asked() is supported
     assert pick_dtype("auto", torch.device("cuda"), dequantised=True) == torch.bfloat16
     assert pick_dtype("auto", torch.device("cpu")) == torch.float32, "weights that were trained in more bits"
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+    from agents.msgrpo import MSGRPOConfig
+    from agents.msgrpo.learner.prepare import autocast_dtype
+
+    monkeypatch.setattr("agents.models.local.loading.multiplies_bfloat16", lambda: fast)
+    for dtype, param_dtype, expected in (
+        ("auto", "float32", torch.bfloat16 if fast else None),
+        ("auto", "bfloat16", None),  # as the weights
+        ("float32", "float32", None),
+        ("bfloat16", "float32", torch.bfloat16),
+    ):
+        config = MSGRPOConfig.from_mapping({"dtype": dtype, "param_dtype": param_dtype, "device": "cpu"})
+        assert autocast_dtype(config) == expected, (dtype, param_dtype)

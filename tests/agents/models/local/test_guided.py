@@ -1,5 +1,6 @@
 """Drawing among the allowed: masks against the plain softmax, and untrained models that never answer wrongly."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
+from agents.models.cache import ResponseCache, cached
 from agents.models.local.guided import choose_allowed
 from agents.models.local.sampler import choose
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Message, TokenSet, TurnRequest
+from tests.agents.models.local.test_thinking import ALWAYS, HYBRID, tokenizer_with
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
+from textgames.texts.actions import ActionNames, parse_action
 
 GAMES = ("frozen-lake", "snake", "tic-tac-toe", "kuhn-poker", "blackjack", "rock-paper-scissors-tft")
 
@@ -146,3 +150,40 @@ def test_uniform_numbers_reach_the_last_token_and_never_beyond() -> None:
         logits, Decoding(1.0), torch.full((2,), np.nextafter(1.0, 0.0), dtype=torch.float64), sets
     )
     assert tokens.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("template", [HYBRID, ALWAYS])
+def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template: str) -> None:
+    tokenizer = tokenizer_with(template)
+    model = make_model("qwen3", tokenizer)
+    model.config.max_position_embeddings = 4096
+    policy = LanguageAgentPolicy(
+        TransformersModel(model, tokenizer), PromptMap("direct"), Decoding(1.0, max_tokens=80), legal_only=True
+    )
+    for turn in policy.act([TurnRequest("here", "rules", ("left", "up"), seed=(seed,)) for seed in range(12)]):
+        assert turn.error is None
+        assert parse_action(turn.response, ActionNames(("left", "up"))) in ("left", "up")
+        assert turn.response.endswith("</action>")
+        if template is ALWAYS:
+            assert turn.reasoning  # which the template opens, so that it has to be closed
+    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget closes"):
+        LanguageAgentPolicy(TransformersModel(model, tokenizer, thinking_budget=9), legal_only=True)
+
+
+def test_a_cache_keeps_answers_apart_by_what_was_legal(player: Any, tmp_path: Path) -> None:
+    model = cached(player("direct", 40).model, ResponseCache(tmp_path / "kept.sqlite"))
+    policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(0.0, max_tokens=40), legal_only=True)
+    asked = [TurnRequest("x", "", names, moves_listed=False, seed=(0,)) for names in (("up",), ("down",), ("up",))]
+    for _ in range(2):
+        assert [turn.response for turn in policy.act(asked)] == [
+            f"<action>{way}</action>" for way in ("up", "down", "up")
+        ]
+    assert len(model.cache) == 2
+    assert all(turn.usage.cached for turn in policy.act(asked))
+
+
+def test_a_prefix_that_no_answer_goes_on_from_is_said(player: Any) -> None:
+    model = player("direct", 40).model
+    prompt = (Message("user", "Where to?"), Message("assistant", "<action>x"))
+    (done,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])
+    assert "no legal answer goes on from the response prefix" in done.error

@@ -71,3 +71,31 @@ def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytes
     ):
         assert got.token_ids == completion.token_ids
         assert got.logprobs == pytest.approx(completion.logprobs, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["tied", "qwen2"])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind: str, fuse: bool) -> None:
+    tokenizer = make_tokenizer()
+    model = with_adapters(kind, tokenizer)
+    ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
+    packing = llama_forward.Packing([len(ids)], ids.device)
+    slope = torch.randn(len(ids), len(tokenizer), generator=torch.Generator().manual_seed(2))
+    found = []
+    for lean in (True, False):
+        model.zero_grad()
+        if lean:
+            weights = read_weights(model, fuse=fuse)
+            hidden = llama_forward.hidden_states(
+                weights, ids, packing.positions, llama_forward.CausalAttention(packing)
+            )
+            logits = llama_forward.logits(weights, hidden)
+        else:
+            logits = model(input_ids=ids[None]).logits[0]
+        (logits * slope).sum().backward()
+        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    ours, theirs = found
+    assert ours.keys() == theirs.keys()
+    assert all("lora_" in name for name in ours)
+    for name, gradient in theirs.items():
+        torch.testing.assert_close(ours[name], gradient, atol=2e-5 * float(gradient.abs().max()), rtol=1e-3, msg=name)

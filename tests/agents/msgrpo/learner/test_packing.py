@@ -7,8 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import pack
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
+from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow
 
 tokens = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)
@@ -137,6 +140,7 @@ def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows() ->
 
 def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> None:
     model = make_llama(40)
+    model.set_attn_implementation("eager")  # else the lean forward pass takes the place of the model's own
     forward = model.model.forward
 
     def without_mask(input_ids: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
@@ -146,3 +150,29 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
     scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
     with pytest.warns(UserWarning, match="doesn't take token trees: it ignores"):
         assert choose_ways(scorer, "tree") == "rows"
+
+
+@pytest.mark.parametrize("packing", ["tree", "rows"])
+def test_the_lean_forward_takes_the_models_place_on_a_cpu(make_llama: Any, packing: str) -> None:
+    """Nothing of the model's own forward runs, and what it needed padding for is computed without."""
+    model = make_llama(40)
+    scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
+    choose_ways(scorer, packing)
+    assert scorer.lean
+    rows = [TokenRow(tuple(range(3, 3 + length)), (1, 2)) for length in (4, 9, 20)]
+    batches = pack(rows, packing=packing, micro_batch_tokens=100, tree_tokens=5)
+    wanted = [alone(model, row, 1.0) for row in rows]
+    model.model.forward = None
+    for got, right in zip(score_rows(scorer, rows, batches), wanted, strict=True):
+        torch.testing.assert_close(got.double(), right, atol=2e-6, rtol=1e-5)
+    model.train()  # as for gradient checkpointing, which is the model's own
+    model.model.forward = type(model.model).forward.__get__(model.model)
+    again = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
+    choose_ways(again, packing)
+    assert not again.lean
+
+
+def test_a_lean_micro_batch_is_small(make_llama: Any) -> None:
+    work = [SharedWork(MSGRPOConfig(), Processes(), "tree", 16, lean=lean) for lean in (False, True)]
+    rows = [TokenRow((number, *range(200)), (1, 2)) for number in range(60)]
+    assert [max(batch.input_ids.numel() for batch in each.pack(rows)) for each in work] == [202 * 40, 202 * 10]

@@ -13,19 +13,20 @@ episodes = 4
 at_once = 4
 max_tokens = 4
 last_iterations = 2
-decisions_per_step = 4
 steps_per_episode = 2
 micro_batch = 4
 
 [imitation]
 device = "cpu"
+dtype = "float32"
+param_dtype = "float32"
+minibatches = 2
 lora_rank = 2
 max_response_tokens = 6
 learning_rate = 0.01
 
 [msgrpo]
 device = "cpu"
-lora_rank = 2
 groups = 2
 group_size = 2
 episodes_drawn = 4
@@ -81,6 +82,7 @@ view = {{ relative = true, grid = false }}
 [arms.alone]
 part = "screen"
 scenarios = ["frozen-lake", "blackjack"]
+msgrpo = {{ lora_rank = 2 }}
 
 [arms.plain]
 part = "main"
@@ -160,12 +162,28 @@ scenarios = ["frozen-lake"]
 """
 
 CONFIG = """
+[model]
+device = "cpu"
 [rollout]
 scenarios = ["frozen-lake"]
+groups = 2
+group_size = 2
+max_response_tokens = 4
+format_penalty = 0.5
+horizon = 2
+[sampling]
+episodes_drawn = 4
 [update]
+minibatches = 1
+iterations = 2
 learning_rate = 0.002
+[evaluation]
+eval_every = 2
+eval_episodes = 2
 [run]
 threads = 2
+samples_every = 0
+checkpoint_every = 1
 out = "elsewhere"
 """
 

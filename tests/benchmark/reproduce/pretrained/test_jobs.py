@@ -62,7 +62,8 @@ def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
 def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrained) -> None:
     settings = experiment.training_settings("plain", 1)
     assert settings["learning_rate"] == 0.002  # the file's
-    assert settings["groups"] == 2  # the recipe's
+    assert experiment.training_settings("other", 1)["learning_rate"] == 0.001  # the recipe's
+    assert experiment.training_settings("alone", 1)["lora_rank"] == 2  # the arm's
     assert (settings["seed"], settings["threads"], settings["out"]) == (1, 1, "")
     assert settings["scenarios"] == ["frozen-lake"]
     assert experiment.training_settings("small", 0)["scenarios"] == []
@@ -84,7 +85,7 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
         ("size = 3", "sise = 3", "arms.small.view: .*sise"),
         ('trainer = "trl"\nlike = "plain"\nequal', 'like = "plain"\nequal', "each needs the other"),
         ("[starts.equal]", "[starts.alone]", "alone is a warm start and an arm"),
-        ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk"),
+        ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk is not"),
         ("horizon = 2", "horizon = -2", "settings of arms.small: horizon = -2"),
         ("{ history = 1 }", "{ hystory = 1 }", "did you mean 'history'"),
         ('protocol = "retry:1"', 'protocol = "retri"', "protocol must be one of"),
@@ -157,7 +158,7 @@ def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_pat
     assert seconds["play/random/0/snake"] == 10
     assert seconds["train/trl-episodes/0"] > 5 * seconds["train/plain/0"]
     more = read_pretrained(write_recipe(tmp_path, "m", (("groups = 2\n", "groups = 20\n"),)))
-    assert typical_seconds(more, jobs_of(more))["train/plain/0"] > seconds["train/plain/0"]
+    assert typical_seconds(more, jobs_of(more))["train/other/0"] > seconds["train/other/0"]
 
 
 @pytest.mark.parametrize(
