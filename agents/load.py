@@ -63,8 +63,9 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``tiny``, ``tiny-msgrpo-frozen-lake``, ``tiny-msgrpo-snake``: the models that ship with the package
               (``tiny-msgrpo`` is the first of the two that are post-trained), and ``tiny-lake`` and ``tiny-snake``,
               which read one game only and play it better;
-            - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``: a language
-              model of a registered provider (:mod:`agents.models.provider`);
+            - ``smollm2``: a pretrained model of 135 million parameters, fetched and converted once;
+            - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``gguf:PATH``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``:
+              a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
             - a name that an installed package has registered under ``textbench.agents``.
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.
@@ -111,6 +112,7 @@ def language_agent(
     texts: PromptTexts | None = None,
     prompt_map: PromptMap | None = None,
     cache: str | Path | ResponseCache | None = None,
+    legal_only: bool = False,
 ) -> LanguageAgentPolicy:
     """A language model as a player: its parameters are the options that all language agents have.
 
@@ -118,7 +120,8 @@ def language_agent(
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
     ``prompts`` (another wording: a file, or the name of one that ships, such as ``without-clock``; else ``texts``) and
     ``system`` (another system message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a
-    file of responses that may be used again, or the cache itself.
+    file of responses that may be used again, or the cache itself. ``legal_only`` lets the model write nothing but an
+    answer that the game accepts.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -130,7 +133,7 @@ def language_agent(
         texts = texts if prompts is None else PromptTexts.from_file(prompts)
         texts = texts if system is None else replace(texts, system=system)
         prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
-    return LanguageAgentPolicy(model, prompt_map, decoding, name)
+    return LanguageAgentPolicy(model, prompt_map, decoding, name, legal_only=legal_only)
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
@@ -210,7 +213,7 @@ def check_spec(spec: str) -> None:
 def _unknown(spec: str) -> str:
     known = providers()
     names = [*BASELINES, *(name for provider in known.values() for name in provider.models), *registered_agents()]
-    forms = [f"{name}:{provider.example}" for name, provider in known.items() if not provider.models]
+    forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"

@@ -9,11 +9,26 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
+import numpy as np
+
+from agents.models.answers import LegalAnswers
+from agents.models.base import (
+    CLOSE_TAG,
+    AsyncLanguageModel,
+    Completion,
+    Decoding,
+    LanguageModel,
+    check_prefix,
+    settings_of,
+    why_unconstrained,
+)
 from agents.prompt import PromptMap
-from agents.turn import Prompt, Turn, TurnRequest
+from agents.turn import Prompt, Turn, TurnRequest, prefix_of
+
+if TYPE_CHECKING:
+    from textgames.tsmg import TSMG
 
 T = TypeVar("T")
 
@@ -49,9 +64,14 @@ class LanguageAgentPolicy:
         name: what results call the player; the model's name when not given.
         max_concurrency: the most requests to a server that are in flight during one :meth:`act`. The loop
             (:func:`agents.loop.rollout.rollout`) has its own limit and doesn't use this one.
+        legal_only: at every position of a response only tokens that go on to some legal answer are drawn, so that none
+            is invalid (:mod:`agents.models.answers`). In the mode ``direct`` that is the whole response, in others
+            what stands before the action is free. So are the decisions of a game that don't list their actions.
 
     Raises:
         TypeError: the model is of neither kind.
+        ValueError: the prompts have a prefix that the model is known not to go on from, or ``legal_only`` with a model
+            that can't be constrained, or with another end of responses.
     """
 
     def __init__(
@@ -61,6 +81,8 @@ class LanguageAgentPolicy:
         decoding: Decoding | None = None,
         name: str | None = None,
         max_concurrency: int = DEFAULT_REQUESTS_IN_FLIGHT,
+        *,
+        legal_only: bool = False,
     ) -> None:
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
@@ -70,9 +92,18 @@ class LanguageAgentPolicy:
             raise TypeError(f"a model has a name and generate() or generate_async(), got {type(model).__name__}")
         self.model: LanguageModel | AsyncLanguageModel = model
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
+        if self.prompt_map.prefix:
+            check_prefix(model, self.prompt_map.prefix)
         self.decoding = Decoding() if decoding is None else decoding
         self.name = model.name if name is None else name
         self.max_concurrency = max_concurrency
+        self.legal_only = legal_only
+        if legal_only and (reason := why_unconstrained(model, self._reasons)) is not None:
+            raise ValueError(f"{self.name} can't be played legal-only: {reason}")
+        if legal_only and self.decoding.stop != (CLOSE_TAG,):
+            raise ValueError(
+                f"legal-only responses end at {CLOSE_TAG} and nowhere else, got stop = {self.decoding.stop!r}"
+            )
 
     @property
     def served(self) -> bool:
@@ -92,7 +123,13 @@ class LanguageAgentPolicy:
             "model": settings_of(self.model),
             "decoding": asdict(self.decoding) | {"stop": list(self.decoding.stop)},
             "prompt": self.prompt_map.settings,
+            **({"legal_only": True} if self.legal_only else {}),
         }
+
+    def check_game(self, game: "TSMG[Any]") -> None:
+        """Raise a ValueError for a game that can't be played legal-only, where that is asked for."""
+        if self.legal_only and (reason := why_not_legal_only(game)) is not None:
+            raise ValueError(reason)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """One turn per request, in order. A model of this process sees the whole batch at once."""
@@ -102,8 +139,11 @@ class LanguageAgentPolicy:
         if self._local is None:
             return _run(self._act_concurrently(asked))
         prompts = [self.prompt_map(request) for request in asked]
+        answers = [self._answers(*pair) for pair in zip(asked, prompts, strict=True)]
+        constrained = (answers,) if self.legal_only else ()
+        generate: Any = self._local.generate  # models that can be constrained take the answers besides
         started = perf_counter()
-        completions = self._local.generate(prompts, self.decoding, [request.seed for request in asked])
+        completions = generate(prompts, self.decoding, [request.seed for request in asked], *constrained)
         seconds = perf_counter() - started
         if len(completions) != len(prompts):
             raise RuntimeError(f"{self.name} returned {len(completions)} completions for {len(prompts)} prompts")
@@ -115,7 +155,18 @@ class LanguageAgentPolicy:
         if self._server is None:
             return (await asyncio.to_thread(self.act, [asked]))[0]
         prompt = self.prompt_map(asked)
-        return turn_of(prompt, await self._server.generate_async(prompt, self.decoding, asked.seed))
+        constrained = (self._answers(asked, prompt),) if self.legal_only else ()
+        generate: Any = self._server.generate_async
+        return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
+
+    def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
+        """What a response may say; ``None`` where the legal actions of the decision can't be listed, such as talk."""
+        names = request.legal_actions
+        return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
+
+    @property
+    def _reasons(self) -> bool:
+        return self.prompt_map.mode != "direct"
 
     def unknown_model(self) -> str | None:
         """Why the model's server has no model of its name, as half a sentence; ``None`` where it has, or can't say.
@@ -158,9 +209,12 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Turn:
-    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself."""
+    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself.
+
+    The response is whole: with the prefix that the prompt ends with, which the model went on from.
+    """
     return Turn(
-        response=completion.text,
+        response=completion.text if completion.error is not None else prefix_of(prompt) + completion.text,
         prompt=prompt,
         prompt_ids=completion.prompt_ids,
         response_ids=completion.token_ids,
@@ -173,6 +227,18 @@ def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Tur
         weights=completion.weights,
         reasoning=completion.reasoning,
         left_out=completion.left_out,
+        allowed=completion.allowed,
+    )
+
+
+def why_not_legal_only(game: "TSMG[Any]") -> str | None:
+    """Why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they can."""
+    state = game.initial_state(np.random.default_rng(0))
+    if all(game.legal_actions(state, player) for player in game.to_move(state)):
+        return None
+    return (
+        f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it "
+        "without legal_only"
     )
 
 

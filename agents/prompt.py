@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from agents.turn import Message, Prompt, TurnRequest
+from agents.turn import Message, Prompt, TurnRequest, prefix_of, without_prefix
 from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
@@ -25,7 +25,7 @@ CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
 """The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.card`), and its texts."""
 _MEMORY = ("memory", "no_memory")
 _PROTOCOL = ("unlisted", "complaint")
-_TABLES = ("response", "open_response", "reasons", "reworded")
+_TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class PromptTexts:
         response: ``{mode: response template}``.
         open_response: ``{mode: response template}`` for decisions whose actions can't be listed; where a mode has none,
             its template in ``response`` is used.
+        prefix: ``{mode: what every response begins with}``: the model is made to go on from there. None for a mode
+            that isn't here.
         no_actions: what ``$actions`` says where the legal actions aren't known.
         no_limit: what ``$steps_left`` says where there is no limit.
         clock: stands behind every observation, to say how many moves are left; left out where there is no limit. Empty
@@ -61,6 +63,7 @@ class PromptTexts:
     no_actions: str
     no_limit: str
     open_response: Mapping[str, str] = field(default_factory=dict)
+    prefix: Mapping[str, str] = field(default_factory=dict)
     clock: str = ""  # records and cards of models from before there was a clock don't have it
     memory: str = ""
     no_memory: str = "nothing yet"
@@ -89,6 +92,14 @@ class PromptTexts:
                 raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
             if "reason" in used[part] and part != "complaint":
                 raise ValueError(f"$reason belongs in complaint only, it also stands in {part}")
+        for mode, text in self.prefix.items():
+            if mode not in self.response:
+                raise ValueError(f"prefix.{mode} is of no mode: response has {', '.join(self.response)}")
+            if used[f"prefix.{mode}"] or text != text.strip():
+                raise ValueError(
+                    f"prefix.{mode} is the beginning of a response, as it is written: without placeholders, and "
+                    f"without space around it, which chat templates cut off; got {text!r}"
+                )
         shown = any("memory" in placeholders for placeholders in used.values())
         if shown != bool(self.memory):
             raise ValueError(
@@ -102,7 +113,7 @@ class PromptTexts:
     @cache
     def default(cls) -> "PromptTexts":
         """The texts that ship with the package, which are read once."""
-        return cls(**_read(prompt_path("default")))
+        return cls(**_read(_packaged("default")))  # whatever lies in the working directory by that name
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
@@ -149,7 +160,7 @@ class PromptTexts:
     def read_in(self, mode: str) -> dict[str, Any]:
         """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
-        return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response")}
+        return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
 
 
 def packaged_prompts() -> tuple[str, ...]:
@@ -162,8 +173,12 @@ def prompt_path(name: str | Path) -> Path:
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():
-        return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
+        return _packaged(str(name))
     return Path(name)
+
+
+def _packaged(name: str) -> Path:
+    return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -256,6 +271,11 @@ class PromptMap:
         return None if self.texts.memory else self.history_turns
 
     @property
+    def prefix(self) -> str:
+        """What every response begins with; empty where the model begins itself."""
+        return _fill(self.texts.prefix.get(self.mode, ""), {})
+
+    @property
     def tells_steps_left(self) -> bool:
         """Whether prompts depend on how many moves are left."""
         return _shows_steps_left(self.texts.read_in(self.mode))
@@ -265,7 +285,11 @@ class PromptMap:
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
     def __call__(self, request: TurnRequest) -> Prompt:
-        """The prompt of one decision. The last message is the user's, and nothing in it is random."""
+        """The prompt of one decision. Nothing in it is random.
+
+        The last message is the user's; or the assistant's, where the texts have a prefix for the mode: what the model
+        says goes on from it, and the response is both together (:func:`agents.turn.prefix_of`).
+        """
         texts = self.texts
         values = self._values(request)
         messages = []
@@ -287,6 +311,8 @@ class PromptMap:
         for refused in request.refused:
             messages.append(Message("assistant", refused.turn.response))
             messages.append(Message("user", self._complaint(refused.unreadable, values)))
+        if self.prefix:
+            messages.append(Message("assistant", self.prefix))
         return tuple(messages)
 
     def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
@@ -370,5 +396,8 @@ def _join(parts: list[str]) -> str:
 
 
 def as_text(prompt: Prompt) -> str:
-    """The prompt for a model without a chat template: the contents, joined by blank lines."""
-    return "\n\n".join(message.content for message in prompt)
+    """The prompt for a model without a chat template: the contents, joined by blank lines.
+
+    A response follows its prompt without a blank line, and so does the prefix of one.
+    """
+    return "\n\n".join(message.content for message in without_prefix(prompt)) + prefix_of(prompt)

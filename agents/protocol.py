@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from textgames.environments.rules import InvalidAction
 
-PROTOCOLS = ("random", "default", "forfeit", "retry")
+LEGAL_ONLY = "legal-only"
+
+PROTOCOLS = ("random", "default", "forfeit", "retry", LEGAL_ONLY)
 """The protocols; ``retry`` may say how often, ``retry:3``.
 
 ``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the
 first legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player
-is told what was wrong and answers again, and forfeits when its last answer can't be read either.
+is told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``:
+language models can write nothing but legal answers (:mod:`agents.models.answers`); where a decision doesn't list its
+actions, what can't be read is as in ``random``.
 """
 
 MOVES = ("listed", "unlisted")
@@ -50,6 +54,8 @@ def read_protocol(name: str) -> Protocol:
         raise ValueError(
             f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{_near(name, PROTOCOLS)}"
         )
+    if kind == LEGAL_ONLY:
+        return Protocol("random")
     if kind != "retry":
         return Protocol(kind)  # type: ignore[arg-type]  # the names are those of InvalidAction
     if not separator:

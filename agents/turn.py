@@ -24,7 +24,20 @@ class Message(NamedTuple):
 
 
 Prompt = tuple[Message, ...]
-"""What a language model is sent. Models without a chat template get the contents joined by blank lines."""
+"""What a language model is sent. Models without a chat template get the contents joined by blank lines.
+
+Where the last message is the assistant's, it is the prefix of the response: models go on from it.
+"""
+
+
+def prefix_of(prompt: Prompt) -> str:
+    """What the response to a prompt begins with already; empty for most prompts."""
+    return prompt[-1].content if prompt and prompt[-1].role == "assistant" else ""
+
+
+def without_prefix(prompt: Prompt) -> Prompt:
+    """The prompt up to where the response begins."""
+    return prompt[:-1] if prefix_of(prompt) else prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,22 @@ class WeightsSpan(NamedTuple):
     stop: int
 
 
+class TokenSet(NamedTuple):
+    """The tokens that might stand at one place of a response, where not all might.
+
+    Attributes:
+        ids: in ascending order.
+        others: whether ``ids`` are those that might not: nearly all tokens are told in few numbers so.
+    """
+
+    ids: tuple[int, ...]
+    others: bool = False
+
+
+Allowed = tuple[TokenSet | None, ...]
+"""What might stand at every token of a response; ``None`` where any token might. Probabilities are renormalised."""
+
+
 FinishReason = Literal["stop", "length", "content_filter", "error"]
 
 
@@ -159,6 +188,7 @@ class Turn:
             trained; empty for other players.
         reasoning: the text of the model's reasoning, where a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
+        allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
     """
 
     response: str
@@ -174,6 +204,7 @@ class Turn:
     weights: tuple[WeightsSpan, ...] = ()
     reasoning: str = ""
     left_out: tuple[str, ...] = ()
+    allowed: Allowed | None = None
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.prompt import PromptMap
-from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game
+from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, prefix_of
 from textgames.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -189,15 +189,19 @@ class EpisodeSession:
         """Give the response of the player who is asked, and play on until somebody outside is asked again.
 
         Args:
-            response: the model's whole text; or a :class:`~agents.turn.Turn`, which the record then has with its
-                tokens. A turn with an error ends the episode, unscored.
+            response: what the model wrote after :attr:`prompt`, so without the prefix that the prompt may end with; or
+                a :class:`~agents.turn.Turn`, whose response is whole, and which the record then has with its tokens. A
+                turn with an error ends the episode, unscored.
 
         Raises:
             RuntimeError: the episode is over.
         """
         player = self.request.player
         self._asked_last = player
-        self._turns[player] = response if isinstance(response, Turn) else Turn(response, prompt=self.prompt)
+        if not isinstance(response, Turn):
+            prompt = self.prompt
+            response = Turn(prefix_of(prompt) + response, prompt=prompt)
+        self._turns[player] = response
         played = () if self.player is not None else self._play()
         paid = self._live.returns[player] - self._told[player]
         self._told[player] += paid

@@ -9,12 +9,12 @@ A model of either form becomes a player through :class:`agents.policy.LanguageAg
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from agents.turn import NO_USAGE, FinishReason, Prompt, Usage, WeightsSpan
+from agents.turn import NO_USAGE, Allowed, FinishReason, Prompt, Usage, WeightsSpan
 
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
@@ -78,6 +78,7 @@ class Completion:
         weights: which weights made which of ``token_ids``, from models that are being trained; empty for others.
         reasoning: the text of the model's reasoning, where a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
+        allowed: the tokens that might stand at each of ``token_ids``, where answers were constrained; else ``None``.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Completion:
     weights: tuple[WeightsSpan, ...] = ()
     reasoning: str = ""
     left_out: tuple[str, ...] = ()
+    allowed: Allowed | None = None
 
 
 @runtime_checkable
@@ -138,9 +140,30 @@ class AsyncLanguageModel(Protocol):
         """
 
 
+def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
+    """Why a model can't be held to legal answers, as half a sentence; ``None`` where it can.
+
+    A model that can has a method ``why_unconstrained(reasons) -> str | None`` (``reasons``: whether it may write
+    anything before the action) and takes, as the last argument of ``generate`` or ``generate_async``, the
+    :class:`~agents.models.answers.LegalAnswers` of each prompt, ``None`` for one that is free.
+    """
+    ask = getattr(model, "why_unconstrained", None)
+    reason: str | None = "its model takes no list of legal answers" if ask is None else ask(reasons)
+    return reason
+
+
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:
     """What decides a model's responses, as plain data: its ``settings``, or its name where it has none."""
     return getattr(model, "settings", {"name": model.name})
+
+
+def check_prefix(model: LanguageModel | AsyncLanguageModel, prefix: str) -> None:
+    """Raise the ``ValueError`` of a model that can't go on from a response's prefix, where that is known beforehand.
+
+    Such a model has a method ``check_prefix(prefix)``.
+    """
+    check: Callable[[str], None] = getattr(model, "check_prefix", lambda prefix: None)
+    check(prefix)
 
 
 def seed_number(seed: tuple[int, ...]) -> int:

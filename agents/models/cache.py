@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agents.checksum import opened, sealed
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel, settings_of
+from agents.models.answers import LegalAnswers
+from agents.models.base import (
+    AsyncLanguageModel,
+    Completion,
+    Decoding,
+    LanguageModel,
+    check_prefix,
+    settings_of,
+    why_unconstrained,
+)
 from agents.models.served.answers import writable
 from agents.redaction import Redactor
 from agents.turn import MOST_TOKENS, FinishReason, Prompt, Usage, WeightsSpan
@@ -60,10 +69,15 @@ class ResponseCache:
 
     @staticmethod
     def key(
-        model: LanguageModel | AsyncLanguageModel, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]
+        model: LanguageModel | AsyncLanguageModel,
+        prompt: Prompt,
+        decoding: Decoding,
+        seed: tuple[int, ...],
+        answers: LegalAnswers | None = None,
     ) -> str:
         draw = None if decoding.deterministic else seed
         identity = [FORMAT, settings_of(model), prompt, asdict(decoding), draw]
+        identity += [] if answers is None else [asdict(answers)]
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
     def get(self, key: str) -> Completion | None:
@@ -140,7 +154,9 @@ def row_of(completion: Completion, redactor: Redactor) -> str:
     """A completion as the cache keeps it: a JSON object with a checksum."""
     said = None if completion.served_by is None else writable(completion.served_by)
     kept = replace(completion, seconds=0.0, served_by=said, reasoning=writable(completion.reasoning))
-    text = json.dumps(asdict(kept) | {"usage": list(kept.usage)})
+    # nobody learns from what is answered from here, so what was allowed isn't kept
+    plain = {name: value for name, value in asdict(kept).items() if name != "allowed"}
+    text = json.dumps(plain | {"usage": list(kept.usage)})
     return sealed(redactor.scrub(text).encode(), b"}").decode()
 
 
@@ -182,6 +198,7 @@ def _row_type() -> "TypeAdapter[Any]":
         weights: NotRequired[tuple[tuple[int, int, int], ...]]
         reasoning: NotRequired[str]
         left_out: NotRequired[tuple[str, ...]]
+        allowed: NotRequired[None]  # models behind a cache aren't held to legal answers
 
     return TypeAdapter(Row)
 
@@ -197,17 +214,34 @@ class CachedModel:
         """Those of the model: a cache doesn't change responses."""
         return settings_of(self.model)
 
+    def check_prefix(self, prefix: str) -> None:
+        check_prefix(self.model, prefix)
+
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """As of the model."""
+        return why_unconstrained(self.model, reasons)
+
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
+        generate: Any = self.model.generate  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
-            return self.model.generate(prompts, decoding, seeds)
-        keys = [self.cache.key(self.model, *row) for row in zip(prompts, [decoding] * len(prompts), seeds, strict=True)]
+            return generate(prompts, decoding, seeds, *([] if answers is None else [answers]))  # type: ignore[no-any-return]
+        legal = answers or [None] * len(prompts)
+        keys = [
+            self.cache.key(self.model, prompt, decoding, seed, own)
+            for prompt, seed, own in zip(prompts, seeds, legal, strict=True)
+        ]
         known = {key: kept for key in keys if (kept := self.cache.get(key)) is not None}
         rows = {key: row for row, key in enumerate(keys) if key not in known}
         if rows:
             asked = list(rows.values())
-            fresh = self.model.generate([prompts[row] for row in asked], decoding, [seeds[row] for row in asked])
+            constrained = [] if answers is None else [[answers[row] for row in asked]]
+            fresh = generate([prompts[row] for row in asked], decoding, [seeds[row] for row in asked], *constrained)
             for key, completion in zip(rows, fresh, strict=True):
                 self.cache.put(key, completion)
                 known[key] = completion
@@ -224,14 +258,25 @@ class AsyncCachedModel:
     def settings(self) -> Any:
         return settings_of(self.model)
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    def check_prefix(self, prefix: str) -> None:
+        check_prefix(self.model, prefix)
+
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """As of the model."""
+        return why_unconstrained(self.model, reasons)
+
+    async def generate_async(
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None
+    ) -> Completion:
+        generate: Any = self.model.generate_async  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
-            return await self.model.generate_async(prompt, decoding, seed)
-        key = self.cache.key(self.model, prompt, decoding, seed)
+            return await generate(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]
+        key = self.cache.key(self.model, prompt, decoding, seed, *answers)
         completion = self.cache.get(key)
         if completion is None:
-            completion = await self.model.generate_async(prompt, decoding, seed)
-            self.cache.put(key, completion)
+            fresh: Completion = await generate(prompt, decoding, seed, *answers)
+            self.cache.put(key, fresh)
+            return fresh
         return completion
 
     async def unknown_name(self) -> str | None:

@@ -37,6 +37,20 @@ def embedded_agents() -> tuple[str, ...]:
     return tuple(name for name in EMBEDDED if (FOLDER / name / "config.json").is_file())
 
 
+def folder_of(name: str) -> str:
+    """Where the weights of a model are.
+
+    Raises:
+        ValueError: this version doesn't ship it.
+    """
+    if name not in embedded_agents():
+        raise ValueError(
+            f"the embedded model {name!r} isn't in this version of textbench (it ships: "
+            f"{', '.join(embedded_agents()) or 'none'}); play a model of your own with hf:PATH_OR_REPO"
+        )
+    return str(FOLDER / name)
+
+
 def load(
     name: str,
     *,
@@ -46,15 +60,10 @@ def load(
     max_batch_tokens: int | None = None,
 ) -> "TransformersModel":
     """Load a model that this version ships; the options are those of ``TransformersModel.from_pretrained``."""
-    if name not in embedded_agents():
-        raise ValueError(
-            f"the embedded model {name!r} isn't in this version of textbench (it ships: "
-            f"{', '.join(embedded_agents()) or 'none'}); play a model of your own with hf:PATH_OR_REPO"
-        )
     from agents.models.local.transformers import TransformersModel
 
     return TransformersModel.from_pretrained(
-        FOLDER / name,
+        folder_of(name),
         dtype=dtype,
         device=device,
         adapter=adapter,
@@ -72,8 +81,10 @@ PROVIDER = Provider(
     load,
     description="a very small language model that ships with textbench",
     example="tiny",
+    takes="",
     # the post-trained model, without saying on what, is the one of the paper's headline game
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
+    folder=folder_of,
     missing=_missing,
     card=lambda name: read_card(str(FOLDER / name)),
     reads=READS.get,

@@ -6,6 +6,9 @@ Manifests, entries and the response cache carry this; without it a cache would a
 from hashlib import sha256
 from pathlib import Path
 
+from agents.models.local.adapters import base_of, settings_digest
+from agents.models.local.places import model_folder
+
 _SUFFIXES = (".safetensors", ".bin", ".pt", ".gguf")
 _WHOLE = 64 * 2**20
 _BLOCKS, _BLOCK = 1024, 64 * 2**10
@@ -36,8 +39,20 @@ def weights_fingerprint(folder: str | Path) -> str | None:
 
 
 def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> dict[str, str]:
-    """What settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the hub."""
+    """What settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the hub.
+
+    Of a folder that holds an adapter it is what is said of its base, with what :func:`adapter_identity` says beside it:
+    neither alone answers.
+    """
+    if (base := base_of(path_or_repo)) is not None:
+        return weights_identity(model_folder(base), commit=commit) | adapter_identity(path_or_repo)
     fingerprint = weights_fingerprint(path_or_repo)
     if fingerprint is not None:
         return {"weights": fingerprint}
     return {"revision": commit} if commit else {}
+
+
+def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
+    """What settings say of an adapter: digests of its weights and of what decides what they do, such as its scale."""
+    found = {"adapter_weights": weights_fingerprint(path_or_repo), "adapter_settings": settings_digest(path_or_repo)}
+    return {name: digest for name, digest in found.items() if digest is not None}

@@ -1,7 +1,8 @@
 """The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.models.local.card import Card, read_card
 from agents.models.provider import Provider
@@ -20,6 +21,8 @@ def load(
     adapter: str | None = None,
     trust_remote_code: bool = False,
     max_batch_tokens: int | None = None,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
+    thinking_budget: int | None = None,
 ) -> "TransformersModel":
     """Load a model; the options are those of ``TransformersModel.from_pretrained``, which needs torch."""
     from agents.models.local.transformers import TransformersModel
@@ -32,6 +35,8 @@ def load(
         adapter=adapter,
         trust_remote_code=trust_remote_code,
         max_batch_tokens=max_batch_tokens,
+        chat_template_kwargs=chat_template_kwargs,
+        thinking_budget=thinking_budget,
     )
 
 
@@ -45,6 +50,7 @@ PROVIDER = Provider(
     description="a Hugging Face model in this process",
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
+    folder=str,  # as it is
     missing=partial(missing_packages, "torch", "transformers", extra="local"),
     card=card_of,
 )

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import ProviderError
+from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import Dialect
 from agents.models.served.model import Asking, ServedModel
 from agents.redaction import Redactor, public_url, url_secrets
@@ -85,12 +86,13 @@ class LiteLLMModel(ServedModel):
         sent_headers = read_headers(headers)
         if route not in get_args(LiteLLMRoute):
             raise ValueError(f"route is chat or completions, got {route!r}")
+        self._provider = provider
         arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
         url = f"{public_url(base_url)} (LiteLLM)" if base_url else f"{provider} (LiteLLM)"
         given = {name: value for name, value in arguments.items() if value is not None}
         super().__init__(
             model,
-            LiteLLMTransport(url, given, timeout),
+            LiteLLMTransport(url, given, timeout, open_server=provider in OPEN_SERVERS),
             Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
             Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
             Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),
@@ -103,6 +105,14 @@ class LiteLLMModel(ServedModel):
         about = {"kind": "litellm", "name": self.name, "litellm": version("litellm")}
         return {**about, **({"base_url": self.base_url} if self.base_url else {}), **super().settings}
 
+    def check_prefix(self, prefix: str) -> None:
+        """A ValueError where the provider is known not to go on from a response's prefix."""
+        if self._provider in ("openai", "azure") and self.base_url is None:
+            raise ValueError(
+                f"{self.name} can't go on from the response prefix {prefix!r}: OpenAI's interfaces begin every "
+                "response anew; take the prompts' [prefix] out"
+            )
+
     def __repr__(self) -> str:
         return f"LiteLLMModel({self.name!r})"
 
@@ -110,14 +120,16 @@ class LiteLLMModel(ServedModel):
 class LiteLLMTransport:
     """Carries requests by LiteLLM's functions, and makes of what they return or raise an answer as servers give it."""
 
-    def __init__(self, url: str, arguments: Mapping[str, Any], timeout: float) -> None:
-        self.url = url
+    def __init__(self, url: str, arguments: Mapping[str, Any], timeout: float, *, open_server: bool = False) -> None:
+        self.url, self._open = url, open_server
         self._arguments, self._timeout = dict(arguments), timeout
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers and the body of the answer to one request."""
         litellm = load_litellm(self.url)
         function = getattr(litellm, FUNCTIONS[path])
+        if not self._open:  # providers that go on from an assistant's message do so unasked
+            fields = {name: value for name, value in fields.items() if name not in CONTINUE}
         try:
             async with asyncio.timeout(self._timeout):
                 once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}

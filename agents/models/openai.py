@@ -47,8 +47,15 @@ class OpenAIModel(ServedModel):
         reasoning_effort: how much a reasoning model is to reason, in the server's words: ``"low"``, ``"medium"`` ...
         reasoning_tokens: what is added to the limit of a response for the reasoning before it. When not given, 25,000
             where an effort is asked for, or once reasoning has eaten up a response; else nothing.
+        chat_template_kwargs: arguments of the model's chat template, for servers of open models:
+            ``{"enable_thinking": False}``. A model that is told to think is sent no stop string, which servers look for
+            in reasoning, too: its responses end here.
+        thinking_budget: the most tokens of reasoning, after which the server closes it and the model responds; vLLM
+            (started with ``--reasoning-config``) and llama.cpp do that. The limit of a response is beside it.
         send_seed: send a seed made from the decision's seed, for servers that sample reproducibly.
         extra_body: further fields of every request; they replace those of the same name.
+        grammar: how the server can be told what a response may be, for ``legal_only``: ``"gbnf"`` (llama.cpp) or
+            ``"structured_outputs"`` (vLLM).
         headers: further headers of every request; their values are treated as secrets. ``$NAME`` in one stands for the
             environment variable of that name.
 
@@ -72,9 +79,12 @@ class OpenAIModel(ServedModel):
         max_tokens_field: LimitField = "auto",
         reasoning_effort: str | None = None,
         reasoning_tokens: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
         send_seed: bool = False,
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        grammar: str = "",
     ) -> None:
         from agents.models.served.http import Server  # lists of agents read this module, and shan't wait for openai
 
@@ -93,14 +103,27 @@ class OpenAIModel(ServedModel):
                 f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name another "
                 "server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
             )
+        if address.rstrip("/") == DEFAULT_BASE_URL and (chat_template_kwargs or thinking_budget is not None):
+            raise ValueError(
+                f"{DEFAULT_BASE_URL} takes neither chat_template_kwargs nor thinking_budget: its models reason as "
+                "reasoning_effort says; servers of open models take both (--base-url)"
+            )
         sent_headers = read_headers(headers)
         server = Server(address, key, sent_headers, timeout=timeout)
         secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]
         super().__init__(
             model,
             server,
-            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
-            Dialect(route, omit, max_tokens_field, reasoning_effort, reasoning_tokens),
+            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {}), grammar),
+            Dialect(
+                route,
+                omit,
+                max_tokens_field,
+                reasoning_effort,
+                reasoning_tokens,
+                chat_template_kwargs,
+                thinking_budget,
+            ),
             Redactor([key, *secrets]),
         )
         self.base_url = server.url
@@ -110,6 +133,15 @@ class OpenAIModel(ServedModel):
     def settings(self) -> dict[str, Any]:
         """What decides the responses, as plain data without secrets."""
         return {"kind": "openai", "name": self.name, "base_url": self.base_url, **super().settings}
+
+    def check_prefix(self, prefix: str) -> None:
+        """A ValueError where the server is known not to go on from a response's prefix."""
+        if self.base_url.rstrip("/") == DEFAULT_BASE_URL or self._dialect.settings.get("route") == "responses":
+            raise ValueError(
+                f"{self.name} at {self.base_url} can't go on from the response prefix {prefix!r}: OpenAI's interfaces "
+                "begin every response anew; take the prompts' [prefix] out, or ask a server that does (vLLM, "
+                "llama.cpp, SGLang, Ollama)"
+            )
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"

@@ -29,8 +29,10 @@ class Provider:
             options, explained in its docstring.
         description: what its models are, in one line.
         example: a model that ``NAME:`` could be followed by.
-        takes: what stands for the model's name in lists.
+        takes: what stands for the model's name in lists; empty where all of its models are in ``models``.
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
+        folder: ``folder(model)``, where the weights of a model are in Hugging Face format, made first where they have
+            to be; training and adapters load them from there. ``None`` where models have no such folder.
         missing: says what has to be done before its models can run here; ``None`` when they can.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
@@ -45,6 +47,7 @@ class Provider:
     example: str
     takes: str = "MODEL"
     models: Mapping[str, str] = field(default_factory=dict)
+    folder: Callable[[str], str] | None = None
     missing: Callable[[], str | None] = lambda: None
     card: Callable[..., Card | None] = lambda model: None
     reads: Callable[[str], tuple[str, ...] | None] = lambda model: None
@@ -58,7 +61,9 @@ class Provider:
 
 
 _PROVIDERS: dict[str, Provider | str] = {
+    "adapters": "agents.models.adapters:PROVIDER",
     "embedded": "agents.models.embedded:PROVIDER",
+    "gguf": "agents.models.gguf:PROVIDER",
     "hf": "agents.models.hf:PROVIDER",
     "litellm": "agents.models.litellm:PROVIDER",
     "openai": "agents.models.openai:PROVIDER",

@@ -3,14 +3,19 @@
 Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-from agents.models.base import Completion, Decoding, seed_number
+from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
+from agents.models.base import CLOSE_TAG, Completion, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import read_card
+from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
+from agents.models.reasoning import Opening, behind_reasoning
 from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 from textgames.extras import install_command, missing_packages
@@ -23,17 +28,31 @@ class VLLMModel:
         path_or_repo: a folder in Hugging Face format or a repository.
         chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
             is its messages' contents joined by blank lines.
+        chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
+        thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), which vLLM then
+            closes where ``engine`` has its ``reasoning_config``. The limit of a response is beside it.
         engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
     Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
     from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
     batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
 
+    A model that reasons is sent no stop string, which vLLM looks for in reasoning, too: its responses end here.
+
     Raises:
         ModuleNotFoundError: vLLM isn't installed; the message has the command.
+        ValueError: a chat template that doesn't read its arguments, or a vLLM that has no budgets.
     """
 
-    def __init__(self, path_or_repo: str, *, chat: bool | None = None, engine: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path_or_repo: str,
+        *,
+        chat: bool | None = None,
+        engine: Mapping[str, Any] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
+    ) -> None:
         try:
             import vllm
         except ModuleNotFoundError as error:
@@ -51,6 +70,11 @@ class VLLMModel:
         self.llm = vllm.LLM(model=path_or_repo, **settings)
         self._tokenizer = self.llm.get_tokenizer()
         self._chat = getattr(self._tokenizer, "chat_template", None) is not None if chat is None else chat
+        self._thinking = Thinking(self._tokenizer, chat_template_kwargs, thinking_budget, self.name)
+        if thinking_budget is not None and not hasattr(vllm.SamplingParams, _BUDGET):
+            raise ValueError(
+                f"thinking_budget needs a newer vLLM: {vllm.__version__} has no {_BUDGET}; hf: has budgets"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -61,27 +85,63 @@ class VLLMModel:
             "version": str(self._vllm.__version__),
             "chat": self._chat,
             **self._identity,
+            **self._thinking.settings,
         }
 
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why answers can't be held to legal ones; ``None`` where they can."""
+        return NEVER_CLOSED if reasons else None
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the tokens, by which answers are constrained."""
+        return Vocabulary.of(self._tokenizer, len(self._tokenizer), [self._tokenizer.eos_token_id])
+
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
         """One completion per prompt, in order; the engine batches them itself."""
         if not prompts:
             return []
         started = perf_counter()
         inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
-        sampling = [self._vllm.SamplingParams(**sampling_fields(decoding, seed)) for seed in seeds]
-        outputs = self.llm.generate(inputs, sampling, use_tqdm=False)
+        openings = [self._opening(prompt) for prompt in prompts]
+        legal = list(answers or [None] * len(prompts))
+        fields = [
+            sampling_fields(decoding, seed, opening, self._thinking.budget)
+            for seed, opening in zip(seeds, openings, strict=True)
+        ]
+        for own, each in zip(fields, legal, strict=True):
+            if each is not None:
+                own["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+        outputs = self.llm.generate(inputs, [self._vllm.SamplingParams(**own) for own in fields], use_tqdm=False)
         seconds = perf_counter() - started
-        return [_completion(output, seconds) for output in outputs]
+        completions = [
+            behind_reasoning(_completion(output, seconds), opening, decoding.stop, self._decode)
+            for output, opening in zip(outputs, openings, strict=True)
+        ]
+        return [held_to(*pair, lambda: self.vocabulary) for pair in zip(completions, legal, strict=True)]
+
+    def _opening(self, prompt: Prompt) -> Opening:
+        return self._thinking.opening(prompt) if self._chat else "none"
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        if self._chat:
+            check_prefix(self._tokenizer, prefix, self.name)
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not self._chat:
             ids: list[int] = self._tokenizer.encode(as_text(prompt))
             return ids
-        messages = [{"role": message.role, "content": message.content} for message in prompt]
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = render(self._tokenizer, prompt, self._thinking.arguments)
         rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
         return rendered
 
@@ -99,19 +159,48 @@ def _of_platform() -> dict[str, Any]:
     return {"enable_chunked_prefill": False} if current_platform.is_cpu() else {}
 
 
-def sampling_fields(decoding: Decoding, seed: tuple[int, ...]) -> dict[str, Any]:
-    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike."""
+_BUDGET = "thinking_token_budget"
+
+
+def sampling_fields(
+    decoding: Decoding, seed: tuple[int, ...], opening: Opening = "none", budget: int | None = None
+) -> dict[str, Any]:
+    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike.
+
+    What is reasoned about has no stop string: vLLM doesn't tell one in the reasoning from that of the response.
+    """
+    budget = None if opening == "none" else budget
     return {
+        **({} if budget is None else {_BUDGET: budget}),
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
-        "max_tokens": decoding.max_tokens,
-        "stop": list(decoding.stop),
+        "max_tokens": decoding.max_tokens + (budget or 0),
+        "stop": list(decoding.stop) if opening == "none" else [],
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,  # text is what was sampled, as of models in this process
         "spaces_between_special_tokens": False,
         "seed": seed_number(seed),
         "logprobs": 0,  # that of the sampled token, and no alternatives
     }
+
+
+def held_to(completion: Completion, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Completion:
+    """A completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
+
+    Its grammars allow the tokens whose text goes on with an answer, as ours do; a completion that isn't so is an error.
+    """
+    if answers is None or completion.token_ids is None:
+        return completion
+    if not completion.text.endswith(CLOSE_TAG):
+        wrong = (
+            f"its response {completion.text!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
+        )
+        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {wrong}")
+    try:
+        rules = vocabulary().rules(answers)
+        return replace(completion, allowed=sets_of(rules, completion.token_ids, UNLIMITED))
+    except ValueError as error:
+        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {error}")
 
 
 def cut_off(finish_reason: str | None) -> str | None:

@@ -16,7 +16,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import agents
 from agents.files import check_writable, refusal, replacing_folder
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
@@ -114,9 +113,11 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         check_writable(Path(config.out))
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
+    if options.quiet:
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, tokenizer = load(config)
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
         trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
         with closing(trainer):
             if options.resume:
@@ -143,8 +144,8 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     if not config.model:
         raise ConfigError(
             "model is empty; accepted: a folder in Hugging Face format, a name on the hub, tiny (the base model that "
-            "ships with the package), tiny-quick (a smaller one, made from scratch first) or tiny-legal (likewise, "
-            "from random legal moves of the scenarios)"
+            "ships with the package), smollm2 (a pretrained one of 135 million parameters), gguf:PATH, tiny-quick (a "
+            "small one, made from scratch first) or tiny-legal (likewise, from random legal moves of the scenarios)"
         )
     try:
         model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))
@@ -171,14 +172,7 @@ def _device(config: MSGRPOConfig) -> str:
 
 
 def _source(config: MSGRPOConfig) -> str:
-    """The folder or name that ``config.model`` stands for; a model that is made from scratch is made there first."""
-    if config.model == "tiny":
-        folder = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
-        if not (folder / "config.json").is_file():
-            raise ConfigError(
-                "model = 'tiny': this version doesn't ship it; make one with python -m agents.tiny --out DIR"
-            )
-        return str(folder)
+    """``config.model``, or the folder of a model that is made from scratch, which is made there first."""
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
     from agents.tiny import pretrain, save

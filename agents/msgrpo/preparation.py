@@ -9,7 +9,6 @@ import numpy as np
 from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.critic.critic import Critic
 from agents.msgrpo.learner.update import Learner
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter
 
 
@@ -32,7 +31,7 @@ def completed(
     missing = "old_logprobs" in needs and any(each.old_logprobs is None for each in trajectories)
     if not missing and "entropies" not in needs:
         return list(trajectories)
-    rows = [TokenRow(*pair) for each in trajectories for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
+    rows = [row for each in trajectories for row in each.rows]
     scores = iter(learner.logprobs_and_entropies(rows))
     result = []
     for each in trajectories:

@@ -59,7 +59,9 @@ class Rollouts:
         if hint is not None:
             prompts = policy.prompt_map
             hinted = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)
-            policy = LanguageAgentPolicy(policy.model, hinted, policy.decoding, policy.name)
+            policy = LanguageAgentPolicy(
+                policy.model, hinted, policy.decoding, policy.name, legal_only=policy.legal_only
+            )
         trajectories = trajectories_of(self._play(policy, tasks), tasks)
         if hint is not None:
             trajectories = [replace(each, hinted=True) for each in trajectories]

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agents.turn import Allowed
+
 
 class TokenRow(NamedTuple):
-    """One step as tokens. The response's tokens are those that are scored; neither part is empty."""
+    """One step as tokens. The response's tokens are those that are scored; neither part is empty.
+
+    ``allowed`` says which tokens might stand at each of the response's, where not all might: their probabilities,
+    entropies and those of a reference are renormalised over them. Rows that differ in it alone are different.
+    """
 
     prompt: tuple[int, ...]
     response: tuple[int, ...]
+    allowed: Allowed | None = None
 
 
 class TrainingRow(NamedTuple):

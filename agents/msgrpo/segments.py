@@ -45,14 +45,14 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
             f"not for {lacking}: set prompt_file to prompts that do, such as subgoals with "
             "response_mode = 'think'"
         )
-    return segmenter(tokenizer, tags)
+    return segmenter(tokenizer, tags, prompt_map.prefix)
 
 
-def segmenter(tokenizer: Any, names: Sequence[str]) -> Segmenter:
+def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segmenter:
     """What finds the parts of these names in responses of a tokenizer, whatever kind it is.
 
-    The text is what the tokenizer decodes, special tokens included, as the player's response was. Equal responses are
-    looked at once.
+    The text is what the tokenizer decodes, special tokens included, as the player's response was: behind the prefix
+    that it was made to go on from, where a part may begin. Equal responses are looked at once.
     """
     known: dict[tuple[int, ...], tuple[Segment, ...]] = {}
 
@@ -64,20 +64,22 @@ def segmenter(tokenizer: Any, names: Sequence[str]) -> Segmenter:
         if key not in known:
             if len(known) > 100_000:
                 known.clear()
-            known[key] = segments_of(key, names, decode)
+            known[key] = segments_of(key, names, decode, prefix)
         return known[key]
 
     return find
 
 
 def segments_of(
-    ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str]
+    ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str], prefix: str = ""
 ) -> tuple[Segment, ...]:
     """The parts of one response, in order. A part without a token of its own has ``start == stop``."""
     text = decode(ids)
+    before = len(prefix)
     ends = _PrefixLengths(ids, text, decode)
     found: list[Segment] = []
-    for name, begin, end, inside in _parts(text, names):
+    for name, begun, ended, inside in _parts(prefix + text, names):
+        begin, end = max(0, begun - before), max(0, ended - before)
         # the token that holds the first character; where it belongs to the part before, the next one
         first = ends.tokens_to(begin + 1) - 1
         first = max(first, found[-1].stop if found else 0)

@@ -27,11 +27,16 @@ class TrainingSettings:
     """The fields of :class:`agents.msgrpo.config.MSGRPOConfig`, checked by pydantic when one is made."""
 
     model: str = setting("model", "")
-    """Path or Hugging Face name of the model; for the command line, where no model object is passed."""
+    """Path or Hugging Face name of the model, or one that ``--agent`` takes (``smollm2``, ``gguf:PATH``, ``tiny``); for
+    the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
-    dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
-    """Type of the matrix products, of sampling and of activations (autocast)."""
+    chat_template_kwargs: dict[str, Any] = table("model")
+    """Arguments of the tokenizer's chat template, such as enable_thinking = false; the trained model is saved with
+    them."""
+    dtype: Literal["float32", "bfloat16", "auto"] = setting("model", "float32")
+    """Type of the matrix products, of sampling and of activations (autocast). auto: bfloat16 on a GPU, and on a
+    processor that multiplies it by instructions of its own (``textbench doctor`` knows), elsewhere float32."""
     param_dtype: Literal["float32", "bfloat16"] = setting("model", "float32")
     """Type that weights and optimiser state are kept in. At a learning rate of 1e-6 most updates round to nothing
     in bfloat16: it halves the memory and costs accuracy."""
@@ -41,7 +46,8 @@ class TrainingSettings:
     gradient_checkpointing: bool = setting("model", False)
     """Recompute activations in the backward pass: less memory, about a third more time."""
     lora_rank: int = setting("model", 0, ge=0)
-    """Rank of the LoRA adapter; 0 trains all weights. With LoRA the reference model is the adapter switched off."""
+    """Rank of a new LoRA adapter; 0 trains all weights, or the adapter that the model's folder holds, which goes on
+    with its own rank and scale. The reference model is the model as it begins, such an adapter included."""
     lora_alpha: int = setting("model", 32, ge=1)
     """LoRA scale: the adapter's output is multiplied by lora_alpha / lora_rank."""
     lora_targets: Names = setting("model", ("all-linear",))
@@ -63,6 +69,10 @@ class TrainingSettings:
     top-p."""
     response_mode: Literal["think", "direct"] = setting("rollout", "think")
     """What the prompt asks for: reasoning, plan and action, or the action alone."""
+    legal_only: bool = setting("rollout", False)
+    """At every position only tokens that go on to some legal answer are drawn, in evaluations as well, and the
+    learner's probabilities are of these alone: no answer is invalid. In think mode what comes before the action is
+    free."""
     prompt_file: str = setting("rollout", "")
     """The prompts' wording: a TOML file (PromptMap.from_file) or the name of one that ships, such as without-clock.
     Empty: what the model was trained with, where textbench.json in its folder has it, else the built-in wording."""

@@ -46,7 +46,7 @@ from agents.msgrpo.errors import (
     TrainingDivergedError,
 )
 from agents.msgrpo.learner.distributed import Processes, current_processes
-from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.methods import Methods
@@ -56,7 +56,7 @@ from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run import checkpoint as checkpoints
 from agents.msgrpo.run.canary import Canary
 from agents.msgrpo.run.checks import check_out, check_prompts
-from agents.msgrpo.run.engine import make_engine, samples_elsewhere
+from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource
 from agents.msgrpo.run.evaluation import EvaluationResult, layout_of
 from agents.msgrpo.run.evaluator import Evaluate, Evaluator
@@ -121,7 +121,8 @@ class MSGRPOTrainer:
             torch.set_num_threads(config.threads)
         self._own_prompts = None if prompt_map is None else prompt_map.settings
         prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
-        self.model, self.tokenizer = prepare_model(model, tokenizer, config), tokenizer
+        self.tokenizer = templated(tokenizer, config)
+        self.model = prepare_model(model, self.tokenizer, config)
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         self.processes = current_processes(cpu=on_cpu) if processes is None else processes
         self.quiet = quiet or self.processes.rank > 0
@@ -167,10 +168,9 @@ class MSGRPOTrainer:
         check_prompts(config, self.games, prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
-        self.policy = LanguageAgentPolicy(self.engine, prompt_map, decoding)
-        self.eval_policy = LanguageAgentPolicy(
-            self.engine, prompt_map, replace(decoding, temperature=config.eval_temperature)
-        )
+        self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
+        evaluated = replace(decoding, temperature=config.eval_temperature)
+        self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
             config, self.games, self.source.play, self.eval_policy, self.model, self.tokenizer,
             sharded=self.processes.sharded, outside=self._evaluate_outside,
@@ -205,7 +205,7 @@ class MSGRPOTrainer:
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
         everything = Batch(played.played or played.trajectories)
-        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount))
+        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount), config.format_penalty)
         rolled_out = perf_counter()
         with uninterrupted():
             self.last_valid.begin_update(sound=self.watch.trusts(metrics["invalid_rate"]))

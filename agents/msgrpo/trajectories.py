@@ -4,6 +4,7 @@ A trajectory's group is read off the task that was played (its scenario, its ini
 can't be in another order than the rows they belong to.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -152,6 +153,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
         task=task,
         rounds=tuple([step.index for step in steps]),
         end_state=episode.end_state,
+        allowed=tuple([turn.allowed for turn in turns]) if any(turn.allowed for turn in turns) else None,
     )
 
 
@@ -236,10 +238,17 @@ def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
         )
     if len(prompt) > max_prompt_tokens:
         raise too_long(len(prompt), max_prompt_tokens)
-    return TokenRow(prompt, response)
+    return trajectory.row(t)
 
 
-def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict[str, float]:
+def paid_by_the_game(trajectory: Trajectory, format_penalty: float) -> float:
+    """The undiscounted return without the penalty that was charged for invalid responses."""
+    return float(trajectory.rewards.sum() + format_penalty * (~trajectory.valid).sum())
+
+
+def rollout_metrics(
+    trajectories: Sequence[Trajectory], returns: Floats, format_penalty: float = 0.0
+) -> dict[str, float]:
     """Means over trajectories and responses, for the log.
 
     Returns and successes are those of the episodes from initial states without hints, where there are any: what a
@@ -248,6 +257,9 @@ def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict
     whole = [index for index, each in enumerate(trajectories) if each.begins_a_game and not each.hinted]
     whole = whole or list(range(len(trajectories)))
     lengths = [len(response) for trajectory in trajectories for response in trajectory.response_ids]
+    chosen = Counter(
+        action for each in trajectories for action, valid in zip(each.actions, each.valid, strict=True) if valid
+    )
     groups: dict[object, set[float]] = {}
     seats: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
@@ -258,6 +270,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory], returns: Floats) -> dict
         "episodes": float(len(trajectories)),
         "return": float(returns[whole].mean()),
         "return_std": float(returns[whole].std()),
+        "game_return": float(np.mean([paid_by_the_game(trajectories[index], format_penalty) for index in whole])),
+        "most_frequent_action": max(chosen.values(), default=0) / max(1, chosen.total()),
         "success": float(np.mean([trajectories[index].success for index in whole])),
         "invalid_rate": float(np.mean(~np.concatenate([trajectory.valid for trajectory in trajectories]))),
         "truncated_response_rate": float(np.mean(np.concatenate([each.cut_off for each in trajectories]))),

@@ -94,6 +94,17 @@ class Demonstrator:
         think = _explain(sight, target, towards, action, self.foresight)
         return Demonstration(action, think, f"<action>{action}</action>")
 
+    def reasons(self, observation: str, action: str) -> str:
+        """True words on a board that lead to an action, whoever chose it.
+
+        Raises:
+            ValueError: the observation shows no grid.
+        """
+        sight = Sight.of(observation)
+        # of several nearest targets the first: whoever reads it has one way of saying it to learn
+        target, towards = self._target(sight, np.random.default_rng(0))
+        return _reasons(sight, target, towards, action, self.foresight)
+
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
         """What it is after and where that lies; no directions where there is nothing to be after."""
         if isinstance(self.game, FrozenLake):
@@ -128,7 +139,13 @@ class Demonstrator:
 
 
 def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
-    """The think form of a response: where the target is, what is beside the player in the directions that matter."""
+    """The think form of a response."""
+    reasons = _reasons(sight, target, towards, action, foresight)
+    return f"<think>{reasons}</think><plan>{action}</plan><action>{action}</action>"
+
+
+def _reasons(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
+    """Where the target is, what is beside the player in the directions that matter."""
     parts = []
     if "(" in target:  # a cell to compare one's own with
         parts.append(f"head ({sight.head[0]}, {sight.head[1]})")
@@ -140,7 +157,7 @@ def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, f
         ", ".join(f"{' '.join(way)} is {sight.beside(*way)}" for way in ways)
         for ways in _ahead(sight, towards, foresight)
     ]
-    return f"<think>{'; '.join(parts)}</think><plan>{action}</plan><action>{action}</action>"
+    return "; ".join(parts)
 
 
 def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:

@@ -32,6 +32,7 @@ COMMANDS = {
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",
     "doctor": "say what is installed and which agents can run",
+    "warmup": "let a model imitate a player before it is fine-tuned",
     "train": "fine-tune a model with MS-GRPO",
     "reproduce": "reproduce the paper's experiment",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",

@@ -36,6 +36,7 @@ def run(args: Namespace) -> int:
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(),
         "device": _device(),
+        "smollm2": _smollm2(),
         "cache": str(cache_folder()),
         "warnings": [warning] if (warning := overwritten_sdk()) else [],
         "agents": [kind._asdict() for kind in agent_kinds()],
@@ -91,6 +92,18 @@ def _device() -> str:
     return f"CPU, {torch.get_num_threads()} threads"
 
 
+def _smollm2() -> str:
+    """Whether the pretrained model is here, and in which type it would run."""
+    from agents.models.gguf import PROVIDER
+    from agents.models.local.smollm2 import status
+
+    if PROVIDER.missing() is not None:
+        return "can't run here"
+    from agents.models.local.loading import fast_dtype, pick_device
+
+    return f"{status()}; runs in {str(fast_dtype(pick_device('auto'))).removeprefix('torch.')}"
+
+
 def _print(document: dict[str, Any]) -> None:
     from benchmark.play.agents.players import missing_models
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
@@ -103,6 +116,7 @@ def _print(document: dict[str, Any]) -> None:
         ("python", document["python"], document["platform"]),
         *((name, version, "") for name, version in document["packages"].items()),
         ("device", document["device"], models or ""),
+        ("smollm2", document["smollm2"], ""),
         ("cache", document["cache"], ""),
     ]
     sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]

@@ -10,6 +10,8 @@ examples:
   textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
   textbench reproduce --config stability          what each setting of MS-GRPO changes
   textbench reproduce --config credit             methods of credit measured and compared by training
+  textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
+  textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
 
 from argparse import ArgumentParser, Namespace
@@ -24,17 +26,21 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare what to do, where, and with how many processes."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--quick", action="store_true", help="the recipe quick: the first claim in a few minutes")
-    which.add_argument(
+    parser.add_argument("--quick", action="store_true", help="the recipe's short form: of full, credit and smollm2")
+    parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, or a TOML file",
+        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, smollm2, or a TOML "
+        "file",
     )
     parser.add_argument("--seeds", metavar="N", help="training runs per game and arm")
     parser.add_argument("--iterations", metavar="N", help="of MS-GRPO, per run")
     parser.add_argument("--games", metavar="NAME", nargs="+", help="training scenarios")
     parser.add_argument("--arms", metavar="NAME", nargs="+", help="only these arms of the recipe")
+    parser.add_argument("--parts", metavar="NAME", nargs="+", help="only these parts of smollm2, and what they need")
+    parser.add_argument(
+        "--agent", metavar="SPEC", action="append", help="another model beside smollm2's, such as gguf:PATH"
+    )
     parser.add_argument("--out", metavar="DIR", help="folder of the results (default runs/reproduce-RECIPE)")
     parser.add_argument("--jobs", metavar="N", help="processes, each with one thread (default: one per core)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and how long it would take")
@@ -50,15 +56,26 @@ def run(args: Namespace) -> int:
     from benchmark.cli.sources import whole_number
     from benchmark.credit.study.settings import is_study
     from benchmark.reproduce.command import reproduce
+    from benchmark.reproduce.pretrained.settings import is_pretrained
     from benchmark.reproduce.settings import read_experiment
     from benchmark.reproduce.timing import default_processes
 
-    source = "quick" if args.quick else args.config or "full"
+    source = args.config or "full"
+    if args.quick:
+        if source not in _QUICK:
+            raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
+        source = _QUICK[source]
     counts = {
         name: None if text is None else whole_number(f"--{name}", text, 1)
         for name, text in (("seeds", args.seeds), ("iterations", args.iterations), ("jobs", args.jobs))
     }
-    processes = counts.pop("jobs") or default_processes()
+    asked = counts.pop("jobs")
+    if is_pretrained(source):
+        return _pretrained(source, counts, asked or 1, args)
+    for name in ("parts", "agent"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
+    processes = asked or default_processes()
     changes = {**counts, "games": args.games, "arms": args.arms}
     if is_study(source):
         return _study(source, changes, processes, args)
@@ -74,6 +91,10 @@ def run(args: Namespace) -> int:
             print(place)
         return 0
     return reproduce(experiment, options)
+
+
+_QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
+"""The recipes that have a short form, and its name."""
 
 
 def _options(source: str, processes: int, args: Namespace) -> "Options":
@@ -93,3 +114,15 @@ def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace
     if changes.pop("iterations") is not None:
         raise UsageError("--iterations: runs of this study end at a budget of tokens, games.NAME.tokens of the recipe")
     return study_credit(read_study(source, changes), _options(source, processes, args))
+
+
+def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """The experiment with a pretrained model, whose jobs take all cores each."""
+    from benchmark.reproduce.pretrained.command import reproduce_pretrained
+    from benchmark.reproduce.pretrained.settings import read_pretrained
+
+    for name in ("ship", "games", "arms"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} is of a reproduction with models that are made here; here there is --parts")
+    experiment = read_pretrained(source, {**changes, "rivals": args.agent})
+    return reproduce_pretrained(experiment, _options(source, processes, args), source, args.parts or ())

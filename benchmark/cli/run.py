@@ -10,6 +10,7 @@ examples:
   textbench run --agent openai:gpt-4o-mini --until 0.05 --dry-run
 """
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,8 @@ def run(args: Namespace) -> int:
     from benchmark.play.session import open_session
 
     output = Output(args.json, args.quiet, args.stats)
+    if args.quiet:  # read by huggingface_hub and transformers, for what they fetch and we convert
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     planned = plan_run(read_options(args), output.say)
     if not args.dry_run:
         return report(open_session(planned).play(quiet=output.quiet), output)

@@ -15,7 +15,6 @@ from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
 from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
@@ -169,12 +168,11 @@ def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
 
 
 def _scored(trajectories: Sequence[Trajectory], model: ScoreModel) -> list[Trajectory]:
-    rows = [TokenRow(*pair) for each in trajectories for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
-    different = list(dict.fromkeys(rows))
+    different = list(dict.fromkeys(row for each in trajectories for row in each.rows))
     scores = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
     result = []
     for each in trajectories:
-        own = [scores[TokenRow(*pair)] for pair in zip(each.prompt_ids, each.response_ids, strict=True)]
+        own = [scores[row] for row in each.rows]
         old = each.old_logprobs or tuple([logprobs.numpy() for logprobs, _ in own])
         entropies = np.array([float(entropy.mean()) for _, entropy in own])
         result.append(replace(each, old_logprobs=old, entropies=entropies))

@@ -2,13 +2,20 @@
 
 Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
 same tokens. Of all others nobody can tell; there only the parts of the card must agree.
+
+A model that has a name and is larger (``smollm2``, and the adapters on it) would be asked for hours. Of each scenario
+one episode is asked again, which the entry's own text decides, every answer by itself after the stored ones before it;
+and as such a model computes in half precision, where another batch rounds otherwise, most of them must be the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from agents.models.embedded import EMBEDDED
 from agents.models.provider import find_model, providers
+from agents.policy import as_requests
+from agents.turn import Turn, TurnRequest
 from benchmark.errors import UsageError, shown
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
@@ -20,13 +27,22 @@ from benchmark.runs.record import Key, answers_of, key_of
 
 OF_THE_MACHINE = ("model_forward", "model_parameters")
 """What a card says of the program that computed the responses, which may change without a change of these."""
-OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history")
+SAME_SHARE = 0.8
+"""The least share of answers of a larger model that must be the stored ones."""
+_NAMED = ("embedded", "adapters", "gguf")  # the providers whose models have names of their own
+OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history", "legal_only")
 """The settings of a run with which a model that ships is made again."""
 
 
 def is_shipped(spec: str) -> bool:
     """Whether this is a player whose every response follows from the seed: scripted, or a model that ships."""
-    return spec in OWN_PLAYERS or (spec in EMBEDDED or spec in providers()["embedded"].models)
+    known = providers()
+    return spec in OWN_PLAYERS or spec in EMBEDDED or any(spec in known[name].models for name in _NAMED)
+
+
+def is_larger(spec: str) -> bool:
+    """Whether this is a model that ships, or has a name here, and takes too long to be asked for everything again."""
+    return is_shipped(spec) and spec not in (*OWN_PLAYERS, *EMBEDDED, *providers()["embedded"].models)
 
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
@@ -38,7 +54,7 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
     if kind not in possible:
         yield f"the card's kind is {shown(kind)}, its spec {shown(spec)}"
     if named and not is_object(spec):
-        claims = {"model": model or _embedded(spec), "model_name": model or _embedded(spec)}
+        claims = {"model": model or _model_of(spec), "model_name": model or _model_of(spec)}
         if model:
             claims["model_kind"] = prefix
         for name, ours in claims.items():
@@ -53,8 +69,9 @@ def _provider_of(spec: str) -> bool:
         return True
 
 
-def _embedded(spec: str) -> str:
-    return providers()["embedded"].models.get(spec, spec)
+def _model_of(spec: str) -> str:
+    found = find_model(spec)
+    return spec if found is None else found[1]
 
 
 def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
@@ -65,13 +82,15 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         return
     settings = folder.manifest["settings"]
     own = (settings.get("agent_options") or {}).get(name, {})
-    accepted = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ("seed",)
+    accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ("seed",)
+    if is_larger(spec):  # what it computed in is the machine's choice, unless it is said
+        accepted, own = (*accepted, "dtype"), {**own, "dtype": str(card["settings"].get("model_dtype"))}
     odd = sorted(own.keys() - set(accepted))
     if odd or settings.get("prompts"):
         option = odd[0] if odd else "prompts"
         yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {accepted}"
         return
-    options = {option: settings[option] for option in OF_A_SHIPPED_MODEL}
+    options = {option: settings.get(option) for option in OF_A_SHIPPED_MODEL}
     try:
         policy = load_policy(spec, RunOptions(**options, agent_options={name: own}), name)
     except UsageError as error:
@@ -80,7 +99,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
     ours = card_of(AgentSpec(name, spec), policy)["settings"]
     for place, mine, theirs in _claims(ours, card["settings"]):
         yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
-    yield from _response_problems(folder, plan, policy)
+    yield from (_sampled_problems if is_larger(spec) else _response_problems)(folder, plan, policy)
 
 
 def _claims(ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -125,3 +144,40 @@ def _response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[s
             if spec not in OWN_PLAYERS and each.get("tokens", [0, 0]) != counted:
                 yield f"{place}, step {index}: tokens is {each.get('tokens')}, the agent {spec!r} has {counted}"
                 break
+
+
+class _Stored:
+    """Answers as an entry has it, and keeps what was asked."""
+
+    def __init__(self, policy: Any, responses: Sequence[str]) -> None:
+        self.name, self.history_turns = policy.name, policy.history_turns
+        self._responses, self.requests = iter(responses), list[TurnRequest]()
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        asked = as_requests(requests)
+        self.requests += asked
+        return [Turn(next(self._responses, "")) for _ in asked]
+
+
+def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
+    """Where too few answers of one episode a scenario are those that a larger model gives."""
+    from agents.episode import EpisodeTask
+    from agents.loop.rollout import rollout
+
+    name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
+    records = {key_of(record): record for _, record in folder.numbered_records()}
+    chosen = int(sha256(folder.episodes_path.read_bytes()).hexdigest(), 16)
+    for matchup, seeds in plan.seeds.items():
+        if matchup.agents != (name,):
+            continue
+        record = records[Key(matchup.scenario, (name,), seeds[chosen % len(seeds)])]
+        stored = [answer["response"] for step in record["steps"] for answer in answers_of(step)]
+        player = _Stored(policy, stored)
+        list(rollout(player, [EpisodeTask.of(plan.scenarios[matchup.scenario], record["seed"])]))
+        ours = [turn.response for turn in policy.act(player.requests)]
+        same = sum(mine == theirs for mine, theirs in zip(ours, stored, strict=False))
+        if same < SAME_SHARE * len(stored):
+            yield (
+                f"{EPISODES_NAME} ({key_of(record)}): {same} of {len(stored)} responses are those of the agent "
+                f"{spec!r}, at least {SAME_SHARE:.0%} should be"
+            )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
-from agents.protocol import STANDARD, check_moves, same_protocol
+from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, same_protocol
 from benchmark.errors import UsageError, shown, unknown_name
 from benchmark.toml_files import read_toml
 
@@ -96,9 +96,15 @@ class RunOptions:
         STANDARD["protocol"],
         "NAME",
         "what an unreadable response leads to: random (default: a random legal move), default (the first one), "
-        "forfeit (a loss), retry or retry:K (K more answers, 2 by default, then a loss)",
+        "forfeit (a loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only",
         counts=True,
         read=same_protocol,
+    )
+    legal_only: bool | None = option(
+        None,
+        "BOOL",
+        "language models can write nothing but legal answers; a protocol of its own, the same as --protocol legal-only",
+        stored=False,
     )
     moves: str = option(
         STANDARD["moves"],
@@ -149,7 +155,7 @@ COUNTING = tuple(name for name, one in OPTIONS.items() if one.metadata["counts"]
 OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"] and not one.metadata["counts"])
 
 OF_ONE_AGENT = (
-    *("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts"),
+    *("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "legal_only"),
     *("max_retries", "timeout", "sets"),
 )
 """What commands take that ask a single agent, such as ``inspect``: everything about its model and its server."""
@@ -179,6 +185,11 @@ def takes_many(name: str) -> bool:
     return get_origin(OPTIONS[name].type) is tuple
 
 
+def is_switch(name: str) -> bool:
+    """Whether an option is true or false, so that its flag has no value."""
+    return bool in get_args(OPTIONS[name].type)
+
+
 def flag_of(name: str) -> str:
     """``--max-cost``; lists are singular on the command line."""
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
@@ -192,6 +203,9 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OP
             continue
         text = f"{about['text']} (default {default:g})" if isinstance(default, int | float) else about["text"]
         action = "append" if takes_many(name) else "store"
+        if is_switch(name):
+            parser.add_argument(flag_of(name), dest=name, action="store_const", const=True, help=text)
+            continue
         more = {} if about["alone"] is None else {"nargs": "?", "const": about["alone"]}
         parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text, **more)
     parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
@@ -270,7 +284,7 @@ def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> di
         return UsageError(f"{origins.get(name, name)} must be {_accepted(name)}, got {shown(value)}")
 
     for name, value in values.items():
-        if isinstance(value, bool):  # pydantic would take true for 1
+        if isinstance(value, bool) and not is_switch(name):  # pydantic would take true for 1
             raise refuse(name, value)
     try:
         checked = options_model()(**values)
@@ -284,7 +298,12 @@ def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> di
                 read[name] = reader(value)
             except ValueError as error:
                 raise UsageError(f"{origins.get(name, name)}: {error}") from None
-    return read
+    if read.get("legal_only") and read.setdefault("protocol", LEGAL_ONLY) != LEGAL_ONLY:
+        raise UsageError(
+            f"{origins.get('legal_only', 'legal_only')} leaves nothing that can't be read, so that protocol = "
+            f"{read['protocol']!r} has nothing to decide: give one of them"
+        )
+    return read | ({"legal_only": True} if read.get("protocol") == LEGAL_ONLY else {})
 
 
 @cache
@@ -304,7 +323,15 @@ def _accepted(name: str) -> str:
     """What an option takes, for its error: ``a whole number from 1 to 10,000,000``."""
     bounds = OPTIONS[name].metadata["bounds"]
     kinds = (OPTIONS[name].type, *get_args(OPTIONS[name].type))
-    kind = "a whole number" if int in kinds else "a number" if float in kinds else "a text"
+    kind = (
+        "true or false"
+        if bool in kinds
+        else "a whole number"
+        if int in kinds
+        else "a number"
+        if float in kinds
+        else "a text"
+    )
     if "gt" in bounds:
         return f"{kind} above {bounds['gt']:,} and at most {bounds['le']:,}"
     return f"{kind} from {bounds['ge']:,} to {bounds['le']:,}" if bounds else kind

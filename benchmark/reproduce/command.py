@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from agents.clock import duration
 from agents.interrupt import kills_interrupt
 from benchmark.errors import UsageError
 from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay
-from benchmark.reproduce.jobs import Folder, Job, jobs_of
+from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
 from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
 from benchmark.reproduce.reproduction import Reproduction, read_reproduction
@@ -57,22 +58,64 @@ def reproduce(experiment: Experiment, options: Options) -> int:
         for base in experiment.bases.values():
             if base.source:
                 source_folder(base.source)
-        for name in ("torch", "transformers", "tokenizers"):
-            if find_spec(name) is None:
-                raise UsageError(f"reproducing needs {name}, which is not installed: {install_command('train,plots')}")
+        check_installed("torch", "transformers", "tokenizers")
+    return carry_out(
+        Timetable(experiment, folder, jobs, options.processes),
+        options,
+        claim=lambda: folder.claim(experiment),
+        work=lambda display: run_jobs(experiment, folder, jobs, options.processes, display),
+        report=lambda: _report(experiment, folder, options),
+        groups=[(job.kind, _KINDS[job.kind]) for job in jobs],
+    )
+
+
+_KINDS = {
+    "pretrain": "bases to pretrain",
+    "train": "training runs",
+    "play": "agents to play the fresh episodes",
+    "control": "controls",
+}
+
+
+def check_installed(*names: str) -> None:
+    """Say at once which package is missing, and not after the first jobs.
+
+    Raises:
+        UsageError: one isn't there; the message has the command.
+    """
+    for name in names:
+        if find_spec(name) is None:
+            raise UsageError(f"this needs {name}, which is not installed: {install_command('train,plots')}")
+
+
+def carry_out(
+    timetable: Timetable,
+    options: Options,
+    *,
+    claim: Callable[[], None],
+    work: Callable[[ProgressDisplay], None],
+    report: Callable[[], int],
+    groups: Sequence[tuple[str, str]],
+) -> int:
+    """Claim the folder, do what it lacks and report, or only say what would be done; returns the exit code.
+
+    Args:
+        timetable: of all jobs, in their order.
+        options: how to do it.
+        claim: makes the folder this experiment's.
+        work: does the jobs that have no result.
+        report: writes and prints the report, and returns the exit code.
+        groups: of every job, in their order, what the plan counts it among, and what it calls that.
+    """
     if options.dry_run:
-        _say_plan(experiment, folder, jobs, options)
+        _say_plan(timetable, options, groups)
         return 0
-    folder.claim(experiment)
+    claim()
     lock = FolderLock(options.out)
     try:
         if not options.report_only:
-            work_on(
-                Timetable(experiment, folder, jobs, options.processes),
-                options,
-                lambda display: run_jobs(experiment, folder, jobs, options.processes, display),
-            )
-        return _report(experiment, folder, options)
+            work_on(timetable, options, work)
+        return report()
     finally:
         lock.release()
 
@@ -99,23 +142,26 @@ def work_on(timetable: Timetable, options: Options, work: Callable[[ProgressDisp
         raise
 
 
-def _say_plan(experiment: Experiment, folder: Folder, jobs: Sequence[Job], options: Options) -> None:
-    timetable = Timetable(experiment, folder, jobs, options.processes)
+def _say_plan(timetable: Timetable, options: Options, groups: Sequence[tuple[str, str]]) -> None:
     left, seconds, wall = timetable.left, timetable.typical, timetable.seconds_left()
     if options.json:
         rows = [{"job": job.name, "needs": list(job.needs), "seconds": seconds[job.name]} for job in left]
         print(json.dumps({"dry_run": True, "seconds": wall, "processes": options.processes, "jobs": rows}))
         return
-    for kind, text in (
-        ("pretrain", "bases to pretrain"),
-        ("train", "training runs"),
-        ("play", "agents to play the fresh episodes"),
-        ("control", "controls"),
-    ):
-        group = [seconds[job.name] for job in left if job.kind == kind]
-        if group:
-            print(f"{len(group):4} {text}, about {duration(sum(group))} of one process")
+    group_of = dict(zip(timetable.jobs, groups, strict=True))
+    for group in dict.fromkeys(groups):
+        own = [seconds[job.name] for job in left if group_of[job.name] == group]
+        if own:
+            print(f"{len(own):4} {group[1]}, about {duration(sum(own))} of one process")
     print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
+
+
+def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
+    """Write a report's Markdown and its JSON beside each other; returns the JSON."""
+    write_atomically(folder / REPORT_MARKDOWN, text)
+    printed = json.dumps(data, indent=1) + "\n"
+    write_atomically(folder / REPORT_JSON, printed)
+    return printed
 
 
 def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
@@ -127,9 +173,7 @@ def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
     else:
         say(f"no plots: {NO_MATPLOTLIB}", options)
     text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
-    write_atomically(folder.path / REPORT_MARKDOWN, text)
-    data = json.dumps(report_data(results, experiment, facts, options.notes), indent=1) + "\n"
-    write_atomically(folder.path / REPORT_JSON, data)
+    data = write_report(folder.path, text, report_data(results, experiment, facts, options.notes))
     if options.json:
         print(data, end="")
     else:

@@ -74,40 +74,56 @@ def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Repo
 
 
 def source_folder(source: str) -> Path:
-    """The folder of an embedded model's name, or the folder itself.
+    """The folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself.
 
     Raises:
         UsageError: there is no model.
     """
-    from importlib.resources import files
+    from agents.models.local.places import model_folder
 
-    embedded = Path(str(files("agents"))) / "tiny" / "weights" / source
-    for place in (embedded, Path(source)):
-        if (place / "config.json").is_file():
-            return place
+    folder = Path(model_folder(source))
+    if (folder / "config.json").is_file():
+        return folder
     raise UsageError(f"there is no model {source!r}: neither an embedded one nor a folder in Hugging Face format")
 
 
 def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
+    settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
+    out = folder.result_file(job.name).parent
+    return run_training(out, settings, job.game, lambda: _load(folder.model("small")), report)
+
+
+def run_training(
+    out: Path, settings: dict[str, Any], game: Any, load: Callable[[], tuple[Any, Any]], report: Report
+) -> dict[str, Any]:
+    """Train to the end, going on from the last checkpoint in the folder where there is one.
+
+    Args:
+        out: the folder of the run; without a checkpoint of an iteration all that is in it is removed.
+        settings: fields of MSGRPOConfig.
+        game: what the trainer is given.
+        load: makes the model and the tokenizer.
+        report: told the share of the iterations that is done.
+    """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
     from agents.msgrpo.run.checkpoint import STATE, load_state
     from agents.msgrpo.run.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):
         def iterate(self) -> dict[str, Any]:
+            processor = time.process_time()
             metrics = super().iterate()
+            metrics["processor_seconds"] = time.process_time() - processor
             report(self.iteration / self.config.iterations)
             return metrics
 
-    out = folder.result_file(job.name).parent
     going_on = (out / "last" / STATE).exists() and load_state((out / "last").resolve())["iteration"] > 0
     if not going_on:
         shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
-    settings = experiment.training_settings(job.game, job.arm, job.seed) | {"out": str(out), "threads": 1}
-    model, tokenizer = _load(folder.model("small"))
-    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings)
-    trainer = ReportingTrainer(model, tokenizer, job.game, config, quiet=True)
+    model, tokenizer = load()
+    config = MSGRPOConfig.from_mapping(WHATEVER_COMES | settings | {"out": str(out)})
+    trainer = ReportingTrainer(model, tokenizer, game, config, quiet=True)
     if going_on:
         trainer.resume(out)
     earlier = sum(metrics["seconds"] for metrics in trainer.history)  # before this process took over
@@ -119,6 +135,7 @@ def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) 
         "evaluations": [[done, [result._asdict() for result in results]] for done, results in trainer.evaluations],
         "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
         "training_seconds": sum(metrics["seconds"] for metrics in history),
+        "training_processor_seconds": sum(metrics.get("processor_seconds", 0.0) for metrics in history),
         "tokens": tokens_taken(history, trainer.config)._asdict(),
     }
 
@@ -146,8 +163,9 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
     )
-    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), card_of(model))
-    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
+    config = MSGRPOConfig.from_mapping(settings)
+    reader, prompt_map = TransformersModel(model, tokenizer, name=agent), prompts_of(config, card_of(model))
+    return LanguageAgentPolicy(reader, prompt_map, decoding, legal_only=config.legal_only)
 
 
 def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from agents.protocol import RETRIES, STANDARD
+from agents.protocol import LEGAL_ONLY, RETRIES, STANDARD
 from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
 from benchmark.show.scale import ENDS
 
@@ -153,6 +153,7 @@ PROTOCOL_NOTES = {
     "default": "executes the first legal action",
     "forfeit": "loses the episode",
     "retry": "is given again, up to {more} times, and then loses the episode",
+    LEGAL_ONLY: "can't be written by language models, which are held to legal answers",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.inspection import TIE
 from agents.prompt import PromptMap, as_text
-from agents.turn import Message, TurnRequest
+from agents.turn import Message, TurnRequest, without_prefix
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
@@ -268,7 +268,8 @@ def _kind(solver: SearchPlayer | None) -> str:
 
 
 def _messages(decision: Decision) -> list[dict[str, str]]:
-    return [message._asdict() for message in decision.prompt_map(decision.request)]
+    # without the response's prefix, which the response has
+    return [message._asdict() for message in without_prefix(decision.prompt_map(decision.request))]
 
 
 def _said(response: str) -> list[dict[str, str]]:

@@ -132,6 +132,7 @@ class OpenAIServer:
         limit_headers: which headers tell of the limits, of :data:`tests.agents.server_limits.STYLES`.
         most_in_flight: refuse what goes beyond with a 429 that names no time.
         capacity: requests that it works on at once; the others wait for their turn.
+        parses_reasoning: give a leading ``<think>...</think>`` apart from the content, as vLLM's reasoning parsers do.
         reasoning: words that are reasoned before every answer, which count for the limit.
         refused: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
         only_route: the model has this route alone: ``"responses"`` or ``"completions"``.
@@ -159,6 +160,7 @@ class OpenAIServer:
         most_in_flight: int | None = None,
         capacity: int | None = None,
         reasoning: int = 0,
+        parses_reasoning: bool = False,
         refused: Mapping[str, str] | None = None,
         only_route: str | None = None,
         models: Sequence[str] | None = ("local", "m", "org/model"),
@@ -178,6 +180,7 @@ class OpenAIServer:
             if rate is not None:
                 self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
         self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
+        self.parses_reasoning = parses_reasoning
         self.prompt_cache, self.models, self.strict_names = prompt_cache, models, strict_names
         self.seed, self.port = seed, port
         unknown = [name for name in self.faults if name not in FAULTS]
@@ -306,6 +309,9 @@ class OpenAIServer:
             words, finish_reason = words[:room], "length"
             text = " ".join(words)
         message: dict[str, Any] = {"role": "assistant", "content": text}
+        if self.parses_reasoning and text.startswith("<think>"):
+            thought, _, said = text.removeprefix("<think>").partition("</think>")
+            message |= {"content": said or None, "reasoning_content": thought}
         if reasoning:
             message["reasoning_content"] = " ".join(["hm"] * reasoning)
         if fault == "cut":

@@ -2,12 +2,14 @@
 solver."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agents import Decoding, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
+from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
+from agents.action_probabilities import action_probabilities, answer_after
 from agents.inspection import DEFAULT_SAMPLES, inspect_episode, score_actions
 from agents.models.scripted import ScriptedModel
 
@@ -123,3 +125,33 @@ def test_untrained_model_is_all_invalid(model: Any) -> None:
     assert {one.source for one in inspection.steps} == {"sampled"}
     assert all(one.invalid_probability == pytest.approx(1.0) for one in inspection.steps)
     assert all(one.after_reasoning is None for one in inspection.steps)
+
+
+def test_scores_behind_a_prefix_are_those_given_the_prefix() -> None:
+    """p(<action>NAME</action>) = p(<action>) p(NAME</action> | <action>): the tiny model's tag is one token."""
+    pytest.importorskip("transformers")
+    plain: Any = load_agent("tiny", mode="direct", temperature=1.0)
+    asked: Any = load_agent("tiny", mode="direct", temperature=1.0, prompts="prefixed")
+    request = EpisodeSession("frozen-lake", 10_000).request
+    actions = request.legal_actions
+    without = PromptMap("direct", texts=replace(asked.prompt_map.texts, prefix={}))(request)
+    whole = score_actions(plain, without, "", actions)
+    given = score_actions(asked, asked.prompt_map(request), "", actions)
+    assert whole is not None
+    assert given is not None
+    ratios = [whole[action] / given[action] for action in actions]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
+    assert ratios[0] < 0.1  # the prefix was worth something
+    found = action_probabilities(asked, [request])
+    assert found.source == "scored"
+    assert found.probabilities[0] == pytest.approx(given)
+    assert score_actions(asked, asked.prompt_map(request), "<action>", actions) == pytest.approx(given)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rest"),
+    [("", "<action>up</action>"), ("<action>", "up</action>"), ("I play <act", "ion>up</action>"),
+     ("<think>", "<action>up</action>"), ("<plan>up</plan><action>", "up</action>")],
+)  # fmt: skip
+def test_the_answer_alone_completes_any_prefix(prefix: str, rest: str) -> None:
+    assert answer_after(prefix, "up") == rest

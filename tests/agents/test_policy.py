@@ -6,7 +6,17 @@ import pickle
 
 import pytest
 
-from agents import Completion, Decoding, LanguageAgentPolicy, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
+from agents import (
+    Completion,
+    Decoding,
+    LanguageAgentPolicy,
+    Message,
+    PromptMap,
+    ScriptedModel,
+    Turn,
+    TurnRequest,
+    Usage,
+)
 from agents.models.scripted import ScriptExhaustedError
 from agents.turn import AsyncPolicy, Policy, is_served
 
@@ -170,3 +180,25 @@ def test_policies_travel_between_processes():
 def test_bad_decoding_names_the_field_and_the_value(settings, said):
     with pytest.raises(ValueError, match=said):
         Decoding(**settings)
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_a_response_begins_with_the_prefix_that_the_model_went_on_from(served):
+    class Echo:
+        name = "echo"
+
+        async def generate_async(self, prompt, decoding, seed):
+            return Completion("up</action>" if prompt[-1] == Message("assistant", "<action>") else "?")
+
+    model = Echo() if served else ScriptedModel(["up</action>"])
+    policy = LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct"))
+    (turn,) = policy.act([TurnRequest("you are here", legal_actions=("up",))])
+    assert turn.response == "<action>up</action>"
+    assert turn.prompt[-1] == Message("assistant", "<action>")
+
+
+def test_an_error_has_no_prefix():
+    (turn,) = LanguageAgentPolicy(Server(), PromptMap.from_file("prefixed", "direct")).act(
+        [TurnRequest("x", seed=(3,))]
+    )
+    assert (turn.response, turn.error) == ("", "status 500")

@@ -10,7 +10,7 @@ import pytest
 
 import textgames
 from agents.prompt import HintedPromptMap, PromptMap, PromptTexts, as_text, packaged_prompts
-from agents.turn import Message, TurnRequest
+from agents.turn import Message, Refused, Turn, TurnRequest
 
 REQUEST = TurnRequest(
     observation="You are at (0, 0).",
@@ -249,3 +249,56 @@ def test_the_prompts_with_subgoals_ship_with_the_package():
     lines = message.content.splitlines()
     assert lines[:5] == ["Reach (1, 1).", "", "You are at (0, 0).", "", "Your subgoal: the corner"]
     assert lines[-1].startswith("NAME is one of: left, up.")
+
+
+PREFIXED = PromptTexts.from_file("prefixed")
+
+
+def test_a_prefix_is_the_beginning_of_the_response_and_stands_last():
+    before = PromptMap("direct")(REQUEST)
+    assert PromptMap("direct", texts=PREFIXED)(REQUEST) == (*before, Message("assistant", "<action>"))
+    assert PromptMap("think", texts=PREFIXED).prefix == "<think>"
+    assert PromptMap("direct").prefix == ""
+
+
+def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses():
+    refused = (Refused(Turn("<action>upset</action>"), "unknown_name"),)
+    prompt = PromptMap("direct", 1, PREFIXED)(replace(REQUEST, refused=refused))
+    roles = [message.role for message in prompt]
+    assert roles == ["user", "assistant", "user", "assistant", "user", "assistant"]
+    assert [prompt[place].content for place in (1, 3, 5)] == ["no idea", "<action>upset</action>", "<action>"]
+
+
+def test_texts_with_a_prefix_come_back_and_those_without_are_as_they_were():
+    assert PromptTexts.from_data(PREFIXED.as_data()) == PREFIXED
+    assert "prefix" not in PromptTexts.default().as_data()
+    assert PREFIXED.read_in("direct") != PromptTexts.default().read_in("direct")
+    assert PREFIXED.prefix == {"think": "<think>", "direct": "<action>"}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [({"nope": "x"}, "of no mode"), ({"direct": "$actions"}, "placeholders"), ({"direct": "<think> "}, "space")],
+)
+def test_a_prefix_that_cannot_be_gone_on_from_is_refused(prefix, said):
+    with pytest.raises(ValueError, match=said):
+        replace(PREFIXED, prefix=prefix)
+
+
+def test_a_dollar_sign_in_a_prefix():
+    assert (
+        PromptMap("direct", texts=replace(PREFIXED, prefix={"direct": "$$5 says <action>"})).prefix
+        == "$5 says <action>"
+    )
+
+
+def test_a_plain_prompt_goes_on_from_its_prefix_without_a_blank_line():
+    prompt = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "<action>"))
+    assert as_text(prompt) == "a\n\nb\n\nc<action>"
+
+
+def test_a_folder_named_default_is_not_the_default_texts(tmp_path, monkeypatch):
+    (tmp_path / "default").mkdir()
+    monkeypatch.chdir(tmp_path)
+    PromptTexts.default.__func__.cache_clear()
+    assert PromptTexts.default().response["direct"] == DIRECT.replace("left, up", "$actions")

@@ -174,7 +174,15 @@ def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
 
 
 @pytest.mark.parametrize(
-    "style", [TextStyle(), TextStyle(grid=False), TextStyle(coordinates=False), TextStyle(axes=True)]
+    "style",
+    [
+        TextStyle(),
+        TextStyle(grid=False),
+        TextStyle(coordinates=False),
+        TextStyle(axes=True),
+        TextStyle(relative=True),
+        TextStyle(relative=True, grid=False),
+    ],
 )
 def test_an_observation_tells_the_whole_state(style: TextStyle) -> None:
     for lake in lakes(60, sizes=(2, 4, 11)):
@@ -188,6 +196,19 @@ def test_an_observation_tells_the_whole_state(style: TextStyle) -> None:
             assert read.position == cell
             assert read.lake.tiles.replace("S", "F") == start
             assert observation(read, style) == text
+
+
+def test_positions_may_be_told_as_seen_from_the_player() -> None:
+    game = FrozenLake(desc=("SHF", "FFG"), relative=True, grid=False)
+    state = game.initial_state(np.random.default_rng(0))
+    told = game.observe(state, "player_0").splitlines()
+    assert told[1:] == [
+        "Player: (0, 1)",
+        "Holes as seen from the player: (+1, +0)",
+        "Goal as seen from the player: (+2, -1)",
+    ]
+    below = game.observe(state._replace(position=3), "player_0").splitlines()  # the texts are kept by cell
+    assert below[2:] == ["Holes as seen from the player: (+1, +1)", "Goal as seen from the player: (+2, +0)"]
 
 
 def test_text_that_is_no_observation_is_refused() -> None:
@@ -222,6 +243,7 @@ def test_a_lake_is_an_immutable_value() -> None:
         ({"desc": ["SF", "G"]}, "the same length"),
         ({"desc": ["SX", "FG"]}, r"\['X'\]"),
         ({"desc": ["FF", "FG"]}, "needs a start tile"),
+        ({"coordinates": False, "relative": True}, "needs coordinates=True"),
         ({"coordinates": False, "grid": False}, "the player would see nothing"),
     ],
 )

@@ -44,6 +44,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         coordinates: observations list the coordinates of everything.
         grid: observations show the grid.
         axes: the grid has row and column numbers.
+        relative: the coordinates of holes and goal are told as seen from the player.
 
     Raises:
         ValueError: a setting outside of its range; the message names it.
@@ -76,6 +77,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         coordinates: bool = True,
         grid: bool = True,
         axes: bool = False,
+        relative: bool = False,
     ) -> None:
         check_whole("size", size, 2, MOST_SIZE)
         if not 0 < frozen_probability <= 1:
@@ -84,12 +86,14 @@ class FrozenLake(TSMG[FrozenLakeState]):
             raise ValueError(f"success_rate must be in [0, 1], got {success_rate!r}")
         if not coordinates and not grid:
             raise ValueError("coordinates and grid are both off: the player would see nothing; switch one on")
+        if relative and not coordinates:
+            raise ValueError("relative=True tells coordinates as seen from the player, so it needs coordinates=True")
         self.size = int(size)
         self.frozen_probability = float(frozen_probability)
         self.is_slippery = bool(is_slippery)
         self.success_rate = float(success_rate)
         self.lake = None if desc is None else Lake.from_desc(desc)
-        self.style = text.TextStyle(bool(coordinates), bool(grid), bool(axes))
+        self.style = text.TextStyle(bool(coordinates), bool(grid), bool(axes), bool(relative))
         self._aside = (1.0 - self.success_rate) / 2.0
 
     def initial_state(self, rng: np.random.Generator) -> FrozenLakeState:

@@ -1,7 +1,8 @@
 """Frozen Lake's texts: the observation, the instructions, and reading a state back from an observation.
 
 An observation has two halves, each of which can be switched off: the coordinates and the grid. ``(0, 0)`` is the
-bottom left corner, X grows to the right and Y grows up.
+bottom left corner, X grows to the right and Y grows up. Holes and goal may be told as seen from the player instead:
+``(+1, -2)`` is one cell to the right and two down.
 """
 
 import re
@@ -12,6 +13,7 @@ from textgames.texts.grids import board_line, board_size, coordinates_of, grid_r
 
 PLAYER_MARK, HOLE_MARK, GOAL_MARK, ICE_MARK = "P", "O", "G", "_"
 GRID_KEY = "Grid (P player, O hole, G goal, _ ice):"
+SEEN = " as seen from the player"
 _MARKS = str.maketrans({START: ICE_MARK, FROZEN: ICE_MARK, HOLE: HOLE_MARK, GOAL: GOAL_MARK})
 
 
@@ -21,6 +23,7 @@ class TextStyle(NamedTuple):
     coordinates: bool = True
     grid: bool = True
     axes: bool = False
+    relative: bool = False  # holes and goal as seen from the player
 
 
 class _LakeText(NamedTuple):
@@ -35,9 +38,10 @@ class _LakeText(NamedTuple):
 def observation(state: FrozenLakeState, style: TextStyle) -> str:
     """The observation map ``phi``: what the player reads in ``state``."""
     lake, position = state
-    text = lake.memo.get(style)
+    key = (style, position) if style.relative else style
+    text = lake.memo.get(key)
     if text is None:
-        text = lake.memo[style] = _lake_text(lake, style)
+        text = lake.memo[key] = _lake_text(lake, style, position)
     before, after, names, marks = text
     if marks:
         mark = marks[position]
@@ -45,14 +49,15 @@ def observation(state: FrozenLakeState, style: TextStyle) -> str:
     return f"{before}{names[position]}{after}"
 
 
-def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
+def _lake_text(lake: Lake, style: TextStyle, position: int) -> _LakeText:
     names = coordinates_of(lake.nrow, lake.ncol)
+    told, seen = (_as_seen_from(lake, position), SEEN) if style.relative else (names, "")
     before, after = board_line(lake.ncol, lake.nrow) + "\n", ""
     if style.coordinates:
         before += "Player: "
-        holes = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == HOLE])
-        goals = ", ".join([names[cell] for cell, tile in enumerate(lake.tiles) if tile == GOAL])
-        after = f"\nHoles: {holes or 'none'}\nGoal: {goals or 'none'}"
+        holes = ", ".join([told[cell] for cell, tile in enumerate(lake.tiles) if tile == HOLE])
+        goals = ", ".join([told[cell] for cell, tile in enumerate(lake.tiles) if tile == GOAL])
+        after = f"\nHoles{seen}: {holes or 'none'}\nGoal{seen}: {goals or 'none'}"
     else:
         names = ("",) * len(names)
     marks: tuple[int, ...] = ()
@@ -62,6 +67,12 @@ def _lake_text(lake: Lake, style: TextStyle) -> _LakeText:
         marks = tuple(len(lead) + offset for offset in offsets)
         after = lead + grid
     return _LakeText(before, after, names, marks)
+
+
+def _as_seen_from(lake: Lake, position: int) -> list[str]:
+    """``"(+1, -2)"`` of every cell: how far to the right and how far up it is from one of them."""
+    row, column = divmod(position, lake.ncol)
+    return [f"({cell % lake.ncol - column:+d}, {row - cell // lake.ncol:+d})" for cell in range(len(lake.tiles))]
 
 
 def instructions(is_slippery: bool, success_rate: float) -> str:
@@ -103,11 +114,13 @@ def read_observation(text: str) -> FrozenLakeState:
     if player is not None:
         names = name_rows(nrow, ncol)
         tiles = [FROZEN] * (nrow * ncol)
+        position = names[player[1]]
         for kind, tile in (("Holes", HOLE), ("Goal", GOAL)):
-            line = re.search(rf"^{kind}: (.*)$", text, re.MULTILINE)
+            line = re.search(rf"^{kind}(?:{SEEN})?: (.*)$", text, re.MULTILINE)
             for name in re.findall(r"\(\d+, \d+\)", line[1]) if line else ():
                 tiles[names[name]] = tile
-        position = names[player[1]]
+            for right, up in re.findall(r"\(([+-]\d+), ([+-]\d+)\)", line[1]) if line else ():
+                tiles[position + int(right) - int(up) * ncol] = tile
     else:
         rows = text.partition(GRID_KEY + "\n")[2].splitlines()[:nrow]
         marks = [mark for row in rows for mark in re.findall(r"[POG_]", row)]

@@ -16,9 +16,15 @@ from agents.prompt import CARD_NAME, CARD_PROMPTS, PromptMap, PromptTexts
 
 TEMPLATE_NAME = "chat_template.jinja"
 PLAIN_TEMPLATE = (
-    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last and not (loop.revindex == 2 and "
+    "messages[-1]['role'] == 'assistant') %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
 )
 """The text of :func:`agents.prompt.as_text`, as a chat template: the contents, joined by blank lines."""
+PLAIN_TEMPLATES = (
+    PLAIN_TEMPLATE,
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}",
+)
+"""With that of folders that were written before responses had prefixes."""
 
 BEFORE_THE_CLOCK = "without-clock"
 """The prompts of models whose card names none: they were trained before the default prompts told the moves left."""
@@ -30,10 +36,12 @@ class Card(NamedTuple):
     Attributes:
         modes: the response modes; the first is the one that it is played in.
         texts: the wording of its prompts.
+        scenarios: what it was trained on, as far as the card says.
     """
 
     modes: tuple[str, ...]
     texts: PromptTexts
+    scenarios: tuple[str, ...] = ()
 
     @property
     def mode(self) -> str:
@@ -47,10 +55,11 @@ class Card(NamedTuple):
         return "" if prompt_map.texts.read_in(mode) == self.texts.read_in(mode) else "texts"
 
 
-def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts) -> None:
+def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts, scenarios: Sequence[str] = ()) -> None:
     """Write ``textbench.json`` into a model's folder; the first of ``modes`` is the one that it is played in."""
     several = {"modes": list(modes)} if len(modes) > 1 else {}
-    data = {"mode": modes[0], **several, CARD_PROMPTS: texts.as_data()}
+    trained = {"scenarios": list(scenarios)} if scenarios else {}
+    data = {"mode": modes[0], **several, **trained, CARD_PROMPTS: texts.as_data()}
     (folder / CARD_NAME).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
@@ -64,6 +73,7 @@ def read_card(path_or_repo: str) -> Card | None:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         modes = tuple(map(str, data.get("modes") or [data["mode"]]))
+        scenarios = tuple(map(str, data.get("scenarios", ())))
         prompts = data.get(CARD_PROMPTS)
         texts = PromptTexts.from_file(BEFORE_THE_CLOCK) if prompts is None else PromptTexts.from_data(prompts)
     except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +82,7 @@ def read_card(path_or_repo: str) -> Card | None:
         raise ValueError(
             f"{file} should hold {{'mode': 'think'}} or another response mode, and the texts of prompts: {error!r}"
         ) from None
-    return Card(modes, texts)
+    return Card(modes, texts, scenarios)
 
 
 def card_of(model: Any) -> Card | None:

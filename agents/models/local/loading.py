@@ -1,12 +1,15 @@
 """Loading a causal language model and its tokenizer from disk or from the Hugging Face hub, with errors for people."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from agents.models.local.adapters import base_of, put_on
 from agents.models.local.card import LOADED_FROM
+from agents.models.local.gguf_files import made_from_gguf
+from agents.models.local.places import model_folder
+from agents.models.local.processor import multiplies_bfloat16
 from textgames.extras import install_command
 
 _INSTALL = install_command("local")
@@ -26,18 +29,19 @@ def load_model(
         import transformers
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
+    named, source = source.removeprefix("hf:"), model_folder(source)
     folder = Path(source).expanduser()
     if not folder.is_dir() and _looks_like_a_path(source):
         raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
     source = str(folder) if folder.is_dir() else source
     target = pick_device(device)
-    number_type = pick_dtype(dtype, target)
     base = source
-    if folder.is_dir() and (folder / "adapter_config.json").is_file():
+    if (below := base_of(folder)) is not None:
         adapter = adapter or source
-        base = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
+        base = model_folder(named := below)
     elif folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
+    number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     offline = not Path(base).is_dir() and not _hub_answers()
     if offline:  # what was downloaded before still loads
@@ -63,14 +67,9 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    model.name_or_path = named  # what adapters that are saved later name as their base: no place in a cache
     if adapter is not None:
-        try:
-            import peft
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
-            ) from error
-        model = peft.PeftModel.from_pretrained(model, adapter)  # type: ignore[assignment]
+        model = put_on(model, adapter)
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
@@ -128,12 +127,25 @@ def pick_device(device: str) -> torch.device:
     return target
 
 
-def pick_dtype(dtype: str, device: torch.device) -> Any:
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where a device multiplies it by instructions of its own, else float32."""
+    return torch.bfloat16 if device.type != "cpu" or multiplies_bfloat16() else torch.float32
+
+
+def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
     """The torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
+
+    Args:
+        dtype: the name.
+        device: where it computes.
+        dequantised: whether the weights had four or so bits and are in float32 since they must be in something. They
+            lose nothing that counts in bfloat16, which is then taken where it isn't slower.
 
     Raises:
         ValueError: not a floating-point dtype's name.
     """
+    if dtype == "auto" and dequantised:
+        return fast_dtype(device)
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else "auto"
     picked = getattr(torch, dtype, None)

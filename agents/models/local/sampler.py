@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.models.base import Decoding
+from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
 
@@ -50,12 +51,28 @@ class Decoder(Protocol):
         """Memory of one token of one row in the caches."""
 
 
+class Constraint(Protocol):
+    """What holds rows to some tokens: the draw in place of :func:`choose`; :mod:`agents.models.local.guided` has it."""
+
+    def choose(
+        self, logits: Tensor, decoding: Decoding, uniform: Tensor, rows: NDArray[np.intp], live: NDArray[np.bool_]
+    ) -> tuple[Tensor, Tensor]:
+        """Draw one token for each of the decoder's rows, of which ``rows`` says which they were at the beginning.
+
+        What rows that aren't ``live`` draw is of no interest.
+        """
+
+    def allowed(self, row: int) -> Allowed | None:
+        """What might stand at every token of a row so far; ``None`` for one that is free."""
+
+
 class Sampled(NamedTuple):
-    """One response: its token ids, their log-probabilities (nats) and whether it ended by itself."""
+    """One response: its token ids, their log-probabilities (nats), whether it ended by itself, and what was allowed."""
 
     ids: TokenIds
     logprobs: tuple[float, ...]
     stopped: bool
+    allowed: Allowed | None = None
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
@@ -132,6 +149,13 @@ def can_end(piece: str, stop: str) -> bool:
     return any(piece.startswith(stop[-length:]) for length in range(1, min(len(stop), len(piece) + 1)))
 
 
+class Check(Protocol):
+    """Tells which rows have ended."""
+
+    def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
+        """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
+
+
 class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
@@ -158,7 +182,7 @@ class StopCheck:
         *,
         plain: bool = False,
     ) -> None:
-        self._decode, self._stop = decode, tuple(stop)
+        self.decode, self.stop = decode, tuple(stop)
         # a token is at least one byte of text, but for a few empty ones
         self._tail = max((len(text.encode()) for text in stop), default=0) + 8
         last = {text[-1] for text in stop}
@@ -179,14 +203,14 @@ class StopCheck:
         """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
         last = ids[rows, length - 1]
         done: NDArray[np.bool_] = self.is_eos[last]
-        for index in np.flatnonzero(self.may_end[last] & ~done) if self._stop else ():
-            tail = self._decode(ids[rows[index], max(0, length - self._tail) : length].tolist())
-            done[index] = any(text in tail for text in self._stop)
+        for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
+            tail = self.decode(ids[rows[index], max(0, length - self._tail) : length].tolist())
+            done[index] = any(text in tail for text in self.stop)
         return done
 
     def trim(self, text: str) -> str:
         """The response without what its last token has after the stop string."""
-        ends = [text.index(stop) + len(stop) for stop in self._stop if stop in text]
+        ends = [text.index(stop) + len(stop) for stop in self.stop if stop in text]
         return text[: min(ends)] if ends else text
 
 
@@ -195,10 +219,12 @@ def sample(
     prompts: Sequence[TokenIds],
     decoding: Decoding,
     seeds: Sequence[tuple[int, ...]],
-    check: StopCheck,
+    check: Check,
     limits: Sequence[int],
     *,
     look_every: int | None = None,
+    guided: Constraint | None = None,
+    drawn: int = 0,
 ) -> list[Sampled]:
     """One response per prompt, each with its own seed; equal prompts are computed once.
 
@@ -210,19 +236,26 @@ def sample(
         check: tells when a response has ended.
         limits: the most tokens for each row: ``max_tokens``, or less where the context ends before.
         look_every: tokens made between two looks at them; by default 1 on a CPU and 8 elsewhere.
+        guided: where rows are constrained, what says which tokens they may draw; every token is then looked at.
+        drawn: how many tokens of each response were drawn before, and stand in its prompt.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]
     batch, logits = decoder.start(list(number), which)
     device = logits.device
     if look_every is None:
-        look_every = 1 if device.type == "cpu" else _LOOK_EVERY
+        look_every = 1 if device.type == "cpu" or guided is not None else _LOOK_EVERY
     record = _Record(check, limits)
-    draws = torch.from_numpy(uniforms(seeds, record.longest)).to(device, non_blocking=True)  # (rows, steps)
+    draws = torch.from_numpy(uniforms(seeds, drawn + record.longest)[:, drawn:]).to(
+        device, non_blocking=True
+    )  # (rows, steps)
     look_at = looks(limits, look_every)
     unseen: list[tuple[Tensor, Tensor]] = []
     for step in range(record.longest):
-        tokens, chosen = choose(logits, decoding, draws[:, step])
+        if guided is None:
+            tokens, chosen = choose(logits, decoding, draws[:, step])
+        else:
+            tokens, chosen = guided.choose(logits, decoding, draws[:, step], record.rows, record.live)
         unseen.append((tokens, chosen))
         if step + 1 in look_at:
             record.write(*_fetch(unseen))
@@ -234,7 +267,10 @@ def sample(
                 batch.keep(keep)
                 tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
         logits = batch.step(tokens)
-    return record.sampled()
+    sampled = record.sampled()
+    if guided is None:
+        return sampled
+    return [each._replace(allowed=guided.allowed(row)) for row, each in enumerate(sampled)]
 
 
 def looks(limits: Sequence[int], every: int) -> frozenset[int]:
@@ -266,7 +302,7 @@ class _Record:
         longest: the most tokens of any row.
     """
 
-    def __init__(self, check: StopCheck, limits: Sequence[int]) -> None:
+    def __init__(self, check: Check, limits: Sequence[int]) -> None:
         count, self.longest = len(limits), max(limits)
         self.rows, self.live = np.arange(count), np.ones(count, bool)
         self._check, self._limit = check, np.array(limits)

@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,24 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
+from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Completion, Decoding
-from agents.models.fingerprint import weights_identity
-from agents.models.local.card import PLAIN_TEMPLATE
+from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.generic_decoder import GenericDecoder
+from agents.models.local.gguf_files import made_from_gguf
+from agents.models.local.guided import Guided, rules_of
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
+from agents.models.local.places import model_folder
 from agents.models.local.plain_llama import read_plain_llama
-from agents.models.local.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.prompt import as_text
+from agents.models.local.reader import Reader, eos_ids
+from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.templates import Thinking
+from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
 from agents.turn import Prompt, Usage
 
-_REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
 _PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
@@ -63,9 +69,12 @@ class TransformersModel:
             batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
         identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
+        chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
+        thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
+            closed and the model responds. The limit of a response is beside it.
 
     Raises:
-        ValueError: no tokenizer, or not a causal language model.
+        ValueError: no tokenizer, not a causal language model, or a chat template that doesn't read its arguments.
     """
 
     def __init__(
@@ -77,6 +86,8 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         lean: bool = True,
         identity: Mapping[str, str] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> None:
         inner = unwrap(model)
         if tokenizer is None:
@@ -89,17 +100,15 @@ class TransformersModel:
         self._model, self.tokenizer = model, tokenizer
         self._load: Callable[[], Any] | None = None
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
+        self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
         self.decoder = make_decoder(model, lean=lean)
         self.context_length = _context_length(model)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
-        self._backend = _backend(tokenizer)
-        self._eos_ids = _eos_ids(inner, tokenizer)
+        self._reader = Reader(tokenizer, self._thinking, self._vocabulary, eos_ids(inner, tokenizer), self.name)
         on_cpu = next(inner.parameters()).device.type == "cpu"
         self._is_small = on_cpu and sum(weight.numel() for weight in inner.parameters()) < _SMALL_MODEL
-        self._encoded: dict[Prompt, TokenIds] = {}
-        self._checks: dict[tuple[str, ...], StopCheck] = {}
 
     @classmethod
     def from_pretrained(
@@ -114,18 +123,21 @@ class TransformersModel:
         max_batch_tokens: int | None = None,
         name: str | None = None,
         context_length: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
         Args:
-            path_or_repo: a folder, or a repository on the Hugging Face hub.
+            path_or_repo: a folder, a repository on the Hugging Face hub, or a spec as ``smollm2`` and ``gguf:PATH``.
             dtype: a torch dtype's name (``"bfloat16"``, ``"float32"``); ``"auto"`` keeps that of the weights on a GPU
-                and takes float32 on a CPU, where half precision is slower and less exact.
+                and takes float32 on a CPU, where half precision is slower and less exact; weights that come from a
+                GGUF file compute in bfloat16 on a GPU and on a CPU that multiplies it fast.
             device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; ``"auto"`` takes a GPU if there is one.
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens, name: see the class.
+            max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
             context_length: the longest prompt and response together, in tokens, where that is to be more than the
                 model's configuration says; its positions must be computed ones (rotary).
 
@@ -135,6 +147,8 @@ class TransformersModel:
             ValueError: no causal language model with a tokenizer is there, or the device or dtype is unknown.
         """
         from agents.models.local.loading import load_model
+
+        source = model_folder(str(path_or_repo))
 
         def load() -> tuple[Any, Any]:
             return load_model(
@@ -146,15 +160,23 @@ class TransformersModel:
                 trust_remote_code=trust_remote_code,
             )
 
-        plain = None if adapter is not None else _plain(path_or_repo, dtype=dtype, device=device)
+        plain = None if adapter is not None else _plain(source, dtype=dtype, device=device)
         model, tokenizer = load() if plain is None else plain
         if context_length is not None:
             unwrap(model).config.max_position_embeddings = context_length
-        identity = weights_identity(path_or_repo, commit=getattr(unwrap(model).config, "_commit_hash", None))
+        identity = weights_identity(source, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
-            identity |= {f"adapter_{key}": value for key, value in weights_identity(adapter).items()}
+            identity |= adapter_identity(adapter)
         name = name or str(path_or_repo)
-        made = cls(model, tokenizer, name=name, max_batch_tokens=max_batch_tokens, identity=identity)
+        made = cls(
+            model,
+            tokenizer,
+            name=name,
+            max_batch_tokens=max_batch_tokens,
+            identity=identity,
+            chat_template_kwargs=chat_template_kwargs,
+            thinking_budget=thinking_budget,
+        )
         made.check()
         if plain is not None:
             made._load = lambda: load()[0]
@@ -168,6 +190,12 @@ class TransformersModel:
         """
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
+
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why answers can't be held to legal ones; ``None`` where they can."""
+        if self._thinking.budget is None:
+            return None
+        return "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
 
     @property
     def model(self) -> Any:
@@ -193,10 +221,15 @@ class TransformersModel:
             "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
+            **self._thinking.settings,
         }
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
         if len(prompts) != len(seeds):
             raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
@@ -204,32 +237,78 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        fits = [row for row, ids in enumerate(encoded) if self._too_long(ids) is None]
-        rows = self.generate_ids([encoded[row] for row in fits], decoding, [seeds[row] for row in fits])
+        openings = [self.opening(prompt) for prompt in prompts]
+        rules, wrong = rules_of(self, encoded, answers or [None] * len(prompts), openings, decoding.max_tokens)
+        fits = [row for row, problem in enumerate(wrong) if problem is None]
+        rows = self.generate_ids(
+            [encoded[row] for row in fits],
+            decoding,
+            [seeds[row] for row in fits],
+            [openings[row] for row in fits],
+            None if answers is None else [rules[row] for row in fits],
+        )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
-        check = self._check(decoding.stop)
+        check = self._reader.check(decoding.stop)
         return [
-            Completion(
-                text=self._text(sampled[row], check),
-                prompt_ids=ids,
-                token_ids=sampled[row].ids,
-                logprobs=sampled[row].logprobs,
-                finish_reason="stop" if sampled[row].stopped else "length",
-                usage=Usage(len(ids), len(sampled[row].ids)),
-                seconds=seconds,
-            )
+            self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
-            else Completion("", finish_reason="error", seconds=seconds, error=self._too_long(ids))
+            else Completion("", finish_reason="error", seconds=seconds, error=wrong[row])
             for row, ids in enumerate(encoded)
         ]
 
+    def _completion(
+        self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
+    ) -> Completion:
+        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._reader.eos_ids else row.ids
+        reasoning, response = split_reasoning(self.decode(ids), opening)
+        thought = reasoning_tokens(ids, opening, self.decode)
+        return Completion(
+            text=check.trim(response),
+            prompt_ids=prompt,
+            token_ids=row.ids,
+            logprobs=row.logprobs,
+            finish_reason="stop" if row.stopped else "length",
+            usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),
+            seconds=seconds,
+            reasoning=reasoning,
+            allowed=row.allowed,
+        )
+
     def generate_ids(
-        self, prompts: Sequence[TokenIds], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        openings: Sequence[Opening] = (),
+        rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
-        """:meth:`generate` for prompts that are token ids already."""
-        limits = [self._limit(prompt, decoding.max_tokens) for prompt in prompts]
-        check = self._check(decoding.stop)
+        """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
+        check = self._reader.check(decoding.stop)
+        if all(opening == "none" for opening in openings):
+            limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
+            return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
+
+        def run(
+            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
+        ) -> list[Sampled]:
+            own = None if rules is None else [rules[row] for row in rows]
+            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn, own)
+
+        limits = [self.limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
+        closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
+        return sample_reasoned(run, prompts, limits, openings, check, self._thinking.budget, closing)
+
+    def _sample(
+        self,
+        prompts: Sequence[TokenIds],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        limits: Sequence[int],
+        check_of: Callable[[list[int]], Check],
+        drawn: int = 0,
+        rules: Sequence[Rules | None] | None = None,
+    ) -> list[Sampled]:
         sampled: list[Sampled | None] = [None] * len(prompts)
         training = self._model.training
         self._model.eval()  # dropout must not blur what the sampled log-probabilities are
@@ -241,8 +320,12 @@ class TransformersModel:
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check,
+                        check_of(rows),
                         [limits[row] for row in rows],
+                        drawn=drawn,
+                        guided=None
+                        if rules is None
+                        else Guided([rules[row] for row in rows], [limits[row] for row in rows]),
                     )
                     for row, result in zip(rows, chunk, strict=True):
                         sampled[row] = result
@@ -269,56 +352,35 @@ class TransformersModel:
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
         """Token ids of prompts, ready to be continued by a response."""
-        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._encoded]
-        if len(self._encoded) + len(missing) > _REMEMBERED_PROMPTS:
-            self._encoded.clear()
-            missing = list(dict.fromkeys(prompts))
-        if missing:
-            texts = [self.render(prompt) for prompt in missing]
-            # a chat template writes its special tokens itself, and the plain one is for tokenizers that have none
-            plain = self._is_plain
-            rows = self.tokenizer(texts, add_special_tokens=plain)["input_ids"]
-            for prompt, ids in zip(missing, rows, strict=True):
-                # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
-                while plain and ids and ids[-1] in self._eos_ids:
-                    ids = ids[:-1]
-                if not ids:
-                    raise ValueError("the prompt is empty: a model needs at least one token to go on from")
-                if max(ids) >= self._vocabulary:
-                    raise ValueError(
-                        f"the tokenizer writes token {max(ids)} but {self.name} knows only {self._vocabulary} tokens: "
-                        "it isn't the tokenizer that the model was trained with"
-                    )
-                self._encoded[prompt] = tuple(ids)
-        return [self._encoded[prompt] for prompt in prompts]
+        return self._reader.encode(prompts)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, special ones written out."""
+        return self._reader.decode(ids)
 
     def render(self, prompt: Prompt) -> str:
         """The text that the model is given for a prompt, its tokenizer's chat template applied."""
-        if self._is_plain:
-            return as_text(prompt)
-        messages = [{"role": message.role, "content": message.content} for message in prompt]
-        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        return self._reader.render(prompt)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether prompts are plain text; :data:`PLAIN_TEMPLATE` says so too, and needs no Jinja to be rendered."""
-        return getattr(self.tokenizer, "chat_template", None) in (None, PLAIN_TEMPLATE)
+    def opening(self, prompt: Prompt) -> Opening:
+        """Whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
+        return self._thinking.opening(prompt)
 
-    def _text(self, row: Sampled, check: StopCheck) -> str:
-        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
-        return check.trim(self._decode(ids))
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        self._reader.check_prefix(prefix)
 
-    def _decode(self, ids: Sequence[int]) -> str:
-        if self._backend is not None:
-            return str(self._backend.decode(list(ids), skip_special_tokens=False))
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    def _limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        if (problem := self._too_long(prompt)) is not None:
+    def limit(self, prompt: TokenIds, max_tokens: int) -> int:
+        if (problem := self.too_long(prompt)) is not None:
             raise ValueError(problem)
         return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
 
-    def _too_long(self, prompt: TokenIds) -> str | None:
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the tokens, by which answers are constrained."""
+        return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
+
+    def too_long(self, prompt: TokenIds) -> str | None:
         """What to say of a prompt that leaves no room for a response."""
         if self.context_length is None or len(prompt) < self.context_length:
             return None
@@ -327,23 +389,10 @@ class TransformersModel:
             "included; shorten the prompt (less history, coordinates or grid only) or take another model"
         )
 
-    def _check(self, stop: tuple[str, ...]) -> StopCheck:
-        if stop not in self._checks:
-            size = self._vocabulary  # may be more than the tokenizer has
-            known = min(size, len(self.tokenizer))
-            pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
-            self._checks[stop] = StopCheck(
-                pieces + [""] * (size - known),
-                self._decode,
-                lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
-                sorted(self._eos_ids),
-                stop,
-                plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
-            )
-        return self._checks[stop]
-
     def _batches(self, prompts: Sequence[TokenIds], limits: Sequence[int]) -> list[list[int]]:
         """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
+        if not prompts:
+            return []
         budget = self.max_batch_tokens
         if budget is None:
             budget = max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
@@ -367,10 +416,12 @@ def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
 
 def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
     """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
-    from agents.models.local.loading import pick_device
+    from agents.models.local.loading import pick_device, pick_dtype
 
     folder = Path(path_or_repo).expanduser()
     if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
+        return None
+    if pick_dtype(dtype, torch.device("cpu"), dequantised=made_from_gguf(folder)) != torch.float32:
         return None
     try:
         if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _PLAIN_TOKENIZER:
@@ -382,23 +433,6 @@ def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, A
     from transformers import PreTrainedTokenizerFast
 
     return model, PreTrainedTokenizerFast.from_pretrained(folder)
-
-
-def _backend(tokenizer: Any) -> Any:
-    """The tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
-    from transformers import PreTrainedTokenizerFast
-
-    usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
-    return getattr(tokenizer, "backend_tokenizer", None) if usual else None
-
-
-def _eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
-    found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
-    found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
-    ids: set[int] = set()
-    for one in found:
-        ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
-    return frozenset(ids)
 
 
 def _context_length(model: Any) -> int | None:

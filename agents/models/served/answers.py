@@ -20,10 +20,21 @@ request is sent again as after a status 500. What is here is common to all route
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.models.base import Completion
+from agents.models.reasoning import Opening, end_of_response, split_reasoning
 from agents.turn import MOST_TOKENS, FinishReason, Usage
+
+
+class Begun(NamedTuple):
+    """What a response begins with: the prefix that it goes on from, and whether the model reasons before it."""
+
+    prefix: str = ""
+    opening: Opening = "none"
+
+
+NOT_BEGUN = Begun()
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -149,14 +160,15 @@ def writable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any]) -> str:
+def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any], prefix: str = "") -> str:
     """The response with the stop string that ended it, where that is known.
 
     Servers cut the stop string out, so a response that was stopped at ``</action>`` comes back as ``...<action>up``.
     What is put back is the decoding's own stop string, not a guess at a move, and only where the server says that the
     response ended by stopping, not at the token limit. vLLM names the string (``stop_reason``), and then that is what
     counts. Elsewhere it is taken for the cause when its tag is open at the end; the protocol has no way to tell this
-    from a model that fell silent inside the tag. A server that ignores stop strings is stopped here.
+    from a model that fell silent inside the tag. A server that ignores stop strings is stopped here. The tag may have
+    been opened by the prefix that the response went on from.
     """
     ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
     if ends:
@@ -165,7 +177,7 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
         reason = choice["stop_reason"]
         return text + reason if isinstance(reason, str) and reason in stops else text
     for stop in stops:
-        if stop.startswith("</") and text.count("<" + stop[2:]) == 1:
+        if stop.startswith("</") and (prefix + text).count("<" + stop[2:]) == 1:
             return text + stop
     return text
 
@@ -177,14 +189,20 @@ def completion_of(
     stops: tuple[str, ...],
     choice: Mapping[str, Any],
     reasoning: str = "",
+    begun: Begun = NOT_BEGUN,
 ) -> Completion:
     """The completion that an answer holds, once its route has found the text and how it ended.
 
-    ``stops`` and ``choice`` are as in :func:`with_stop_string`.
+    ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
+    which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
     """
     text = writable(text)
-    if finish_reason == "stop":
-        text = with_stop_string(text, stops, choice)
+    if begun.opening != "none":
+        text = text[: end_of_response(text, begun.opening, stops)]
+    inside, text = split_reasoning(text, begun.opening)
+    reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
+    if finish_reason == "stop" and not (reasoning and not text):
+        text = with_stop_string(text, stops, choice, begun.prefix)
     return Completion(
         text,
         finish_reason=finish_reason,

@@ -5,11 +5,17 @@ from typing import Any
 
 from agents.models.base import Completion, Decoding
 from agents.models.served import answers
-from agents.models.served.answers import ProviderError
-from agents.turn import Prompt
+from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
+from agents.turn import Prompt, prefix_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put the text of the reasoning: DeepSeek and LiteLLM in the first, OpenRouter and vLLM in the second."""
+
+LLAMA_CPP = "timings"
+"""A field that answers of llama.cpp's server have, and no other's."""
+
+CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
+"""Go on from the last message, which is the assistant's: vLLM's and SGLang's words. Others do it anyway."""
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
@@ -24,10 +30,12 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
         asked["stop"] = list(decoding.stop)
     if effort is not None:
         asked["reasoning_effort"] = effort
+    if prefix_of(prompt):
+        asked |= CONTINUE
     return asked
 
 
-def read(body: str, decoding: Decoding) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
     """The completion in an answer with status 200.
 
     Raises:
@@ -44,8 +52,10 @@ def read(body: str, decoding: Decoding) -> Completion:
     text = _text(message)
     if text is None:
         raise ProviderError(f"content that isn't text: {answers.excerpt(body)}")
+    if LLAMA_CPP in answer:  # which gives the message that it went on from as a whole
+        text = text.removeprefix(begun.prefix)
     reasoning = next((said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said), "")
-    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning)
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning, begun)
 
 
 def _text(message: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.models.base import Completion, Decoding
 from agents.models.served import answers
-from agents.models.served.answers import ProviderError
+from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
 from agents.prompt import as_text
 from agents.turn import Prompt
 
@@ -22,7 +22,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
     return asked
 
 
-def read(body: str, decoding: Decoding) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
     """The completion in an answer with status 200; a ProviderError where there is none."""
     answer = answers.decode(body)
     choice = answers.first_choice(answer, body)
@@ -32,4 +32,4 @@ def read(body: str, decoding: Decoding) -> Completion:
     if not isinstance(text, str):
         raise ProviderError(f"a choice without a text: {answers.excerpt(body)}")
     finish_reason = answers.finish_reason_of(choice.get("finish_reason"))
-    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice)
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, begun=begun)

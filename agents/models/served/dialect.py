@@ -9,8 +9,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
-from agents.models.served.answers import error_message
+from agents.models.base import Completion
+from agents.models.reasoning import OPEN, asks_for_reasoning, check_thinking, split_reasoning
+from agents.models.served.answers import NOT_BEGUN, Begun, error_message
 from agents.models.served.routes import ROUTES, RouteName
+from agents.turn import Prompt, prefix_of
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """What a user may have left out."""
@@ -18,6 +21,9 @@ LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")
 """What is left out when a server refuses it. A limit isn't: without one a response may cost anything."""
 REASONING_TOKENS = 25_000
 """The tokens that a reasoning model may use beside those of its response. OpenAI's advice is to reserve as many."""
+
+BUDGET_FIELDS = ("thinking_token_budget", "thinking_budget_tokens")
+"""What vLLM and llama.cpp call a budget of reasoning; each overlooks the other's name."""
 
 LimitField = Literal["auto", "max_tokens", "max_completion_tokens"]
 _REFUSAL = re.compile(
@@ -34,8 +40,14 @@ class Dialect:
         omit: what isn't sent, any of :data:`OMITTABLE`.
         limit_field: what the limit is called; ``"auto"`` finds out.
         effort: of the reasoning, as the server calls it; ``None`` doesn't ask for any.
-        reasoning_tokens: what is added to the limit for reasoning; ``None`` adds :data:`REASONING_TOKENS` where an
-            effort is asked for, and where a response was eaten up by reasoning.
+        reasoning_tokens: what is added to the limit for reasoning; ``None`` adds the thinking budget, or else
+            :data:`REASONING_TOKENS` where an effort is asked for, and where a response was eaten up by reasoning.
+        template_arguments: of the chat template, which servers of open models take.
+        thinking_budget: the most tokens of reasoning, for servers that hold them to it.
+
+    Attributes:
+        thinks: whether the model reasons before it responds; ``None`` until that is known. Servers don't tell the stop
+            string in its reasoning from the one that ends the response, so none is sent to a model that does.
     """
 
     def __init__(
@@ -45,7 +57,12 @@ class Dialect:
         limit_field: LimitField = "auto",
         effort: str | None = None,
         reasoning_tokens: int | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
     ) -> None:
+        arguments = check_thinking(template_arguments, thinking_budget)
+        if route in ("completions", "responses") and (arguments or thinking_budget is not None):
+            raise ValueError(f"chat_template_kwargs and thinking_budget are of the route chat, got route = {route!r}")
         if unknown := [name for name in omit if name not in OMITTABLE]:
             raise ValueError(f"omit takes {', '.join(OMITTABLE)}, got {', '.join(map(repr, unknown))}")
         if route not in ("auto", *ROUTES):
@@ -60,18 +77,36 @@ class Dialect:
         self._chooses_route, self._chooses_limit = route == "auto", limit_field == "auto"
         self._limit_field = None if limit_field == "auto" else limit_field
         self._chooses_allowance = reasoning_tokens is None
-        reasons = effort not in (None, "none")
-        self.allowance = (REASONING_TOKENS if reasons else 0) if reasoning_tokens is None else reasoning_tokens
+        usual = REASONING_TOKENS if effort not in (None, "none") else 0
+        self.allowance = (thinking_budget or usual) if reasoning_tokens is None else reasoning_tokens
+        self._of_template: dict[str, Any] = {"chat_template_kwargs": arguments} if arguments else {}
+        if thinking_budget is not None:
+            self._of_template |= dict.fromkeys(BUDGET_FIELDS, thinking_budget)
+        self.thinking_budget = thinking_budget
+        asked = asks_for_reasoning(arguments)
+        self.thinks = True if asked is None and thinking_budget is not None else asked
 
         chosen: dict[str, tuple[Any, Any]] = {"route": (route, "auto"), "reasoning_effort": (effort, None)}
-        chosen["reasoning_tokens"] = (reasoning_tokens, None)
+        chosen |= {"reasoning_tokens": (reasoning_tokens, None), "thinking_budget": (thinking_budget, None)}
+        chosen["chat_template_kwargs"] = (arguments, {})
         self.settings: dict[str, Any] = {"omit": sorted(self.omit)}
         """What the user chose, for manifests; without what is as usual."""
         self.settings |= {name: value for name, (value, usual) in chosen.items() if value != usual}
 
-    def shape(self, fields: dict[str, Any], max_tokens: int, seed: int | None) -> dict[str, Any]:
+    def begun(self, prompt: Prompt) -> Begun:
+        """What the response to a prompt begins with."""
+        prefix = prefix_of(prompt)
+        return Begun(prefix, "may" if self.thinks and not prefix and self.route != "completions" else "none")
+
+    def shape(
+        self, fields: dict[str, Any], max_tokens: int, seed: int | None, begun: Begun = NOT_BEGUN
+    ) -> dict[str, Any]:
         """The fields as this server wants them, with the limit and the seed."""
         route, absent = ROUTES[self.route], self.omit.union(self.left_out)
+        if begun.opening != "none":
+            absent |= {"stop"}
+        if self.route == "chat":
+            fields |= self._of_template
         shaped = {name: value for name, value in fields.items() if name not in absent}
         if "summary" in absent and "reasoning" in shaped:
             shaped["reasoning"] = {"effort": self.effort}
@@ -112,6 +147,21 @@ class Dialect:
         self.left_out += (name,)
         how = "; responses end at the stop string all the same" if name == "stop" else ""
         return f"it doesn't take {name!r}, which is left out from here on{how}"
+
+    def learn_of_stop(self, completion: Completion, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
+        """Take notice of a response that was stopped in the model's reasoning; what was learnt, or ``None``.
+
+        A ``<think>`` that is open is the model's own where the prompt doesn't ask for one.
+        """
+        if "stop" not in sent or completion.finish_reason != "stop" or self.thinks is not None:
+            return None
+        told = bool(completion.reasoning) and not completion.text.strip()
+        begins = split_reasoning(completion.text, "may")
+        own = bool(begins[0]) and not begins[1] and not any(OPEN in message.content for message in prompt)
+        if not (told or own):
+            return None
+        self.thinks = True
+        return "it stops in the model's reasoning: no stop string is sent from here on, and responses end at it here"
 
     def learn_of_reasoning(self) -> bool:
         """Take notice that reasoning ate up a response; whether there are more tokens for the next one."""

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
+from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Completion, Decoding, seed_number
 from agents.models.served import names, pacing
-from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.answers import MAX_ANSWER_BYTES, Begun, ProviderError
+from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
@@ -17,6 +20,10 @@ from agents.redaction import Redactor
 from agents.turn import Prompt, eaten_up
 
 MESSAGE_LENGTH = 400
+BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
+
+GRAMMARS = ("gbnf", "structured_outputs")
+"""How servers are told what a response may be: llama.cpp's field ``grammar``, and vLLM's."""
 
 NOTICES = logging.getLogger("agents.models.served")
 """What people should know of a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
@@ -51,14 +58,19 @@ class Asking:
         patience: seconds that are waited in all while the server refuses every request as one too many.
         send_seed: send a seed made from the decision's seed.
         extra_body: further fields of every request.
+        grammar: how the server is told what a response may be: ``"gbnf"`` (llama.cpp's ``grammar``),
+            ``"structured_outputs"`` (vLLM's field); empty: it can't be told.
     """
 
     max_retries: int = 6
     patience: float = 300.0
     send_seed: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    grammar: str = ""
 
     def __post_init__(self) -> None:
+        if self.grammar not in ("", *GRAMMARS):
+            raise ValueError(f"grammar is {' or '.join(GRAMMARS)}, got {self.grammar!r}")
         if self.max_retries < 0 or not self.patience >= 0:
             raise ValueError(
                 f"max_retries at least 0, and patience too; got {self.max_retries!r} and {self.patience!r}"
@@ -88,17 +100,33 @@ class ServedModel:
             **self._dialect.settings,
             "send_seed": self._asking.send_seed,
             "extra_body": dict(self._asking.extra_body),
+            **({"grammar": self._asking.grammar} if self._asking.grammar else {}),
         }
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why responses can't be held to legal answers; ``None`` where the server can be told them."""
+        if self._asking.grammar:
+            return NEVER_CLOSED if reasons else None
+        return (
+            "OpenAI's API takes no grammar (its JSON schemas are another form); a llama.cpp server does, with the "
+            'option grammar="gbnf", and vLLM\'s with grammar="structured_outputs"'
+        )
+
+    async def generate_async(
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
+    ) -> Completion:
         """The completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
         number = seed_number(seed) if self._asking.send_seed else None
+        try:
+            told = self._constraint(answers, decoding.max_tokens)
+        except ValueError as error:
+            return Completion("", finish_reason="error", error=str(error))
         failures = 0
         while True:
             try:
                 completion = await self._pacers.get(self._new_pacer).send(
-                    lambda sent: self._ask(prompt, decoding, number, sent)
+                    lambda sent: self._ask(prompt, decoding, number, sent, told)
                 )
                 break
             except ProviderError as error:
@@ -110,41 +138,59 @@ class ServedModel:
             await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
         return replace(completion, seconds=perf_counter() - started)
 
-    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None) -> dict[str, Any]:
-        """The request's body."""
+    def _constraint(self, answers: LegalAnswers | None, max_tokens: int) -> dict[str, Any]:
+        """The fields that hold a response to legal answers; a ValueError where one may not fit."""
+        if answers is None:
+            return {}
+        if max_tokens < (most := answers.most_tokens):
+            raise ValueError(f"a legal answer may take {most} tokens, and max_tokens is {max_tokens}: raise it")
+        if self._asking.grammar == "gbnf":
+            return {"grammar": answers.gbnf()}
+        return {"structured_outputs": {"choice": answers.endings()}}
+
+    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> dict[str, Any]:
+        """The request's body; ``told`` are the fields that hold the response to legal answers."""
         dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
-        return {"model": self.name, **dialect.shape(fields, decoding.max_tokens, seed), **self._asking.extra_body}
+        shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
+        return {"model": self.name, **shaped, **told, **self._asking.extra_body}
 
-    async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent) -> Completion:
+    async def _ask(
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent, told: Mapping[str, Any]
+    ) -> Completion:
         """One attempt, and another one for everything that the server's refusal teaches.
 
         Raises:
             ProviderError: there is no response.
         """
         while True:
-            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed)
+            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
+            begun = self._dialect.begun(prompt)
             status, sent.headers, body = await self._transport.complete(route.path, fields)
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
             if 200 <= status < 300:
-                completion = self._read(route.read, text, len(body), decoding)
+                completion = self._read(partial(route.read, text, decoding, begun), len(body))
+                if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
+                    self._notice(learnt)
+                    continue
+                self._look_at(completion, begun)
                 reasoning = completion.usage.reasoning_tokens or completion.reasoning
                 if not eaten_up(completion.finish_reason, completion.text, reasoning):
                     return completion
-                if self._fields(prompt, decoding, seed) == fields and not self._more_tokens():
+                if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
                     return completion
-            elif self._fields(prompt, decoding, seed) == fields:  # else others have learnt something meanwhile
+            elif self._fields(prompt, decoding, seed, told) == fields:  # else others have learnt something meanwhile
                 learnt = self._dialect.learn(status, text, fields)
                 if learnt is None:
                     raise self._status_error(status, sent.headers, text)
                 self._notice(learnt)
 
-    def _read(self, read: Any, text: str, size: int, decoding: Decoding) -> Completion:
+    def _read(self, read: Callable[[], Completion], size: int) -> Completion:
         try:
             if size > MAX_ANSWER_BYTES:
                 raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
-            completion: Completion = read(text, decoding)
+            completion = read()
         except ProviderError as error:
             raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
         # once more, as JSON can spell any letter as an escape
@@ -156,6 +202,20 @@ class ServedModel:
             reasoning=scrub(completion.reasoning),
             left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
         )
+
+    def _look_at(self, completion: Completion, begun: Begun) -> None:
+        """Say it where a server doesn't seem to hold to what it was asked."""
+        if begun.prefix and completion.text.lstrip().startswith(begun.prefix):
+            self._notice(
+                f"a response begins with {begun.prefix!r} again: this server seems not to go on from the prompts' "
+                "[prefix]; route = 'completions' in the agent's options does where the model needs no chat template"
+            )
+        budget = self._dialect.thinking_budget
+        if budget is not None and completion.usage.reasoning_tokens > budget + BUDGET_MARGIN:
+            self._notice(
+                f"{completion.usage.reasoning_tokens:,} tokens of reasoning are more than thinking_budget = {budget}, "
+                "which this server doesn't hold the model to: vLLM needs --reasoning-config"
+            )
 
     def _more_tokens(self) -> bool:
         """Take notice that reasoning left no token for a response; whether there are more to ask again with."""
@@ -202,6 +262,8 @@ class ServedModel:
         for name in OMITTABLE:
             if status == 400 and (f"'{name}'" in said or parameter == name):
                 said += f" (omit=[{name!r}] in the agent's options leaves it out)"
+        if any(name in said for name in CONTINUE):
+            said += " (it can't go on from the prompts' [prefix]: take that out)"
         if 300 <= status < 400:
             said = f"a redirect to {headers.get('location')}; give that server as the base URL"
         message = f"status {status} from {self._transport.url}: {said}".rstrip(": ")

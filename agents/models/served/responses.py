@@ -9,12 +9,18 @@ from typing import Any
 
 from agents.models.base import Completion, Decoding
 from agents.models.served import answers
-from agents.models.served.answers import ProviderError
-from agents.turn import Prompt
+from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
+from agents.turn import Prompt, prefix_of
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    """The part of a request's body that says what to write and how."""
+    """The part of a request's body that says what to write and how.
+
+    Raises:
+        ProviderError: the response is to begin with a prefix, which this interface doesn't know.
+    """
+    if prefix := prefix_of(prompt):
+        raise ProviderError(f"the route /responses can't go on from the response prefix {prefix!r}", may_pass=False)
     asked: dict[str, Any] = {
         "input": [{"role": message.role, "content": message.content} for message in prompt],
         "temperature": decoding.temperature,
@@ -28,7 +34,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
     return asked
 
 
-def read(body: str, decoding: Decoding) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
     """The completion in an answer with status 200; a ProviderError where there is none."""
     answer = answers.decode(body)
     output = answer.get("output")
@@ -41,7 +47,7 @@ def read(body: str, decoding: Decoding) -> Completion:
         said for key in ("summary", "content") for said in _texts(items, "reasoning", key, ("text",))
     )
     nothing_cut_out = {"stop_reason": None}
-    return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning)
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning, begun)
 
 
 def _finish(answer: Mapping[str, Any]) -> object:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.episode import EpisodeTask
-from agents.turn import Policy
+from agents.msgrpo.rows import TokenRow
+from agents.turn import Allowed, Policy
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -70,6 +71,7 @@ class Trajectory:
         rounds: (T,) the round of the episode in which each step was taken, from 0.
         end_state: the game's state after the episode's last round.
         hinted: whether the prompts told what a player wouldn't see otherwise.
+        allowed: what might stand at the tokens of each of T responses; ``None`` where nothing was constrained.
     """
 
     group: Hashable
@@ -93,6 +95,7 @@ class Trajectory:
     rounds: tuple[int, ...] = ()
     end_state: Any = None
     hinted: bool = False
+    allowed: tuple[Allowed | None, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -109,6 +112,15 @@ class Trajectory:
     def tokens(self) -> int:
         """Response tokens of all steps."""
         return sum(map(len, self.response_ids))
+
+    def row(self, t: int) -> TokenRow:
+        """Step t as tokens."""
+        return TokenRow(self.prompt_ids[t], self.response_ids[t], None if self.allowed is None else self.allowed[t])
+
+    @property
+    def rows(self) -> list[TokenRow]:
+        """The T steps as tokens."""
+        return [self.row(t) for t in range(len(self.prompt_ids))]
 
     @property
     def begins_a_game(self) -> bool:

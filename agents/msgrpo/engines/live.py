@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from agents.models.answers import LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap
@@ -45,9 +46,16 @@ class LiveEngine:
         self.version = 0
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
-        return made_by(self.version, self._model.generate(prompts, decoding, seeds))
+        return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
+
+    def why_unconstrained(self, reasons: bool) -> None:
+        """Answers can be held to legal ones."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Only note the version: the weights that are sampled from are those that are trained."""

@@ -25,6 +25,7 @@ from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
+from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
@@ -78,6 +79,11 @@ class ModelPlan(NamedTuple):
     prompt_map: PromptMap
     decoding: Decoding
     name: str
+    legal_only: bool = False
+
+    def policy(self, engine: Engine) -> LanguageAgentPolicy:
+        """The policy, with ``engine`` as its model."""
+        return LanguageAgentPolicy(engine, self.prompt_map, self.decoding, self.name, legal_only=self.legal_only)
 
 
 PolicyPlans = ModelPlan | Policy | Mapping[str, ModelPlan | Policy]
@@ -89,7 +95,7 @@ def planned(policies: Policies, engine: Engine) -> PolicyPlans:
 
     def plan(policy: Policy) -> ModelPlan | Policy:
         if isinstance(policy, LanguageAgentPolicy) and policy.model is engine:
-            return ModelPlan(policy.prompt_map, policy.decoding, policy.name)
+            return ModelPlan(policy.prompt_map, policy.decoding, policy.name, policy.legal_only)
         return policy
 
     if isinstance(policies, Mapping):
@@ -101,7 +107,7 @@ def made_of(plans: PolicyPlans, engine: Engine) -> Policies:
     """The policies of plans, with ``engine`` as their model."""
 
     def make(plan: ModelPlan | Policy) -> Policy:
-        return LanguageAgentPolicy(engine, *plan) if isinstance(plan, ModelPlan) else plan
+        return plan.policy(engine) if isinstance(plan, ModelPlan) else plan
 
     if isinstance(plans, Mapping):
         return {player: make(plan) for player, plan in plans.items()}
@@ -160,7 +166,10 @@ class SamplerSetup:
         return episode
 
     def answer(
-        self, made: Sampler, news: News, question: tuple[Sequence[Prompt], Decoding, Sequence[tuple[int, ...]]]
+        self,
+        made: Sampler,
+        news: News,
+        question: tuple[Any, ...],  # the arguments of the engine's generate
     ) -> list[Completion]:
         """Completions, by the weights that are wanted."""
         self._renew(made, news)
@@ -238,12 +247,21 @@ class RayEngine:
                 yield episode
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        *answers: Sequence[LegalAnswers | None],
     ) -> list[Completion]:
         """One completion per prompt, by one worker."""
+        question = (prompts, decoding, seeds, *answers)
         with _failures_told():
-            (answers,) = self._cluster.ask(self._setup, self._news, (prompts, decoding, seeds), everywhere=False)
-        return list(answers)
+            (completions,) = self._cluster.ask(self._setup, self._news, question, everywhere=False)
+        return list(completions)
+
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why its workers' samplers can't be held to legal answers; ``None`` where they can."""
+        return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
         """One answer of every worker that is there."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo.rows import TokenRow
+from agents.turn import Allowed, TokenSet
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,6 +37,8 @@ class MicroBatch:
     targets: Tensor  # (n,) the token to score there
     rows: Ints  # which of the given rows are in here
     places: Tensor  # for each of these rows, its response tokens' places among the ``n`` scores, concatenated
+    # (n,) what might stand at each scored place, where not all tokens might; ``None``: all might everywhere
+    allowed: Allowed | None = None
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
         """(B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B, L)."""
@@ -61,6 +64,7 @@ class _Piece(NamedTuple):
     end: Ints
     scored: list[int]  # places within the piece
     targets: list[int]
+    allowed: list[TokenSet | None]
     rows: list[int]
     places: list[Ints]  # per row, into scored
 
@@ -104,9 +108,8 @@ def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:
         ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
         first, n = len(row.prompt) - 1, len(row.response)
         index, places = list(range(first, first + n)), [np.arange(n)]
-        pieces.append(
-            _Piece(ids, np.arange(len(ids)), np.arange(len(ids)), index, list(row.response), [number], places)
-        )
+        targets, allowed = list(row.response), list(row.allowed or (None,) * n)
+        pieces.append(_Piece(ids, np.arange(len(ids)), np.arange(len(ids)), index, targets, allowed, [number], places))
     return pieces
 
 
@@ -117,7 +120,7 @@ def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
         ids = np.array(rows[number].prompt + rows[number].response, dtype=np.int64)
         if not trees or not trees[-1].fits(ids, tree_tokens):
             trees.append(_TreeBuilder())
-        trees[-1].add(number, ids, len(rows[number].prompt))
+        trees[-1].add(number, ids, len(rows[number].prompt), rows[number].allowed)
     return [tree.piece() for tree in trees]
 
 
@@ -131,7 +134,8 @@ class _TreeBuilder:
         self.size = 0
         self.path = np.empty(0, dtype=np.int64)  # node of every token of the last sequence but its final one
         self.last = np.empty(0, dtype=np.int64)  # that sequence, the final token included
-        self.scored: dict[tuple[int, int], int] = {}  # (node, target) -> its place
+        # (node, target, what might stand there) -> its place
+        self.scored: dict[tuple[int, int, TokenSet | None], int] = {}
         self.rows: list[int] = []
         self.places: list[Ints] = []
 
@@ -144,7 +148,7 @@ class _TreeBuilder:
         different = self.last[:n] != ids[:n]
         return int(different.argmax()) if different.any() else n
 
-    def add(self, number: int, ids: Ints, prompt_length: int) -> None:
+    def add(self, number: int, ids: Ints, prompt_length: int, allowed: Allowed | None) -> None:
         shared, n = self._shared(ids), len(ids) - 1
         self.ends.append((self.path[shared:], self.size))  # the branch that is left here grows no more
         self.path = np.concatenate([self.path[:shared], np.arange(self.size, self.size + n - shared)])
@@ -152,18 +156,18 @@ class _TreeBuilder:
         self.ids.append(ids[shared:n])
         self.positions.append(np.arange(shared, n))
         self.last = ids
-        pairs = zip(self.path[prompt_length - 1 :].tolist(), ids[prompt_length:].tolist(), strict=True)
+        targets = ids[prompt_length:].tolist()
+        scored = zip(self.path[prompt_length - 1 :].tolist(), targets, allowed or [None] * len(targets), strict=True)
         self.rows.append(number)
-        self.places.append(np.array([self.scored.setdefault(pair, len(self.scored)) for pair in pairs], dtype=np.int64))
+        self.places.append(np.array([self.scored.setdefault(one, len(self.scored)) for one in scored], dtype=np.int64))
 
     def piece(self) -> _Piece:
         end = np.empty(self.size, dtype=np.int64)
         for nodes, size in [*self.ends, (self.path, self.size)]:
             end[nodes] = size
-        index, targets = [node for node, _ in self.scored], [target for _, target in self.scored]
-        return _Piece(
-            np.concatenate(self.ids), np.concatenate(self.positions), end, index, targets, self.rows, self.places
-        )
+        index, targets, allowed = (list(each) for each in zip(*self.scored, strict=True))
+        ids, positions = np.concatenate(self.ids), np.concatenate(self.positions)
+        return _Piece(ids, positions, end, index, targets, allowed, self.rows, self.places)
 
 
 def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
@@ -173,6 +177,7 @@ def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
     end = np.tile(np.arange(1, shape[1] + 1), (shape[0], 1))  # a padding token attends to itself alone
     index: list[int] = []
     targets: list[int] = []
+    allowed: list[TokenSet | None] = []
     places: list[Ints] = []
     for b, piece in enumerate(pieces):
         n = len(piece.ids)
@@ -180,6 +185,7 @@ def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
         places += [place + len(index) for place in piece.places]
         index += [b * shape[1] + node for node in piece.scored]
         targets += piece.targets
+        allowed += piece.allowed
     return MicroBatch(
         input_ids=torch.from_numpy(ids),
         position_ids=torch.from_numpy(positions),
@@ -189,4 +195,5 @@ def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
         targets=torch.tensor(targets),
         rows=np.array([row for piece in pieces for row in piece.rows], dtype=np.int64),
         places=torch.from_numpy(np.concatenate(places)),
+        allowed=tuple(allowed) if any(each is not None for each in allowed) else None,
     )

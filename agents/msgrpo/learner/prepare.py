@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.local.llama_forward import unwrap
+from agents.models.local.loading import fast_dtype, pick_device
+from agents.models.local.templates import with_arguments
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner import tree_attention
+from agents.msgrpo.learner.adapter import begins_as_base, with_adapter
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import MicroBatch
 from agents.msgrpo.learner.scorer import TokenScorer, score_with
-from textgames.extras import install_command
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
@@ -31,8 +33,7 @@ def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module
         UnusableModelError: no causal language model, no tokenizer, one that doesn't fit, nothing to train.
     """
     _check(model, tokenizer, config)
-    if config.lora_rank and not hasattr(model, "peft_config"):
-        model = _with_lora(model, config)
+    model = with_adapter(model, config)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not trainable:
         raise UnusableModelError(
@@ -87,6 +88,18 @@ def checkpoint_layers(model: Any) -> None:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
+def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
+    """The tokenizer with the arguments that the config has for its chat template.
+
+    Raises:
+        ConfigError: the template doesn't read them.
+    """
+    try:
+        return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
 def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
     name = type(model).__name__
     settings = getattr(model, "config", None)
@@ -112,34 +125,6 @@ def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
         )
 
 
-def _with_lora(model: Any, config: MSGRPOConfig) -> Any:
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
-        ) from error
-    targets: Any = list(config.lora_targets)
-    if targets == ["all-linear"]:
-        targets = "all-linear"
-    settings = peft.LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        target_modules=targets,
-        lora_dropout=0.0,
-        task_type="CAUSAL_LM",
-    )
-    if config.gradient_checkpointing:
-        model.enable_input_require_grads()  # else the checkpointed layers see no input that needs a gradient
-    try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
-            torch.manual_seed(config.seed)
-            return peft.get_peft_model(model, settings)
-    except ValueError as error:
-        raise ConfigError(f"lora_targets = {list(config.lora_targets)!r} can't be used: {error}") from None
-
-
 def _without_dropout(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
@@ -150,20 +135,22 @@ def _without_dropout(model: nn.Module) -> None:
 
 
 def make_reference(scorer: TokenScorer, processes: Processes) -> Callable[[MicroBatch], Tensor]:
-    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows.
+    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows: the model as it begins.
 
-    With an adapter the reference is the same model with the adapter switched off; otherwise a frozen copy, so make it
-    before the first update and before a checkpoint is loaded.
+    Make it before the first update and before a checkpoint is loaded. With a fresh adapter it is the same model with
+    the adapter switched off; otherwise a frozen copy of what is trained, which shares the rest. Sharding takes the rest
+    apart, so there the copy is whole.
     """
     switch_off = getattr(scorer.model, "disable_adapter", None)
-    if switch_off is not None:
+    if switch_off is not None and begins_as_base(scorer.model):
 
         def without_adapter(batch: MicroBatch) -> Tensor:
             with switch_off():
                 return score_with(scorer, processes.forward, batch).logprobs
 
         return without_adapter
-    frozen = copy.deepcopy(scorer).requires_grad_(False).eval()
+    shared = () if processes.sharded else (each for each in scorer.parameters() if not each.requires_grad)
+    frozen = copy.deepcopy(scorer, {id(each): each for each in shared}).requires_grad_(False).eval()
     return lambda batch: frozen.score(batch).logprobs
 
 
@@ -179,7 +166,7 @@ def load_weights(model: nn.Module, folder: Path) -> None:
         import peft
 
         if not (folder / "adapter_config.json").is_file():
-            raise ConfigError(f"{folder} holds no adapter, but lora_rank asks for one")
+            raise ConfigError(f"{folder} holds no adapter, but the model that is trained has one")
         peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
         return
     saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype)
@@ -191,4 +178,8 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
     """The type of autocast, where the matrix products are in another type than the weights."""
-    return None if config.dtype == config.param_dtype else torch.bfloat16
+    dtype = config.dtype
+    if dtype == "auto":
+        half = config.param_dtype == "bfloat16" or fast_dtype(pick_device(config.device)) == torch.bfloat16
+        dtype = "bfloat16" if half else "float32"
+    return None if dtype == config.param_dtype else torch.bfloat16

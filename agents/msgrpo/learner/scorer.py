@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from agents.models.local.llama_forward import hidden_states, read_weights, unwrap, why_not
 from agents.models.local.path_attention import TreeAttention
 from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.learner.logprobs import head_logprobs, linear_logprobs, logprobs_from_logits
+from agents.msgrpo.learner.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, pack
 from agents.msgrpo.learner.tree_attention import TREE_ATTENTION, tree_blocks
 from agents.msgrpo.rows import TokenRow
@@ -69,14 +69,20 @@ class TokenScorer(nn.Module):
         return next(self.model.parameters()).device
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Any, position_ids: Tensor | None, index: Tensor, targets: Tensor
+        self,
+        input_ids: Tensor,
+        attention_mask: Any,
+        position_ids: Tensor | None,
+        index: Tensor,
+        targets: Tensor,
+        masks: Masks | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L) input."""
         if isinstance(attention_mask, TreeAttention) and position_ids is not None:
             with self._autocast():
                 weights = read_weights(self.model)
                 hidden = hidden_states(weights, input_ids, position_ids, attention_mask, only=index)
-            return self._reduced(hidden, targets)
+            return self._reduced(hidden, targets, masks)
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         if position_ids is not None:
             inputs["position_ids"] = position_ids
@@ -84,14 +90,15 @@ class TokenScorer(nn.Module):
             model = self.causal_lm
             if self.head == "logits":
                 logits = model(**inputs).logits.flatten(0, 1)[index]
-                return logprobs_from_logits(logits, targets, temperature=self.temperature)
-            return self._reduced(model.base_model(**inputs)[0].flatten(0, 1).index_select(0, index), targets)
+                return logprobs_from_logits(logits, targets, temperature=self.temperature, masks=masks)
+            hidden = model.base_model(**inputs)[0].flatten(0, 1).index_select(0, index)
+            return self._reduced(hidden, targets, masks)
 
-    def _reduced(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def _reduced(self, hidden: Tensor, targets: Tensor, masks: Masks | None) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies (n,) from last hidden states (n, hidden)."""
         model = self.causal_lm
         with self._autocast():
-            options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk}
+            options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
             head = model.get_output_embeddings()
             if self.head == "linear":
                 # the whole reduction is hand-written, so autocast has no say in it
@@ -99,6 +106,13 @@ class TokenScorer(nn.Module):
                     return linear_logprobs(hidden, head.weight, getattr(head, "bias", None), targets, **options)
             shape = _logit_shape(model.config)
             return head_logprobs(hidden, lambda rows: shape(head(rows)), targets, **options)
+
+    def masks_of(self, batch: MicroBatch) -> Masks | None:
+        """What might stand at a micro-batch's scored places, as :meth:`forward` takes it."""
+        if batch.allowed is None:
+            return None
+        vocabulary = self.causal_lm.config.get_text_config().vocab_size
+        return Masks.of(batch.allowed, vocabulary, self.device, whole=self.head != "linear")
 
     def score(self, batch: MicroBatch) -> RowScores:
         """The scores of a micro-batch's rows, through this module's forward."""
@@ -112,7 +126,7 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
     """Like :meth:`TokenScorer.score`, through a wrapper of the module (DDP, FSDP)."""
     device = scorer.device
     inputs = lean_inputs(batch) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
-    logprobs, entropies = forward(*inputs, batch.targets.to(device))
+    logprobs, entropies = forward(*inputs, batch.targets.to(device), scorer.masks_of(batch))
     places = batch.places.to(device)
     return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
 

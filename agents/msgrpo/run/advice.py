@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+from agents.baselines.search import find_search_player
 from agents.msgrpo.config import MSGRPOConfig
 from textgames import SCENARIOS
 
@@ -10,11 +11,43 @@ from textgames import SCENARIOS
 def another_start(config: MSGRPOConfig) -> str:
     """The ways out for a model that doesn't answer in the form that is asked for."""
     other = "direct" if config.response_mode == "think" else "think"
-    ways = ["a warm start (supervised fine-tuning on played decisions, which textbench export --sft FILE writes)"]
+    ways = [f"a warm start ({warm_start(config)})"]
     if config.model != "tiny-legal" and config.scenarios and all(_lists_actions(name) for name in config.scenarios):
         ways.append("model = 'tiny-legal' with response_mode = 'direct' (a tiny base that is made for the scenarios)")
     ways.append(f"response_mode = {other!r} if the model was made for that")
     return f"{', '.join(ways[:-1])}, or {ways[-1]}"
+
+
+def warm_start(config: MSGRPOConfig) -> str:
+    """The command that teaches a model the form of answers, and the games as far as somebody knows them."""
+    teacher = "planner" if config.scenarios and all(map(_has_planner, config.scenarios)) else "random"
+    parts = {
+        "--model": [config.model or "MODEL"],
+        "--scenario": config.scenarios or ["SCENARIO"],
+        "--teacher": [teacher],
+        "--mode": [config.response_mode],
+        "--prompts": [config.prompt_file] if config.prompt_file else [],
+    }
+    options = [f"{flag} {shlex.join(values)}" for flag, values in parts.items() if values]
+    return f"textbench warmup {' '.join(options)}"
+
+
+def against_collapse(config: MSGRPOConfig) -> str:
+    """The ways out where the format penalty is all that a model learns from."""
+    ways = [f"a warm start ({warm_start(config)})"]
+    if not config.legal_only:
+        ways.append("legal_only = true, which leaves no answer to charge a penalty for")
+    ways.append(f"a larger entropy_coefficient (now {config.entropy_coefficient:g})")
+    if config.format_penalty:
+        ways.append(
+            f"format_penalty = 0 (now {config.format_penalty:g}) with invalid_action = 'random' (now "
+            f"{config.invalid_action!r})"
+        )
+    return f"{', '.join(ways[:-1])}, or {ways[-1]}"
+
+
+def _has_planner(name: str) -> bool:
+    return name in SCENARIOS and find_search_player(SCENARIOS[name].game()) is not None
 
 
 def _lists_actions(name: str) -> bool:

@@ -1,10 +1,13 @@
 """The engine that a run's settings name, made and checked together with the methods that use it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from agents.episode import EpisodeTask
+from agents.models.base import Decoding
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts
@@ -12,6 +15,10 @@ from agents.msgrpo.engines.live import CopyEngine, LiveEngine
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.methods import Methods
+from agents.msgrpo.trajectories import Game
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
+from textgames import game_of
 
 
 def make_engine(
@@ -35,6 +42,24 @@ def make_engine(
     dtype = autocast or next(model.parameters()).dtype
     parts = EngineParts(model, tokenizer, config, dtype, moving, processes.rank, processes.count)
     return ENGINES.make(config.engine, config.engine_options).build(parts)
+
+
+def policy_of(
+    config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
+) -> LanguageAgentPolicy:
+    """The model as it plays these games.
+
+    Raises:
+        ConfigError: ``legal_only`` with an engine that can't be constrained, or a game that doesn't list its actions.
+    """
+    try:
+        policy = LanguageAgentPolicy(engine, prompt_map, decoding, legal_only=config.legal_only)
+        for game in games:
+            task = EpisodeTask.of(game, 0)
+            policy.check_game(game_of(task.env_id, **task.kwargs))
+    except ValueError as error:
+        raise ConfigError(f"legal_only = {str(config.legal_only).lower()}: {error}") from None
+    return policy
 
 
 def samples_elsewhere(engine: Engine) -> bool:

@@ -89,5 +89,6 @@ class Evaluator:
         result = result._replace(**self._scales[name]._asdict())
         # the engine may be anywhere; exact probabilities take the weights that are here
         reader = TransformersModel(self._model, self._tokenizer)
-        policy = LanguageAgentPolicy(reader, self.policy.prompt_map, self.policy.decoding)
+        legal_only = self.policy.legal_only
+        policy = LanguageAgentPolicy(reader, self.policy.prompt_map, self.policy.decoding, legal_only=legal_only)
         return with_yardsticks(result, self.config, game, policy, self._positions.get(name, ()))

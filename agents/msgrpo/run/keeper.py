@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from agents.models.local.adapters import save_pretrained
 from agents.models.local.card import write_card, write_chat_template
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import CheckpointError, DeadRunError, TrainingDivergedError
@@ -109,7 +110,7 @@ def save_model(
     model: nn.Module, tokenizer: Any, prompt_map: PromptMap, folder: Path, weights: Mapping[str, Tensor]
 ) -> None:
     """Write a model with these weights as an agent plays it, with the prompts that it was trained with."""
-    model.save_pretrained(folder, state_dict=dict(weights))  # type: ignore[operator]
+    save_pretrained(model, folder, state_dict=dict(weights))
     tokenizer.save_pretrained(folder)
     write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
     write_chat_template(folder, tokenizer)

@@ -13,8 +13,8 @@ from agents.episode import Episode, EpisodeTask
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.run.advice import another_start
-from agents.msgrpo.trajectories import too_long, trajectories_of
+from agents.msgrpo.run.advice import against_collapse, another_start
+from agents.msgrpo.trajectories import paid_by_the_game, too_long, trajectories_of
 from agents.policy import LanguageAgentPolicy
 
 FEW_VALID = 0.5
@@ -32,6 +32,7 @@ class Preflight(NamedTuple):
         valid: how many of these were valid.
         groups: groups of episodes from one initial state (per player).
         groups_with_spread: groups whose returns aren't all equal.
+        groups_paid_apart: groups whose returns aren't all equal even without the format penalty.
         all_succeeded: whether every episode did.
         longest_prompt: in tokens, over all decisions.
     """
@@ -41,21 +42,25 @@ class Preflight(NamedTuple):
     valid: int
     groups: int
     groups_with_spread: int
+    groups_paid_apart: int
     all_succeeded: bool
     longest_prompt: int
 
     @classmethod
-    def of(cls, trajectories: Sequence[Trajectory], episodes: int) -> "Preflight":
-        """What these trajectories show."""
+    def of(cls, trajectories: Sequence[Trajectory], episodes: int, format_penalty: float) -> "Preflight":
+        """What these trajectories show, whose invalid steps were charged this penalty."""
         returns: dict[object, set[float]] = {}
+        paid: dict[object, set[float]] = {}
         for each in trajectories:
             returns.setdefault(each.group, set()).add(float(each.rewards.sum()))
+            paid.setdefault(each.group, set()).add(round(paid_by_the_game(each, format_penalty), 9))
         return cls(
             episodes=episodes,
             answers=sum(map(len, trajectories)),
             valid=sum(int(each.valid.sum()) for each in trajectories),
             groups=len(returns),
             groups_with_spread=sum(len(values) > 1 for values in returns.values()),
+            groups_paid_apart=sum(len(values) > 1 for values in paid.values()),
             all_succeeded=all(each.success for each in trajectories),
             longest_prompt=max((len(ids) for each in trajectories for ids in each.prompt_ids), default=0),
         )
@@ -97,6 +102,12 @@ class Preflight(NamedTuple):
                 else "no group has returns that differ, and such groups teach nothing: a larger group_size (now "
                 f"{config.group_size}) or temperature (now {config.temperature:g}), or an easier scenario"
             )
+        elif not self.groups_paid_apart:
+            warnings.append(
+                "returns differ by the format penalty alone: it is all there is to learn from, and a run whose first "
+                "success doesn't come soon ends in format collapse, with one answer to everything. What helps: "
+                f"{against_collapse(config)}"
+            )
         if self.longest_prompt > NEAR_THE_LIMIT * config.max_prompt_tokens:
             warnings.append(
                 f"the longest prompt has {self.longest_prompt} tokens, near max_prompt_tokens = "
@@ -120,7 +131,7 @@ def fly(
     """
     groups = max(1, config.preflight_episodes // config.group_size)
     some = tasks[: groups * config.group_size]
-    preflight = Preflight.of(trajectories_of(play(policy, some), some), len(some))
+    preflight = Preflight.of(trajectories_of(play(policy, some), some), len(some), config.format_penalty)
     say(preflight.told(config))
     for warning in preflight.check(config):
         say(f"warning: {warning}")

@@ -6,17 +6,23 @@ where a good run may begin anywhere (a base that answers validly one time in fiv
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import DeadRunError
-from agents.msgrpo.run.advice import another_start
+from agents.msgrpo.run.advice import against_collapse, another_start
 
 NORMS_KEPT = 100
 """Iterations whose gradient norms say what is usual."""
+
+FIRST = 3
+"""Iterations that say what a run began with, for format collapse, which may take no more than a dozen."""
+FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 0.2, 0.5, 0.9
+"""What format collapse is: the valid share is so much higher than at first, the entropy at most this share of what it
+was, and one action this share of all valid answers, while the game pays no more than at first."""
 
 
 class Watch:
@@ -35,10 +41,12 @@ class Watch:
         half = max(5, config.iterations // 2)  # in a short run half of it, or it would end before a sign stands
         self._patience = min(config.stop_after, half)
         self._skips = min(config.stop_after_skipped, half)
-        self.rows = {"skipped": 0, "invalid": 0, "entropy": 0, "gradient": 0}
+        self.rows = {"skipped": 0, "invalid": 0, "entropy": 0, "gradient": 0, "collapse": 0}
         self._valid: list[float] = []  # of the iterations without the sign, at most as many as are patience
         self._best_valid = 0.0
         self._returns: list[float] = []
+        self._paid: list[float] = []  # without the format penalty
+        self._first: list[tuple[float, float]] = []  # valid share and entropy of the first iterations with an update
         self._norms: deque[float] = deque(maxlen=NORMS_KEPT)
         for metrics in history:
             self.see(metrics)
@@ -61,13 +69,15 @@ class Watch:
         """Take an iteration's metrics into account."""
         learnt, entropy, norm = bool(metrics["optimizer_steps"]), metrics["entropy"], metrics["grad_norm"]
         self._returns.append(metrics["return"])
+        self._paid.append(metrics.get("game_return", metrics["return"]))  # which runs of before don't tell
         # an update is also skipped where everything is won, which is the end of learning and not its failure
         self._count("skipped", bool(metrics["skipped"]) and metrics["success"] < 1)
         if self.config.min_valid_share:
             self._count("invalid", not self.answers_validly(metrics["invalid_rate"]))
         if learnt:  # else neither is known
-            self._count("entropy", entropy < self.config.min_entropy and not self._gained())
+            self._count("entropy", entropy < self.config.min_entropy and not self._gained(self._returns))
             self._count("gradient", self._far_out(norm))
+            self._count("collapse", self._collapsed(metrics))
         if not self.rows["gradient"] and learnt:
             self._norms.append(norm)
         if not self.rows["invalid"]:
@@ -84,7 +94,7 @@ class Watch:
             return
         if self._skips and self.rows["skipped"] >= self._skips and not self.rows["invalid"]:
             raise self._dead("skipped")
-        for sign in ("invalid", "entropy", "gradient"):
+        for sign in ("collapse", "invalid", "entropy", "gradient"):
             if self.rows[sign] >= self._patience:
                 raise self._dead(sign)
 
@@ -99,15 +109,29 @@ class Watch:
 
     def _spoils(self, sign: str) -> bool:
         """Whether weights that show this sign are worse than those before: not so where there were no better ones."""
-        return bool(self._best_valid) if sign == "invalid" else sign != "skipped"
+        return bool(self._best_valid) if sign == "invalid" else sign not in ("skipped", "collapse")
 
     def _count(self, sign: str, shown: bool) -> None:
         self.rows[sign] = self.rows[sign] + 1 if shown else 0
 
-    def _gained(self) -> bool:
+    def _gained(self, returns: Sequence[float]) -> bool:
         """Whether the latest returns are above those that the run began with."""
         some = max(1, self.config.stop_after)
-        return len(self._returns) > some and np.mean(self._returns[-some:]) > np.mean(self._returns[:some])
+        return len(returns) > some and np.mean(returns[-some:]) > np.mean(returns[:some])
+
+    def _collapsed(self, metrics: Mapping[str, Any]) -> bool:
+        """Whether the form has been learnt and nothing else: one answer to everything, which the game doesn't pay."""
+        valid, entropy = 1 - metrics["invalid_rate"], metrics["entropy"]
+        if len(self._first) < FIRST:
+            self._first.append((valid, entropy))
+            return False
+        first_valid, first_entropy = np.mean(self._first, axis=0)
+        return bool(
+            valid >= first_valid + FORM_GAINED
+            and entropy <= ENTROPY_LEFT * first_entropy
+            and metrics.get("most_frequent_action", 0.0) >= ONE_ANSWER
+            and not self._gained(self._paid)
+        )
 
     def _far_out(self, norm: float) -> bool:
         rise = self.config.max_grad_norm_rise
@@ -135,6 +159,12 @@ class Watch:
                 f"for {count} iterations the entropy was below min_entropy = {config.min_entropy:g} nats per token, "
                 "with no more return than at the start: the model answers the same whatever happens",
                 f"{lower} or raise entropy_coefficient (now {config.entropy_coefficient:g})",
+            ),
+            "collapse": (
+                f"format collapse: for {count} iterations one action has been nearly all of the valid answers, and the "
+                "game pays no more than at the start. The format penalty was the only signal, so the form was learnt "
+                "and the first answer that had it",
+                f"What helps, from the base again: {against_collapse(config)}",
             ),
             "gradient": (
                 f"for {count} iterations the gradient norm was above max_grad_norm_rise = "

@@ -24,15 +24,16 @@ import numpy as np
 
 from agents.action_probabilities import (
     Source,
+    answer_after,
     exact_probabilities,
     has_local_model,
+    plays_legal_only,
     sample_responses,
 )
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
 from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
 from benchmark.credit.exact.solution import Behaviour
-from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
 DEFAULT_SAMPLES = 64
@@ -151,7 +152,7 @@ def ask(
 def answers_directly(policy: Policy) -> bool:
     """Whether a policy's probabilities can be computed: a local model that is told to answer with the action alone."""
     decoding, prompt_map = getattr(policy, "decoding", None), getattr(policy, "prompt_map", None)
-    if not has_local_model(policy) or decoding is None or prompt_map is None:
+    if not has_local_model(policy) or plays_legal_only(policy) or decoding is None or prompt_map is None:
         return False
     return prompt_map.mode == "direct" and not decoding.deterministic and decoding.top_p == 1
 
@@ -278,7 +279,7 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
     for prompt, request in zip(prompts, requests, strict=True):
         for name in request.legal_actions:
             if name not in texts:
-                text = f"{OPEN_TAG}{name}{CLOSE_TAG}"
+                text = answer_after(policy.prompt_map.prefix, name)
                 texts[name] = tuple(model.tokenizer(text, add_special_tokens=False)["input_ids"])
             rows.append(TokenRow(prompt, texts[name]))
     scores = iter(ScoreModel(policy).logprobs_and_entropies(rows))

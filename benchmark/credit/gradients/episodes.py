@@ -106,9 +106,7 @@ def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
     parts: list[list[BatchRows]] = []
     number: dict[TokenRow, int] = {}
     for batch in batches:
-        found = [
-            [TokenRow(*pair) for pair in zip(t.prompt_ids, t.response_ids, strict=True)] for t in batch.trajectories
-        ]
+        found = [trajectory.rows for trajectory in batch.trajectories]
         different = {row for own in found for row in own}
         if not parts or (len(number) + len(different - number.keys())) * size * 4 > SCORE_BYTES:
             parts.append([])

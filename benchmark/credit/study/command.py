@@ -1,23 +1,17 @@
 """The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
 
-import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from agents.clock import duration
 from agents.msgrpo.credit import METHODS
 from benchmark.credit.study.jobs import StudyFolder, StudyJob, jobs_of
 from benchmark.credit.study.settings import Study
 from benchmark.credit.study.work import do
-from benchmark.errors import UsageError
-from benchmark.reproduce.command import REPORT_JSON, REPORT_MARKDOWN, Options, say, work_on
+from benchmark.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, say, write_report
 from benchmark.reproduce.plots import NO_MATPLOTLIB
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.timing import Timetable
-from benchmark.runs.folder import write_atomically
-from benchmark.runs.locking import FolderLock
 from benchmark.runs.provenance import facts_of
-from textgames.extras import install_command
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
@@ -36,30 +30,15 @@ def study_credit(study: Study, options: Options) -> int:
     """
     folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
     if not options.report_only:
-        for name in ("torch", "transformers", "tokenizers", "scipy"):
-            if find_spec(name) is None:
-                raise UsageError(f"this needs {name}, which is not installed: {install_command('train,plots')}")
-    typical = typical_seconds(study, jobs)
-    if options.dry_run:
-        timetable = Timetable(typical, folder, jobs, options.processes)
-        for kind in dict.fromkeys(job.kind for job in jobs):
-            left = [job for job in timetable.left if job.kind == kind]
-            print(f"{len(left):4} jobs {kind}, about {duration(sum(typical[job.name] for job in left))} of one process")
-        total = duration(timetable.seconds_left())
-        print(f"about {total} in all with {options.processes} process(es); nothing was done")
-        return 0
-    folder.claim(study)
-    lock = FolderLock(options.out)
-    try:
-        if not options.report_only:
-            work_on(
-                Timetable(typical, folder, jobs, options.processes),
-                options,
-                lambda display: run_jobs(study, folder, jobs, options.processes, display, do),
-            )
-        return _report(study, folder, options)
-    finally:
-        lock.release()
+        check_installed("torch", "transformers", "tokenizers", "scipy")
+    return carry_out(
+        Timetable(typical_seconds(study, jobs), folder, jobs, options.processes),
+        options,
+        claim=lambda: folder.claim(study),
+        work=lambda display: run_jobs(study, folder, jobs, options.processes, display, do),
+        report=lambda: _report(study, folder, options),
+        groups=[(job.kind, f"jobs {job.kind}") for job in jobs],
+    )
 
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
@@ -87,9 +66,7 @@ def _report(study: Study, folder: StudyFolder, options: Options) -> int:
     else:
         say(f"no plots: {NO_MATPLOTLIB}", options)
     text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    write_atomically(folder.path / REPORT_MARKDOWN, text)
-    data = json.dumps(report_data(findings, facts, options.notes), indent=1) + "\n"
-    write_atomically(folder.path / REPORT_JSON, data)
+    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
     if options.json:
         print(data, end="")
     else:

@@ -29,15 +29,19 @@ def agent_kinds() -> list[AgentKind]:
 
 
 def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
-    """The models that a provider knows by themselves, or else its form ``NAME:MODEL``."""
-    specs = [spec for spec, model in provider.models.items() if spec == model] or [f"{name}:{provider.takes}"]
-    return [AgentKind(spec, provider.description + _only_reads(provider, spec), provider.missing()) for spec in specs]
+    """The models that a provider knows by themselves, and its form ``NAME:MODEL`` where it takes others."""
+    specs = [spec for spec, model in provider.models.items() if spec == model]
+    specs += [f"{name}:{provider.takes}"] if provider.takes else []
+    return [AgentKind(spec, provider.description + _made_for(provider, spec), provider.missing()) for spec in specs]
 
 
-def _only_reads(provider: Provider, spec: str) -> str:
+def _made_for(provider: Provider, spec: str) -> str:
     """What a model that was made for a few games says of itself in lists, so that nobody takes it for others."""
-    reads = provider.reads(provider.models.get(spec, ""))
-    return "" if reads is None else f"; reads {', '.join(reads)} alone"
+    model = provider.models.get(spec, "")
+    if (reads := provider.reads(model)) is not None:
+        return f"; reads {', '.join(reads)} alone"
+    card = provider.card(model) if model else None
+    return f"; trained on {', '.join(card.scenarios)}" if card is not None and card.scenarios else ""
 
 
 def suite_facts() -> dict[str, dict[str, Any]]:

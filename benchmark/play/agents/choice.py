@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agents.load import check_spec
 from agents.models.provider import find_model
+from agents.policy import why_not_legal_only
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import with_agent_options
@@ -63,6 +64,8 @@ def plan_run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
+    told = {"protocol": options.protocol, "moves": options.moves}  # which options of the agents may have decided
+    choice = choice._replace(scenarios=played_by(told, choice.scenarios))
     players = Players(specs, options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
@@ -140,8 +143,11 @@ def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) ->
     spec, policy = players.specs[agent].spec, players.policies.get(agent)
     if policy is None:
         try:
-            if find_model(spec) is not None:  # a language model plays any game, and may be large
-                return {}
+            if find_model(spec) is not None:  # a language model may be large, and what it plays is known without it
+                if not players.options.legal_only:
+                    return {}
+                told = {name: why_not_legal_only(scenario.game()) for name, scenario in scenarios.items()}
+                return {name: reason for name, reason in told.items() if reason is not None}
             policy = load_policy(spec, players.options, agent)
         except (UsageError, ValueError, ImportError):
             return {}

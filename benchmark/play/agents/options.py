@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin
 
 from agents.load import options_taken
 from agents.prompt import prompt_path
+from agents.protocol import LEGAL_ONLY, STANDARD
 from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
 from benchmark.errors import UsageError, problem_of, shown, unknown_name
 from benchmark.play.agents.objects import is_object
@@ -97,7 +98,30 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
             checked["prompts"] = str(prompt_path(checked["prompts"]))
     prompts = str(prompt_path(options.prompts)) if options.prompts else options.prompts
     own_options = {name: own for name, own in given.items() if own} or None
-    return replace(options, prompts=prompts, agent_options=own_options, sets=())
+    return _of_one_protocol(replace(options, prompts=prompts, agent_options=own_options, sets=()), specs)
+
+
+def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
+    """The options of a run whose language models all play legal-only, where their own options say so.
+
+    Raises:
+        UsageError: some do and some don't, or the run has another protocol.
+    """
+    if not any("legal_only" in own for own in options.by_agent.values()):
+        return options
+    models = [name for name, spec in specs.items() if not is_object(spec) and "legal_only" in options_taken(spec)[0]]
+    held = {name: bool(options.by_agent.get(name, {}).get("legal_only", options.legal_only)) for name in models}
+    if len(set(held.values())) > 1:
+        free = ", ".join(name for name, legal in held.items() if not legal)
+        raise UsageError(
+            f"a run has one protocol, and legal_only is another one than that of {free}: play these in a run of their "
+            "own; textbench leaderboard shows several runs side by side"
+        )
+    if not all(held.values()):
+        return options
+    if options.protocol not in (LEGAL_ONLY, STANDARD["protocol"]):
+        raise UsageError(f"legal_only leaves nothing that can't be read, so leave out protocol = {options.protocol!r}")
+    return replace(options, legal_only=True, protocol=LEGAL_ONLY)
 
 
 def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 from agents.models.base import LanguageModel
+from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import NAME, code_of, is_object
@@ -75,6 +76,7 @@ class Players:
         cards = []
         for name in self.specs:
             policy = self.load(name)
+            self._check_protocol(name, policy)
             check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(self.specs[name], policy))
             self.served |= {name} if is_served(policy) else set()
@@ -84,6 +86,15 @@ class Players:
             if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
                 self._kept[name] = policy  # not every large model at once
         return cards
+
+    def _check_protocol(self, name: str, policy: Policy) -> None:
+        """Refuse a language model of a program that plays by another protocol than the run."""
+        legal, run = getattr(policy, "legal_only", None), self.options.protocol == LEGAL_ONLY
+        if legal is not None and legal != run:
+            raise UsageError(
+                f"agent {name!r} {'plays' if legal else 'does not play'} legal-only and the run "
+                f"{'does' if run else 'does not'}, which is another protocol: set legal_only alike for both"
+            )
 
     def check_names(self) -> None:
         """Ask the servers of served models, once each, whether they have them: before the first episode, not in each.
@@ -183,6 +194,7 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
         settings = {"model": getattr(model, "name", type(model).__name__)}
         settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}
         settings |= _plain(getattr(policy, "decoding", {}))
+        settings |= {"legal_only": True} if getattr(policy, "legal_only", False) else {}
     prompt_map = getattr(policy, "prompt_map", None)
     if prompt_map is not None:
         plain = _plain(prompt_map.settings)

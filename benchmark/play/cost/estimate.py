@@ -99,6 +99,8 @@ def _prompt_map(name: str, options: RunOptions) -> PromptMap:
 def _longest(name: str, options: RunOptions) -> int:
     """The tokens of a response at most, its reasoning included."""
     effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
+    if reasoning is None:  # a budget of its own goes before what an effort reserves
+        reasoning = _option(name, "thinking_budget", options)
     if reasoning is None:
         reasoning = REASONING_TOKENS if effort not in (None, "none") else 0
     return int(_option(name, "max_tokens", options) or Decoding().max_tokens) + int(reasoning)

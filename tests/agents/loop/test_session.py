@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, load_agent, rollout
+from agents import EpisodeSession, EpisodeTask, PromptMap, PromptTexts, Turn, load_agent, rollout
 from agents.episode import Episode
 from textgames import SCENARIOS
 
@@ -148,3 +148,25 @@ def test_the_reader_is_who_was_asked_last() -> None:
         session.respond(RANDOM.act([session.request])[0].response)
     assert set(readers) == {"player_0", "player_1"}
     assert session.reader == readers[-1]
+
+
+def test_what_is_written_after_a_prefix_is_the_rest_of_the_response() -> None:
+    prompts = PromptMap("direct", None, PromptTexts.from_file("prefixed"))
+    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts)
+    assert session.messages[-1] == {"role": "assistant", "content": "<action>"}
+    outcome = session.respond("right</action>")
+    assert (outcome.valid, outcome.action) == (True, "right")
+    assert session.steps[0].turn.response == "<action>right</action>" == session.messages[1]["content"]
+    outcome = session.respond(Turn("<action>left</action>"))  # whose response is whole
+    assert (outcome.valid, outcome.action) == (True, "left")
+
+
+def test_who_may_answer_again_goes_on_from_the_prefix_again() -> None:
+    prompts = PromptMap("direct", texts=PromptTexts.from_file("prefixed"))
+    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts, protocol="retry")
+    assert session.respond("upset</action>").unreadable == "unknown_name"
+    said = [message["content"] for message in session.messages]
+    assert said[1] == "<action>upset</action>"
+    assert "isn't an action" in said[2]
+    assert said[3] == "<action>"
+    assert session.respond("right</action>").valid

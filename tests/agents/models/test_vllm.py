@@ -8,9 +8,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from agents import Decoding, LanguageAgentPolicy
+from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.vllm import VLLMModel
 from agents.turn import Message
+from tests.agents.models.local.test_transformers import make_tokenizer
 
 PROMPT = (Message("user", "go"),)
 
@@ -22,8 +23,15 @@ class Tokenizer:
     def encode(self, text, add_special_tokens=True):
         return ([1] if add_special_tokens else []) + [ord(letter) for letter in text]
 
-    def apply_chat_template(self, messages, tokenize, add_generation_prompt):
-        assert (tokenize, add_generation_prompt) == (False, True)
+    def decode(self, ids, skip_special_tokens):
+        assert not skip_special_tokens
+        return "".join(map(chr, ids))
+
+    def apply_chat_template(self, messages, tokenize, **options):
+        assert not tokenize
+        assert len(options.keys() & {"add_generation_prompt", "continue_final_message"}) == 1
+        if "</think>" in (self.chat_template or "") and options.get("enable_thinking") is False:
+            messages = [*messages, {"role": "assistant", "content": "<think></think>"}]
         return "".join(f"[{message['role']}]{message['content']}" for message in messages)
 
 
@@ -35,6 +43,7 @@ def vllm(monkeypatch):
     module.calls = []
     module.chat_template = "a template"
     module.finish_reasons = ["stop", "length"]
+    module.says = None
 
     class SamplingParams:
         def __init__(self, **settings):
@@ -52,10 +61,10 @@ def vllm(monkeypatch):
             return [self.output(number, prompt) for number, prompt in enumerate(prompts)]
 
         def output(self, number, prompt):
-            token_ids = [10 + number, 20]
+            token_ids = [10 + number, 20] if module.says is None else [*map(ord, module.says)]
             logprobs = [{token: SimpleNamespace(logprob=-token / 100), 999: None} for token in token_ids]
             completion = SimpleNamespace(
-                text=f"answer {number}</action>",
+                text=module.says or f"answer {number}</action>",
                 token_ids=token_ids,
                 logprobs=logprobs,
                 finish_reason=module.finish_reasons[number],
@@ -129,3 +138,69 @@ def test_a_missing_package_and_a_broken_one(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="surely_not_installed"):
         VLLMModel("some/model")
+
+
+THOUGHT = "<think>I could answer <action>left</action></think><action>up</action> or <think>so"
+
+
+def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here(vllm):
+    vllm.chat_template, vllm.says, vllm.finish_reasons = "knows </think> and enable_thinking", THOUGHT, ["length"] * 2
+    (done,) = VLLMModel("qwen").generate([PROMPT], Decoding(max_tokens=9), [()])
+    assert vllm.calls[0][1][0]["stop"] == []
+    assert (done.text, done.reasoning) == ("<action>up</action>", "I could answer <action>left</action>")
+    assert "".join(map(chr, done.token_ids)) == THOUGHT.removesuffix(" or <think>so")
+    assert len(done.logprobs) == len(done.token_ids) == done.usage.completion_tokens
+    assert done.usage.reasoning_tokens == THOUGHT.index("</think>") + len("</think>")
+    assert done.finish_reason == "stop"
+    off = VLLMModel("qwen", chat_template_kwargs={"enable_thinking": False})
+    (done,) = off.generate([PROMPT], Decoding(max_tokens=9), [()])
+    assert vllm.calls[1][1][0]["stop"] == ["</action>"]
+    assert (done.text, done.reasoning) == (THOUGHT, "")  # vLLM has stopped where it was told to
+    assert off.settings["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
+    vllm.chat_template, vllm.says = "knows </think>", "<think>hm"
+    with pytest.raises(ValueError, match=r"needs a newer vLLM: 0\.0-stand-in has no thinking_token_budget"):
+        VLLMModel("qwen", thinking_budget=5)
+    vllm.SamplingParams.thinking_token_budget = None
+    model = VLLMModel("qwen", thinking_budget=5)
+    (done,) = model.generate([PROMPT], Decoding(max_tokens=9), [()])
+    sent = vllm.calls[0][1][0]
+    assert (sent["thinking_token_budget"], sent["max_tokens"]) == (5, 14)
+    assert (done.text, done.reasoning) == ("", "hm")
+    model.generate([(*PROMPT, Message("assistant", "<action>"))], Decoding(max_tokens=9), [()])
+    assert "thinking_token_budget" not in vllm.calls[1][1][0]
+
+
+def test_a_prefix_is_gone_on_from(vllm):
+    (turn,) = LanguageAgentPolicy(VLLMModel("some/model"), PromptMap.from_file("prefixed", "direct")).act(["obs"])
+    assert "".join(map(chr, vllm.calls[0][0][0]["prompt_token_ids"])).endswith("[assistant]<action>")
+    assert turn.response == "<action>answer 0</action>"
+
+
+def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(vllm, monkeypatch):
+    tokenizer = make_tokenizer()
+    said = {"text": "<action>up</action>"}
+
+    def output(self, number, prompt):
+        ids = tokenizer(said["text"], add_special_tokens=False)["input_ids"]
+        logprobs = [{token: SimpleNamespace(logprob=-0.5)} for token in ids]
+        done = SimpleNamespace(text=said["text"], token_ids=ids, logprobs=logprobs, finish_reason="stop")
+        return SimpleNamespace(outputs=[done], prompt_token_ids=[1])
+
+    monkeypatch.setattr(vllm.LLM, "output", output)
+    monkeypatch.setattr(vllm.LLM, "get_tokenizer", lambda self: tokenizer)
+    vllm.sampling_params = SimpleNamespace(StructuredOutputsParams=lambda choice: ("choice", choice))
+    policy = LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("direct"), legal_only=True)
+    request = TurnRequest("here", "rules", ("up", "down"), seed=(1,))
+    (turn,) = policy.act([request])
+    ((_, (fields,), _),) = vllm.calls
+    assert fields["structured_outputs"] == ("choice", ["<action>up</action>", "<action>down</action>"])
+    assert turn.response == said["text"]
+    assert all(token in allowed.ids for token, allowed in zip(turn.response_ids, turn.allowed, strict=True))
+    said["text"] = "<action>left</action>"
+    (turn,) = policy.act([request])
+    assert "goes on with no legal answer" in turn.error
+    with pytest.raises(ValueError, match=r"can't be played legal-only: .* in the mode direct alone"):
+        LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("think"), legal_only=True)

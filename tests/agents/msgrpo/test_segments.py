@@ -188,3 +188,19 @@ def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -
         "<action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as subgoals",
     ):
         needed_segmenter(hiper, PromptMap(), words())
+
+
+def test_a_part_may_begin_in_the_prefix_of_the_response() -> None:
+    """up </action> <eos> go on from <think>a</think><action>: the part is of the tokens that were sampled."""
+    response = [*ids(words(), "up</action>"), words().eos_token_id]
+    assert segmenter(words(), NAMES, "<think>a</think><action>")(response) == (
+        Segment("think", 0, 0, "a"),
+        Segment("action", 0, 2, "up"),
+    )
+    assert segmenter(words(), NAMES, "<action>")(ids(words(), "up")) == (Segment("action", 0, 1, "up"),)
+
+
+def test_parts_are_looked_for_behind_the_prefix_of_the_prompts() -> None:
+    find = needed_segmenter(METHODS.make("choice"), PromptMap.from_file("prefixed", "direct"), words())
+    assert find is not None
+    assert find(ids(words(), "up</action>")) == (Segment("action", 0, 2, "up"),)

@@ -198,7 +198,10 @@ def test_configuration_file_and_environment_name_them_too(textbench, monkeypatch
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        (("--protocol", "ranodm"), "--protocol: protocol must be one of random, default, forfeit, retry or retry:K"),
+        (
+            ("--protocol", "ranodm"),
+            "--protocol: protocol must be one of random, default, forfeit, retry, legal-only or retry:K",
+        ),
         (("--protocol", "retry:0"), "gives 1 to 20 more answers, got 'retry:0'"),
         (("--protocol", "default:2"), "got 'default:2'"),
         (("--moves", "hidden"), "--moves: moves must be listed or unlisted, got 'hidden'"),

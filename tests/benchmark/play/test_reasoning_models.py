@@ -57,3 +57,40 @@ def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
     assert 0.4 * prompt < cached <= 0.5 * prompt
     dollars = ((prompt - cached) * 10 + cached * 1 + completion * 40) / 1e6
     assert json.loads(done.out)["scores"][0]["cost"] == dollars
+
+
+def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(textbench):
+    """Also where its options come from a run's folder: neither decides where anything is sent."""
+    thought = "<think>I could answer <action>left</action></think><action>right</action>"
+    sets = ("--set", "q.chat_template_kwargs.enable_thinking=true", "--set", "q.thinking_budget=300")
+    with OpenAIServer(respond=lambda request: thought) as server:
+        command = ("--agent", "q=openai:o", "--base-url", server.base_url, *sets)
+        done = textbench("run", *command, *LAKE, "--mode", "direct")
+        assert done.code == 0, done.err
+        resumed = textbench("resume", "r", "--episodes", 3)
+        assert resumed.code == 0, resumed.err
+    folder = RunFolder.open(Path("r"))
+    (card,) = folder.manifest["agents"]
+    assert card["settings"]["model_chat_template_kwargs"] == {"enable_thinking": True}
+    assert card["settings"]["model_thinking_budget"] == 300
+    steps = [step for record in folder.records() for step in record["steps"]]
+    assert {(step["response"], step["action"], step["reasoning"]) for step in steps} == {
+        ("<action>right</action>", "right", "I could answer <action>left</action>")
+    }
+
+
+def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refused(textbench, monkeypatch):
+    with OpenAIServer(respond=lambda request: "right</action>") as server:
+        command = ("--agent", "m=openai:o", "--mode", "direct", "--prompts", "prefixed")
+        done = textbench("run", *command, "--base-url", server.base_url, *LAKE)
+    assert done.code == 0, done.err
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record["steps"]]
+    assert {(step["response"], step["action"]) for step in steps} == {("<action>right</action>", "right")}
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    refused = textbench("run", *command, "--scenario", "frozen-lake", "--out", "s")
+    assert refused.code == 2
+    assert "can't go on from the response prefix '<action>': OpenAI's interfaces begin every response anew" in " ".join(
+        refused.err.split()
+    )
+    assert not Path("s").exists()

@@ -26,7 +26,6 @@ from benchmark.reproduce.settings import read_experiment
         (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
         (["--arms", "off"], "no arm in this recipe named 'off'"),
         (["--seed", "3"], "there is no option '--seed' (did you mean '--seeds'?)"),
-        (["--quick", "--config", "full"], "not allowed with argument"),
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import EpisodeSession, PromptMap
+from agents.prompt import prompt_path
 from benchmark.runs.folder import RunFolder
 
 PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
@@ -209,3 +210,26 @@ def test_trl_trains_on_it(textbench, small_run, what, form):
     made = trainer(model, args=args, train_dataset=data, processing_class=tokenizer)
     made.train()
     assert not torch.equal(before, torch.cat([weight.detach().ravel() for weight in made.model.parameters()]))
+
+
+def test_prompts_are_asked_without_the_prefix_of_responses_which_are_whole(textbench):
+    """The tiny model begins with <think> itself, so that going on from it changes nothing."""
+    texts = prompt_path("without-clock").read_text() + '\n[prefix]\nthink = "<think>"\n'
+    Path("mine.toml").write_text(texts)
+    arguments = ("run", "--agent", "tiny", "--scenario", "frozen-lake", "--episodes", "4", "--temperature", "0")
+    for more in (("--out", "without"), ("--out", "with", "--prompts", "mine.toml")):
+        done = textbench(*arguments, *more)
+        assert done.code == 0, done.err
+    without, given = (
+        [step["response"] for record in RunFolder.open(Path(name)).records() for step in record["steps"]]
+        for name in ("without", "with")
+    )
+    assert given == without
+    lines = exported(textbench, "with")
+    assert lines
+    for line in lines:
+        assert [message["role"] for message in line["prompt"]] == ["user"]
+        assert line["completion"][0]["content"].startswith("<think>")
+    assert [line["completion"] for line in lines] == [line["completion"] for line in exported(textbench, "without")]
+    assert exported(textbench, "with", "--text")[0]["completion"].startswith("<think>")
+    assert textbench("replay", "with", "--plain").code == 0

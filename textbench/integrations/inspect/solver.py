@@ -17,7 +17,7 @@ from agents import EpisodeSession, PromptMap, Turn, Usage
 from agents.loop.session import Opponents, Outcome
 from agents.models.base import CLOSE_TAG
 from agents.models.served.answers import with_stop_string, writable
-from agents.turn import FinishReason, Policy, is_served
+from agents.turn import FinishReason, Policy, is_served, prefix_of
 from textgames.scenarios import Scenario
 
 EPISODE = "episode"
@@ -53,7 +53,7 @@ def play_episode(
         while not session.over:
             messages = [_message(message) for message in session.messages]
             state.output = await model.generate(messages)
-            turn = turn_of(state.output)
+            turn = turn_of(state.output, prefix_of(session.prompt))
             if behind_servers:  # while they think, other samples go on
                 outcome = await anyio.to_thread.run_sync(session.respond, turn)
             else:
@@ -81,15 +81,15 @@ def play_episode(
     return solve
 
 
-def turn_of(output: ModelOutput) -> Turn:
-    """A response of Inspect's model as our players give it.
+def turn_of(output: ModelOutput, prefix: str = "") -> Turn:
+    """A response of Inspect's model as our players give it, with the prefix that the model went on from.
 
     As in ``textbench run`` it ends at its action, whether the server was told to stop there or not.
     """
     if output.error is not None:
         return Turn("", error=output.error)
     finish = _FINISHES.get(output.stop_reason, "stop")
-    text = writable(output.completion)
+    text = prefix + writable(output.completion)
     if finish == "stop":
         text = with_stop_string(text, (CLOSE_TAG,), {})
     return Turn(text, finish_reason=finish, usage=_usage(output))

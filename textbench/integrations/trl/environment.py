@@ -56,6 +56,8 @@ def game_environment(
         ValueError: no such scenario, agent, mode or setting.
     """
     texts = PromptMap(mode, None, _texts()) if prompt_map is None else prompt_map
+    if texts.prefix:
+        raise ValueError(f"a model that calls act can't go on from the response prefix {texts.prefix!r}: take it out")
     EpisodeSession(scenario, opponents=opponents, **settings)  # what can't be played is said before the training
     made = count()
 

@@ -57,7 +57,7 @@ class VLLM:
         Raises:
             ConfigError: one that can't be used with the run's settings.
         """
-        lora, on_gpu = parts.config.lora_rank > 0, next(parts.model.parameters()).device.type == "cuda"
+        lora, on_gpu = hasattr(parts.model, "peft_config"), next(parts.model.parameters()).device.type == "cuda"
         name = self.updater
         if name == "auto":
             name = "lora" if lora else "nccl" if on_gpu else "disk"

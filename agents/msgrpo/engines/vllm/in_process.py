@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agents.models.answers import LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.models.vllm import VLLMModel
@@ -72,10 +73,18 @@ class InProcessEngine:
         """The ``vllm.LLM``."""
         return self._model.llm
 
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """As of the model."""
+        return self._model.why_unconstrained(reasons)
+
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
-        return made_by(self.version, self._model.generate(prompts, decoding, seeds))
+        return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Load the new weights into the engine, and forget prefixes that older ones computed."""

@@ -8,13 +8,14 @@ Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32)
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from agents.models.base import Completion, Decoding
+from agents.models.reasoning import Opening
 from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, sampling_fields
 from agents.msgrpo.errors import ConfigError, RolloutError
@@ -120,14 +121,23 @@ class Server:
 
     # ---------------------------------------------------------------- sampling
 
-    async def generate(self, prompt_ids: tuple[int, ...], decoding: Decoding, seed: tuple[int, ...]) -> Completion:
-        """The completion of one prompt.
+    async def generate(
+        self,
+        prompt_ids: tuple[int, ...],
+        decoding: Decoding,
+        seed: tuple[int, ...],
+        opening: Opening = "none",
+        choice: Sequence[str] = (),
+    ) -> Completion:
+        """The completion of one prompt; one of ``choice``, where there are any.
 
         Raises:
             UnreachableError: there is no answer.
             RolloutError: the server refuses the request.
         """
-        fields = sampling_fields(decoding, seed)
+        fields = sampling_fields(decoding, seed, opening)
+        if choice:
+            fields["structured_outputs"] = {"choice": list(choice)}
         if self.reports_versions:
             body = {
                 "token_ids": list(prompt_ids),

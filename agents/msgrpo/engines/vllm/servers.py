@@ -8,8 +8,11 @@ import asyncio
 import warnings
 from collections.abc import Sequence
 
+from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.models.local.transformers import TransformersModel
+from agents.models.reasoning import behind_reasoning
+from agents.models.vllm import held_to
 from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server, UnreachableError
 from agents.msgrpo.engines.vllm.updaters import DEV_MODE, Updater
@@ -56,15 +59,24 @@ class ServersEngine:
         """The servers that answer."""
         return [server for server in self.servers if server.url not in self.down]
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    def why_unconstrained(self, reasons: bool) -> str | None:
+        """Why answers can't be held to legal ones; ``None`` where they can."""
+        return NEVER_CLOSED if reasons else None
+
+    async def generate_async(
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
+    ) -> Completion:
         """The completion of one prompt, by the server with the fewest requests in flight."""
-        (ids,) = self._encoder.encode([prompt])
+        (ids,), opening = self._encoder.encode([prompt]), self._encoder.opening(prompt)
+        choice = () if answers is None else answers.endings()
         failure = "there is no server"
         while servers := self.up:
             server = min(servers, key=lambda one: one.in_flight)
             for attempt in range(ATTEMPTS):
                 try:
-                    return await server.generate(ids, decoding, seed)
+                    done = await server.generate(ids, decoding, seed, opening, choice)
+                    response = behind_reasoning(done, opening, decoding.stop, self._encoder.decode)
+                    return held_to(response, answers, lambda: self._encoder.vocabulary)
                 except UnreachableError as error:
                     failure = str(error)
                     await asyncio.sleep(0.1 * 2**attempt)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
+from agents.models.local.adapters import save_pretrained
 from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server
 from agents.msgrpo.errors import ConfigError, RolloutError
@@ -118,7 +119,7 @@ class AdapterUpdater:
 
     def prepare(self, weights: Weights, version: int) -> None:
         self._path = self._files.place(version)
-        self._model.save_pretrained(self._path)  # type: ignore[operator]
+        save_pretrained(self._model, self._path)
 
     def send(self, server: Server, version: int) -> None:
         body = {"lora_name": ADAPTER, "lora_path": str(self._path), "load_inplace": True}

@@ -16,6 +16,8 @@ from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.lean_decoder import LeanDecoder, common_prefix, fingerprint
 from agents.models.local.sampler import StopCheck, choose, inverse_cumulative, nucleus, uniforms
 from agents.models.local.transformers import TransformersModel
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
 from agents.turn import Message, Prompt
 
 transformers = pytest.importorskip("transformers")
@@ -392,7 +394,7 @@ def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) ->
     check = stop_check(tokenizer)
     assert 0 < check.may_end.sum() < len(tokenizer) / 4
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
-    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._check(("</action>",))
+    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._reader.check(("</action>",))
     assert exact.may_end.sum() < check.may_end.sum()
     assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
     # the pieces of other alphabets aren't plain text: then every token is looked at
@@ -612,3 +614,31 @@ def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> No
     on_gpu = TransformersModel(model.cuda(), tokenizer).generate(PROMPTS, decoding, seeds)
     equal = [a.token_ids == b.token_ids for a, b in zip(on_cpu, on_gpu, strict=True)]
     assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary
+
+
+def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
+    """The template closes every message; a prefix isn't closed, and no second beginning of a response follows it."""
+    chat = make_tokenizer()
+    chat.chat_template = (
+        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}<eos>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    model = TransformersModel(make_model("llama", chat), chat)
+    asked, prefix = Message("user", "go <action>"), Message("assistant", "<action>")
+    assert model.render((asked,)) == "<user>go <action><eos><assistant>"
+    assert model.render((asked, prefix)) == "<user>go <action><eos><assistant><action>"
+    (done,) = model.generate([(asked, prefix)], Decoding(temperature=0, max_tokens=5), [(0,)])
+    assert done.prompt_ids is not None
+    assert done.token_ids is not None
+    assert chat.decode(done.prompt_ids) == "<user>go <action><eos><assistant><action>"
+    assert done.token_ids[0] == int(next_logits(model.model, done.prompt_ids).argmax())
+    assert len(done.token_ids) <= 5
+
+
+def test_a_template_that_leaves_the_prefix_out_is_named() -> None:
+    chat = make_tokenizer()
+    chat.chat_template = "{% for m in messages if m['role'] == 'user' %}{{ m['content'] }}{% endfor %}"
+    model = TransformersModel(make_model("llama", chat), chat, name="deaf")
+    with pytest.raises(ValueError, match="deaf's chat template can't go on from the response prefix '<action>'"):
+        LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct"))
+    LanguageAgentPolicy(model, PromptMap("direct"))

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import torch
 from safetensors.torch import load_file
 
+from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 
@@ -124,12 +125,21 @@ class Routes:
         temperature = fields["temperature"]
         decoding = Decoding(temperature=temperature, max_tokens=fields["max_tokens"], stop=tuple(fields["stop"]))
         self.sampler.decoder.forget()  # type: ignore[union-attr]
-        (row,) = self.sampler.generate_ids([tuple(ids)], decoding, [(fields["seed"],)])
+        rules = None
+        if (told := fields.get("structured_outputs")) is not None:
+            assert list(told) == ["choice"]
+            names = tuple(text.removeprefix("<action>").removesuffix("</action>") for text in told["choice"])
+            rules = [self.sampler.vocabulary.rules(LegalAnswers(names))]
+        (row,) = self.sampler.generate_ids([tuple(ids)], decoding, [(fields["seed"],)], rules=rules)
         logprobs = list(row.logprobs)
         if not self.processed:
             scores = torch.log_softmax(self.model(torch.tensor([[*ids, *row.ids]])).logits[0].double(), -1)
             logprobs = [scores[len(ids) - 1 + t, token].item() for t, token in enumerate(row.ids)]
-        return row, logprobs, self.sampler._text(row, self.sampler._check(decoding.stop))
+        return (
+            row,
+            logprobs,
+            self.sampler._completion((), row, "none", self.sampler._reader.check(decoding.stop), 0.0).text,
+        )
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:
         row, logprobs, text = self.sample(body["token_ids"], body["sampling_params"])

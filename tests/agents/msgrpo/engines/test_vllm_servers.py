@@ -13,6 +13,7 @@ import torch
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
 from agents.turn import Message
+from tests.agents.models.local.test_transformers import make_tokenizer
 from tests.agents.msgrpo.engines.routes import Routes, serving
 
 CONFIG = MSGRPOConfig(
@@ -163,3 +164,25 @@ def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, s
     history = make_trainer(serve(), staleness=staleness, iterations=4).train()
     assert max(metrics["lag"] for metrics in history) >= 1
     assert all("importance_mean" in metrics for metrics in history if not metrics["skipped"])
+
+
+@pytest.mark.parametrize("scale_out", [True, False])
+def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(
+    make_llama: Any, prompt_file: str, scale_out: bool
+) -> None:
+    tokenizer = make_tokenizer()
+    config = replace(
+        CONFIG, prompt_file=prompt_file, legal_only=True, max_response_tokens=24, importance_cap=2.0, iterations=2
+    )
+    with serving(make_llama(len(tokenizer)), tokenizer, scale_out=scale_out) as server:
+        config = replace(config, engine_urls=(server.url,))
+        trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+        history = trainer.train()
+        trainer.engine.close()
+        assert [each["invalid_rate"] for each in history] == [0.0, 0.0]
+        mismatch = [each["mismatch_max"] for each in history if not each["skipped"]]
+        assert mismatch
+        assert max(mismatch) < 1e-4
+        thinking = replace(config, response_mode="think", prompt_file="")
+        with pytest.raises(ConfigError, match=r"legal_only = true: .* in the mode direct alone"):
+            MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", thinking, quiet=True)

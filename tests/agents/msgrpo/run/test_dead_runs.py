@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,11 +16,12 @@ from agents.episode import EpisodeTask
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
+from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.errors import DeadRunError, UnusableModelError
-from agents.msgrpo.run.advice import another_start
+from agents.msgrpo.run.advice import another_start, warm_start
 from agents.msgrpo.run.preflight import Preflight
 from agents.msgrpo.run.watch import Watch
-from agents.msgrpo.trajectories import first_prompts
+from agents.msgrpo.trajectories import first_prompts, rollout_metrics
 from agents.prompt import PromptMap
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
@@ -39,7 +41,12 @@ def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_writ
     assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]')]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
-    for way_out in ("export --sft", "tiny-legal", "response_mode = 'direct'", "min_valid_share = 0 trains it"):
+    for way_out in (
+        "textbench warmup --model tiny --scenario sliding-puzzle --teacher planner --mode think",
+        "tiny-legal",
+        "response_mode = 'direct'",
+        "min_valid_share = 0 trains it",
+    ):
         assert way_out in error
     assert not (tmp_path / "run").exists()
 
@@ -109,7 +116,10 @@ def test_an_evaluation_says_what_blind_play_and_the_optimum_are(
 
 # ---------------------------------------------------------------- the preflight's judgement
 
-FINE = Preflight(64, answers=400, valid=380, groups=8, groups_with_spread=7, all_succeeded=False, longest_prompt=300)
+FINE = Preflight(
+    64, answers=400, valid=380, groups=8, groups_with_spread=7, groups_paid_apart=6, all_succeeded=False,
+    longest_prompt=300,
+)  # fmt: skip
 
 
 def test_a_base_that_learns_the_form_by_and_by_is_not_refused() -> None:
@@ -133,10 +143,43 @@ def test_groups_without_spread_and_long_prompts_are_told() -> None:
         FINE._replace(longest_prompt=1501).check(CONFIG)
 
 
+def test_a_penalty_that_is_the_only_signal_is_told_before_it_leads_to_collapse() -> None:
+    (warning,) = FINE._replace(groups_paid_apart=0).check(CONFIG)
+    assert "ends in format collapse" in warning
+    assert "legal_only = true" in warning
+    assert "format_penalty = 0 (now 1) with invalid_action = 'random' (now 'default')" in warning
+    (no_more,) = FINE._replace(groups_paid_apart=0).check(replace(CONFIG, legal_only=True, format_penalty=0.0))
+    assert "legal_only" not in no_more
+    assert "format_penalty = 0" not in no_more
+
+
+def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty() -> None:
+    def part(group: str, rewards: list[float], valid: list[bool]) -> Trajectory:
+        return Trajectory(group=group, rewards=np.array(rewards), valid=np.array(valid))
+
+    charged = [part("a", [-0.3, 0.0], [False, True]), part("a", [0.0, 0.0], [True, True])]
+    found = Preflight.of(charged, 2, 0.3)
+    assert (found.groups_with_spread, found.groups_paid_apart) == (1, 0)
+    paid = [*charged, part("b", [0.0, 1.0], [True, True]), part("b", [-0.3, 0.0], [False, True])]
+    found = Preflight.of(paid, 4, 0.3)
+    assert (found.groups_with_spread, found.groups_paid_apart) == (2, 1)
+
+
+def test_the_command_of_a_warm_start_is_filled_in() -> None:
+    assert warm_start(CONFIG) == (
+        "textbench warmup --model MODEL --scenario frozen-lake --teacher planner --mode think"
+    )
+    own = replace(CONFIG, model="./a b", scenarios=("frozen-lake", "TestX-v0"), response_mode="direct", prompt_file="p")
+    assert warm_start(own) == (
+        "textbench warmup --model './a b' --scenario frozen-lake TestX-v0 --teacher random --mode direct --prompts p"
+    )
+    assert "--scenario SCENARIO --teacher random" in warm_start(replace(CONFIG, scenarios=()))
+
+
 def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made() -> None:
-    assert "tiny-legal" in another_start(CONFIG)
-    assert "tiny-legal" not in another_start(replace(CONFIG, scenarios=("mastermind",)))
-    assert "tiny-legal" not in another_start(replace(CONFIG, model="tiny-legal"))
+    assert "model = 'tiny-legal'" in another_start(CONFIG)
+    assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, scenarios=("mastermind",)))
+    assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, model="tiny-legal"))
 
 
 # ---------------------------------------------------------------- the watch
@@ -179,6 +222,49 @@ def test_a_sign_that_stands_stops_the_run(sign: dict[str, Any], count: int, word
         watch.check()
     assert error.value.spoiled == spoiled
     watched(before + [bad] * 100, replace(CONFIG, stop_after=0))
+
+
+def collapsing(**other: Any) -> list[dict[str, Any]]:
+    """A pretrained model's run from its base, as it was recorded: form in a dozen iterations, and "left" for ever."""
+    shares = [0.94, 0.9, 0.87, 0.83, 0.75, 0.65, 0.55, 0.45, 0.35, 0.28, 0.2, 0.15, 0.08, 0.03, *[0.01] * 20]
+    entropies = [3.4, 3.3, 3.2, 3.0, 2.8, 2.5, 2.2, 1.9, 1.6, 1.3, 1.0, 0.7, 0.5, 0.4, *[0.1] * 20]
+    told = {"success": 0.0, "game_return": 0.0, "most_frequent_action": 0.95}
+    return [
+        {**GOOD, **told, "return": -8 * share, "invalid_rate": share, "entropy": entropy, **other}
+        for share, entropy in zip(shares, entropies, strict=True)
+    ]
+
+
+def test_format_collapse_is_called_by_its_name_and_by_what_helps() -> None:
+    with pytest.raises(DeadRunError, match="the run is dead: format collapse: for 10 iterations one action") as error:
+        watched(collapsing())
+    told = str(error.value)
+    assert told.startswith("iteration 18:")  # entropy is half of what it was at the ninth
+    assert "from the base again: a warm start (textbench warmup --model MODEL --scenario frozen-lake" in told
+    assert not error.value.spoiled
+    watched(collapsing(), replace(CONFIG, stop_after=0))
+    for ends_well in (
+        {"most_frequent_action": 0.4},  # it answers this and that
+        {"invalid_rate": 0.0},  # the form was there from the start
+        {"entropy": 0.4},  # as many-sided as it began
+    ):
+        watched(collapsing(**ends_well))
+    paid = [{**each, "game_return": 0.01 * number} for number, each in enumerate(collapsing())]
+    watched(paid)  # the one action is right
+    watched([{name: each[name] for name in GOOD} for each in collapsing()])  # runs of before don't tell
+
+
+def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chosen() -> None:
+    def part(actions: tuple[str, ...], rewards: list[float], valid: list[bool]) -> Trajectory:
+        several = {"cut_off": np.zeros(len(actions), dtype=bool), "response_ids": ((1,),) * len(actions)}
+        ids: Any = {**several, "prompt_ids": ((1,),) * len(actions)}
+        return Trajectory(group=0, rewards=np.array(rewards), valid=np.array(valid), actions=actions, **ids)
+
+    parts = [part(("left", "up"), [-0.5, 1.0], [False, True]), part(("up", "down"), [0.0, 0.0], [True, True])]
+    metrics = rollout_metrics(parts, np.array([0.5, 0.0]), 0.5)
+    assert metrics["return"] == 0.25
+    assert metrics["game_return"] == 0.5
+    assert metrics["most_frequent_action"] == pytest.approx(2 / 3)  # of valid answers: what stood in for one isn't
 
 
 def test_what_looks_like_a_sign_and_is_none() -> None:

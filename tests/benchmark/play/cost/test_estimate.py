@@ -41,4 +41,8 @@ def test_a_budget_for_reasoning_counts_and_players_without_a_model_do_not(textbe
     (one,) = json.loads(done.out)["estimates"]
     assert one["completion_tokens_at_most"] == pytest.approx(25_256 * one["decisions"], rel=0.01)
     assert one["price"] is one["cost_at_most"] is None
+    sets = ("--set", "o.thinking_budget=100", "--set", "o.base_url=http://127.0.0.1:9/v1")
+    done = textbench("run", "--agent", "o=openai:x", *sets, "--scenario", "frozen-lake", "--dry-run", "--json")
+    (one,) = json.loads(done.out)["estimates"]
+    assert one["completion_tokens_at_most"] == pytest.approx(356 * one["decisions"], rel=0.01)
     assert "estimates" not in json.loads(textbench("run", "--agent", "random", "--dry-run", "--json").out)

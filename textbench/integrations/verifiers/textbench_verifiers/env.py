@@ -14,7 +14,7 @@ from agents.episode import invalid_rate
 from agents.load import options_taken
 from agents.models.base import CLOSE_TAG
 from agents.models.served.answers import with_stop_string
-from agents.turn import Policy
+from agents.turn import Policy, prefix_of
 from textbench_verifiers.taskset import TextbenchConfig, TextbenchTask
 from textgames import TRAINING_SEEDS
 from textgames.names import did_you_mean
@@ -109,7 +109,7 @@ async def answer(player: vf.Interaction, session: EpisodeSession) -> str | None:
     text = reply.content if isinstance(reply.content, str) else ""
     sampling = call.sampling.model_dump() if call.sampling is not None else {}
     cut_out = {} if sampling.get("stop") and call.finish_reason == "stop" else {"stop_reason": None}
-    return with_stop_string(text, (CLOSE_TAG,), cut_out)
+    return with_stop_string(text, (CLOSE_TAG,), cut_out, prefix_of(session.prompt))
 
 
 def record(trace: vf.Trace, session: EpisodeSession, seat: str | None) -> None:

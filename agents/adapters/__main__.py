@@ -1,0 +1,43 @@
+"""``python -m agents.adapters SOURCE --out DIR [--rank R] [--dtype float16] [--base MODEL]``: a smaller adapter.
+
+Exit codes: 0 done, 2 something that can't be used.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m agents.adapters", description="Make an adapter that can ship.")
+    parser.add_argument("source", metavar="SOURCE", help="a folder with an adapter, or with whole weights")
+    parser.add_argument("--out", metavar="DIR", required=True, help="the adapter's folder; replaced if it is there")
+    parser.add_argument("--rank", type=int, default=0, metavar="R", help="lower the rank to this (default: as it is)")
+    parser.add_argument("--dtype", default="float16", help="of the weights: float16 (default), bfloat16, float32")
+    parser.add_argument("--base", default="", metavar="MODEL", help="the base to name; of whole weights the one before")
+    parser.add_argument("--scenario", action="append", default=[], metavar="NAME", help="what it was trained on")
+    options = parser.parse_args(arguments)
+    from agents.adapters.shrinking import shrink
+
+    try:
+        made = shrink(
+            options.source,
+            options.out,
+            rank=options.rank,
+            dtype=options.dtype,
+            base=options.base,
+            scenarios=options.scenario,
+        )
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{made.folder}: rank {made.rank}, {options.dtype}, {made.size / 1e6:.1f} MB; "
+        f"{made.error:.2%} of what was learnt isn't in it, by the norm of the weights' change"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Smaller adapters: of a lower rank, in half precision, or made of a whole model's difference from its base.
+
+What a map of weights has learnt is a matrix ``D = scale * B @ A``, or trained minus base. The best matrix of rank r in
+its place, by the sum of squares, has D's r largest singular values (Eckart, Young 1936).
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from agents.files import replacing_folder
+from agents.models.local.adapters import WEIGHTS, base_of
+from agents.models.local.card import read_card, write_card
+from textgames.extras import install_command
+
+PREFIX = "base_model.model."
+"""What peft puts before the names of a base's maps."""
+
+
+class Shrunk(NamedTuple):
+    """An adapter that was written.
+
+    Attributes:
+        folder: where.
+        rank: its rank.
+        size: of its weights' file, in bytes.
+        error: the norm of what it doesn't hold of what was learnt, divided by the norm of all of it.
+    """
+
+    folder: Path
+    rank: int
+    size: int
+    error: float
+
+
+class _Learnt(NamedTuple):
+    """What one map has learnt: ``D (out, in)``, and an adapter's factors ``A (r, in)`` and ``B (out, r)`` of it."""
+
+    name: str
+    matrix: Tensor
+    factors: tuple[Tensor, Tensor] | None = None
+
+
+def shrink(
+    source: str | Path,
+    out: str | Path,
+    *,
+    rank: int = 0,
+    dtype: str = "float16",
+    base: str = "",
+    scenarios: Sequence[str] = (),
+) -> Shrunk:
+    """Write what was trained as an adapter without anything that its base has too: no tokenizer, no template.
+
+    Args:
+        source: a folder with an adapter, or with whole weights.
+        out: the folder to write; one that is there is replaced.
+        rank: of the adapter; 0 keeps that of the one in ``source``.
+        dtype: of its weights on disk; they are computed with in float32 or in the base's type all the same.
+        base: what the adapter says is its base, such as ``smollm2``; empty: what ``source`` says. Of whole weights it
+            is what they were trained from, and has to be said.
+        scenarios: what it was trained on, for its card; empty: what the card in ``source`` says.
+
+    Raises:
+        ValueError: no adapter and no base, an adapter of another kind than LoRA, a rank or dtype that can't be, or
+            weights outside of what the dtype can hold.
+    """
+    source, kind = Path(source).expanduser(), _dtype(dtype)
+    below = base_of(source)
+    if rank < 0:
+        raise ValueError(f"rank is 1 or more, or 0 for that of the adapter there, got {rank}")
+    if below is None and not (base and rank):
+        raise ValueError(
+            f"{source} holds whole weights: an adapter is made of their difference from a base, say which and of what "
+            f"rank (--base smollm2 --rank 16); got base {base!r} and rank {rank}"
+        )
+    settings = _settings(source if below is not None else None)
+    keep = below is not None and (not rank or rank == settings.r)
+    learnt = _of_adapter(source, copy.copy(settings)) if below is not None else _between(base, source)
+    settings.base_model_name_or_path = base or below
+    if not keep:
+        settings.r = settings.lora_alpha = rank
+        settings.use_rslora, settings.rank_pattern, settings.alpha_pattern = False, {}, {}
+    tensors, error = _held(learnt, settings, rank=0 if keep else rank, dtype=kind)
+    if below is None:
+        maps = (name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight"))
+        settings.target_modules = sorted({name.rpartition(".")[2] for name in maps})
+    folder = _write(Path(out), settings, tensors, source, scenarios)
+    return Shrunk(folder, settings.r, (folder / WEIGHTS).stat().st_size, error)
+
+
+def _held(
+    learnt: Iterator[_Learnt], settings: Any, *, rank: int, dtype: torch.dtype
+) -> tuple[dict[str, Tensor], float]:
+    """An adapter's tensors, and the part of all that was learnt that isn't in them; of rank 0 the factors as they are.
+
+    Raises:
+        ValueError: the dtype can't hold them.
+    """
+    tensors: dict[str, Tensor] = {}
+    missing, whole = 0.0, 0.0
+    for name, matrix, factors in learnt:
+        whole += float(matrix.square().sum())
+        if matrix.dim() != 2:  # a norm, or a table of tokens: no map that an adapter adds to
+            missing += float(matrix.square().sum())
+            continue
+        down, up = (part.to(dtype) for part in (_truncated(matrix, rank) if factors is None or rank else factors))
+        held = _scale(settings) * (up.float() @ down.float())
+        if not torch.isfinite(held).all():
+            raise ValueError(f"{name} has weights that {dtype} can't hold: take bfloat16 or float32")
+        missing += float((matrix - held).square().sum())
+        tensors[f"{PREFIX}{name}.lora_A.weight"], tensors[f"{PREFIX}{name}.lora_B.weight"] = down, up
+    return tensors, math.sqrt(missing / whole) if whole else 0.0
+
+
+def _truncated(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """``A`` and ``B`` whose product is the best of this rank; both carry the roots of the singular values."""
+    if rank > min(matrix.shape):
+        raise ValueError(f"rank is at most {min(matrix.shape)}, the least width of a map, got {rank}")
+    u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
+    roots = sizes[:rank].sqrt()
+    return (roots[:, None] * v[:rank]).contiguous(), (u[:, :rank] * roots).contiguous()
+
+
+def _scale(settings: Any) -> float:
+    return float(settings.lora_alpha / (math.sqrt(settings.r) if settings.use_rslora else settings.r))
+
+
+def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
+    from safetensors.torch import load_file
+
+    tensors = load_file(folder / WEIGHTS)
+    names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
+    odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
+    if odd or settings.use_dora or settings.rank_pattern or settings.alpha_pattern:
+        raise ValueError(f"{folder} isn't a plain LoRA adapter of one rank and scale" + (f": {odd[0]}" if odd else ""))
+    for name in sorted(names):
+        down, up = (tensors[f"{name}.lora_{part}.weight"].float() for part in "AB")
+        yield _Learnt(name.removeprefix(PREFIX), _scale(settings) * (up @ down), (down, up))
+
+
+def _between(base: str, trained: Path) -> Iterator[_Learnt]:
+    """What whole weights have learnt: maps as matrices, everything else flat."""
+    from agents.models.local.loading import load_model
+
+    before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))
+    head = before.get_output_embeddings()
+    maps = {name for name, module in before.named_modules() if isinstance(module, nn.Linear) and module is not head}
+    weights = dict(after.named_parameters())
+    for name, weight in before.named_parameters():
+        other = weights.get(name)
+        if other is None or other.shape != weight.shape:
+            raise ValueError(f"{trained} was not trained from {base!r}: their {name} differ in shape, or one has none")
+        module, _, kind = name.rpartition(".")
+        difference = (other - weight).detach()
+        yield _Learnt(module, difference if kind == "weight" and module in maps else difference.flatten())
+
+
+def _settings(folder: Path | None) -> Any:
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"adapters need peft, which is not installed: {install_command('train')}") from error
+    if folder is None:
+        return peft.LoraConfig(task_type="CAUSAL_LM", inference_mode=True)
+    settings = peft.PeftConfig.from_pretrained(str(folder))
+    if not isinstance(settings, peft.LoraConfig):
+        raise ValueError(f"{folder} holds an adapter of kind {settings.peft_type}; accepted are those of LoRA")
+    return settings
+
+
+def _write(out: Path, settings: Any, tensors: dict[str, Tensor], source: Path, scenarios: Sequence[str]) -> Path:
+    from safetensors.torch import save_file
+
+    settings.inference_mode, settings.lora_dropout = True, 0.0
+    card = read_card(str(source))
+    with replacing_folder(out) as draft:
+        settings.save_pretrained(str(draft))
+        save_file(tensors, draft / WEIGHTS, metadata={"format": "pt"})
+        (draft / WEIGHTS).chmod(0o644)  # written for the owner alone, but a package's files are for everyone
+        if card is not None:
+            write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
+    return out
+
+
+def _dtype(name: str) -> torch.dtype:
+    if name not in ("float16", "bfloat16", "float32"):
+        raise ValueError(f"dtype is float16, bfloat16 or float32, got {name!r}")
+    kind: torch.dtype = getattr(torch, name)
+    return kind

@@ -1,0 +1,328 @@
+"""Legal-only decoding: which tokens may follow a text, so that what comes out is an answer that the game accepts.
+
+``legal names, text so far -> tokens that go on to some legal answer``. An answer is ``<action>NAME</action>``; where
+the model reasons first, its reasoning is free until the tag opens. A text has several tokenisations, and all of them
+are allowed: a token may follow where its *text* goes on with an answer, as in the engines that constrain by a grammar
+(vLLM's structured outputs, llama.cpp's GBNF). So one rule describes them all, nothing has to be tokenised again, and a
+model is never forced off a way of writing a name that it prefers. (The canonical tokenisation alone would be another
+distribution with each tokenizer, and no server can be asked for it.)
+
+Everything here is about text and token ids: nothing knows a model, so that a learner can ask for the same sets again.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import Any, NamedTuple
+
+from agents.turn import TokenSet
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
+
+THINK, THOUGHT = "<think>", "</think>"
+_OPEN, _CLOSE, _THINK, _THOUGHT = (mark.encode() for mark in (OPEN_TAG, CLOSE_TAG, THINK, THOUGHT))
+_MARKS = (_OPEN, _CLOSE, _THINK, _THOUGHT)
+_REMEMBERED = 1024  # sets of names whose rules are kept: a game with many positions has many
+
+
+@dataclass(frozen=True)
+class LegalAnswers:
+    """The answers that one decision accepts.
+
+    Attributes:
+        names: of the legal actions.
+        reasons: whether the model may write anything before the action.
+        begun: the response as far as it is written already, where it goes on from a prefix.
+
+    Raises:
+        ValueError: no names: where actions can't be listed there is nothing to constrain by.
+    """
+
+    names: tuple[str, ...]
+    reasons: bool = False
+    begun: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise ValueError("legal-only decoding needs the list of legal actions, and there is none here")
+
+    def endings(self) -> list[str]:
+        """What may follow the beginning, of answers without reasoning: for engines that are told whole texts.
+
+        Raises:
+            ValueError: a prefix that no legal answer goes on from.
+        """
+        _, opened, inside = self.begun.rpartition(OPEN_TAG)
+        sizes = range(len(OPEN_TAG) - 1, -1, -1)
+        begun = opened + inside if opened else next(OPEN_TAG[:n] for n in sizes if self.begun.endswith(OPEN_TAG[:n]))
+        texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
+        if not (found := [text.removeprefix(begun) for text in texts if text.startswith(begun)]):
+            raise ValueError(no_answer_after(self))
+        return found
+
+    @property
+    def most_tokens(self) -> int:
+        """So many tokens are enough for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
+        return max(len(text.encode()) for text in self.endings())
+
+    def gbnf(self) -> str:
+        """Such answers as a grammar of llama.cpp."""
+        return "root ::= " + " | ".join(json.dumps(text, ensure_ascii=False) for text in self.endings())
+
+
+NEVER_CLOSED = (
+    "its engine is told whole answers, and nothing there closes reasoning in time: it can be held to legal ones in the "
+    "mode direct alone"
+)
+"""Why an engine that is told the answers can't hold one behind reasoning, for which only so many tokens are left."""
+
+
+UNLIMITED = 10**9
+"""Tokens that are left where no limit is near."""
+
+
+def no_answer_after(answers: LegalAnswers) -> str:
+    """What to say of a prefix that no legal answer goes on from."""
+    return f"no legal answer goes on from the response prefix {answers.begun!r}; there are {', '.join(answers.names)}"
+
+
+class Vocabulary:
+    """The texts of a tokenizer's tokens.
+
+    Args:
+        texts: by token id, in bytes (a token may be a part of a character); empty for those that have no text.
+        ends: the tokens that end a response.
+
+    Attributes:
+        ids: ``{text: its tokens}``.
+        closing: the tokens whose text can complete a tag.
+    """
+
+    def __init__(self, texts: Sequence[bytes], ends: Iterable[int]) -> None:
+        self.texts, self.ends = texts, tuple(sorted(ends))
+        self.ids: dict[bytes, tuple[int, ...]] = {}
+        for token, text in enumerate(texts):
+            if text and token not in self.ends:
+                self.ids[text] = (*self.ids.get(text, ()), token)
+        self.closing = tuple(token for text, tokens in self.ids.items() if b">" in text for token in tokens)
+        self._rules: dict[LegalAnswers, Rules] = {}
+
+    @classmethod
+    def of(cls, tokenizer: Any, size: int, ends: Iterable[int]) -> "Vocabulary":
+        """That of a tokenizer of transformers, for a model that knows ``size`` tokens."""
+        known = min(size, len(tokenizer))
+        return cls(token_texts(tokenizer, known) + [b""] * (size - known), ends)
+
+    def rules(self, answers: LegalAnswers) -> "Rules":
+        """The rules of some answers, which are kept for the next time."""
+        if (found := self._rules.get(answers)) is None:
+            if len(self._rules) >= _REMEMBERED:
+                self._rules.clear()
+            found = self._rules[answers] = Rules(self, answers)
+        return found
+
+
+class State(NamedTuple):
+    """How far a response is.
+
+    Attributes:
+        text: of the answer, what is written of it; before that, the end of the reasoning that may become a tag.
+        free: whether the action has yet to be opened.
+        thinking: whether the reasoning stands in a ``<think>`` that is open. There no action is read, so none may be
+            opened; an answer that is forced begins with ``</think>``.
+    """
+
+    text: bytes
+    free: bool
+    thinking: bool = False
+
+
+class Rules:
+    """Which tokens may follow in each state of a response, for the answers of one decision.
+
+    Attributes:
+        start: the state before the first token.
+        reserve: so many tokens are always enough to end with a legal answer, from every state.
+
+    Raises:
+        ValueError: a prefix that no legal answer goes on from, or a name that the tokenizer can't write.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
+        self._vocabulary = vocabulary
+        texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}".encode() for name in answers.names]
+        # (text, the fewest tokens that write it from each of its places to its end), by whether a thought is open
+        self._answers = {
+            thinking: [(lead + text, _fewest(vocabulary, lead + text)) for text in texts]
+            for thinking, lead in ((False, b""), (True, _THOUGHT))
+            if not thinking or answers.reasons or THINK in answers.begun
+        }
+        self._known: dict[tuple[State, int], TokenSet | None] = {}
+        for text, fewest in self._answers[False]:
+            if fewest[0] == inf:
+                raise ValueError(f"the model's tokenizer has no tokens for the answer {text.decode()!r}")
+        every = [count for found in self._answers.values() for _, fewest in found for count in fewest]
+        self.reserve = int(max(count for count in every if count != inf))
+        self.start = self._begin(answers)
+
+    def _begin(self, answers: LegalAnswers) -> State:
+        state = self._read(State(b"", free=True), answers.begun.encode())
+        if state is not None and state.free and not answers.reasons:
+            state = self._forced(state)
+        if state is None or not self._goes_on(state):
+            raise ValueError(no_answer_after(answers))
+        return state
+
+    def allowed(self, state: State, left: int) -> TokenSet | None:
+        """The tokens that may come next where the response may have ``left`` more; ``None``: all of them."""
+        left = min(left, self.reserve + 1)  # more makes no difference
+        key = state, left
+        if key not in self._known:
+            free = state.free and left > self.reserve
+            self._known[key] = self._all_but(state) if free else self._only(self._forced(state), left)
+        return self._known[key]
+
+    def after(self, state: State, token: int, left: int) -> State:
+        """The state behind an allowed token; ``left`` is as it was before it."""
+        text = self._vocabulary.texts[token]
+        if state.free and left > self.reserve:
+            if not state.text and b"<" not in text:
+                return state
+            found = self._read(state, text)
+            if found is None:
+                raise ValueError(f"token {token} ({text!r}) isn't allowed behind {state.text!r}")
+            return found
+        state = self._forced(state)
+        return state._replace(text=state.text + text)
+
+    def _only(self, state: State, left: int) -> TokenSet:
+        """The tokens that go on with an answer which ``left`` tokens are enough for."""
+        start, found = len(state.text), set[int]()
+        for text, fewest in self._answers[state.thinking]:
+            if text.startswith(state.text):
+                for stop in range(start + 1, len(text) + 1):
+                    if fewest[stop] < left:
+                        found.update(self._vocabulary.ids.get(text[start:stop], ()))
+        return TokenSet(tuple(sorted(found)))
+
+    def _all_but(self, state: State) -> TokenSet | None:
+        """All tokens but those that would end the reasoning in an answer that isn't legal, or in none."""
+        vocabulary = self._vocabulary
+        wrong = [
+            token
+            for token in vocabulary.closing
+            if (then := self._read(state, vocabulary.texts[token])) is None or not self._goes_on(then)
+        ]
+        ids = tuple(sorted({*wrong, *vocabulary.ends}))
+        return TokenSet(ids, others=True) if ids else None
+
+    def _goes_on(self, state: State) -> bool:
+        """Whether the tokenizer can write some legal answer from here."""
+        place = len(state.text)
+        return state.free or any(
+            (text.startswith(state.text) and place < len(text) and fewest[place] != inf)
+            or text == state.text
+            for text, fewest in self._answers[state.thinking]
+        )  # fmt: skip
+
+    def _forced(self, state: State) -> State:
+        """The state in which nothing but the ending may follow; the tag that the text has begun is gone on with."""
+        if not state.free:
+            return state
+        begun = [state._replace(text=state.text[at:], free=False) for at in range(len(state.text))]
+        return next(filter(self._goes_on, begun), State(b"", free=False, thinking=state.thinking))
+
+    def _read(self, state: State, text: bytes) -> State | None:
+        """The state when free text goes on; ``None`` where no legal answer can follow."""
+        text, thinking = state.text + text, state.thinking
+        while True:
+            places = [(at, mark) for mark in _MARKS if (at := text.find(mark)) >= 0]
+            if not places:
+                return State(_begun_mark(text), free=True, thinking=thinking)
+            at, mark = min(places)
+            if mark == _CLOSE or (mark == _OPEN and thinking):
+                return None
+            if mark == _OPEN:
+                return State(text[at:], free=False)
+            text, thinking = text[at + len(mark) :], mark == _THINK
+
+
+class Guide:
+    """One response as it grows: asked for what may come, told what came."""
+
+    def __init__(self, rules: Rules, limit: int) -> None:
+        self._rules, self._state, self._left = rules, rules.start, limit
+
+    def allowed(self) -> TokenSet | None:
+        """The tokens that may come next."""
+        return self._rules.allowed(self._state, self._left)
+
+    def take(self, token: int) -> None:
+        """Go on behind a token."""
+        self._state = self._rules.after(self._state, token, self._left)
+        self._left -= 1
+
+
+def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
+    """What was allowed at every token of a response of at most ``limit``, for engines that don't tell.
+
+    Raises:
+        ValueError: a token that wasn't: the engine constrains by something else.
+    """
+    guide, found = Guide(rules, limit), list[TokenSet | None]()
+    for place, token in enumerate(tokens):
+        allowed = guide.allowed()
+        if allowed is not None and (token in allowed.ids) == allowed.others:
+            raise ValueError(f"token {token}, number {place + 1} of a response, goes on with no legal answer")
+        found.append(allowed)
+        guide.take(token)
+    return tuple(found)
+
+
+def _begun_mark(text: bytes) -> bytes:
+    """The longest end of a text that a tag may begin with."""
+    longest = max(map(len, _MARKS)) - 1
+    ends = (text[-size:] for size in range(min(longest, len(text)), 0, -1))
+    return next((end for end in ends if any(mark.startswith(end) for mark in _MARKS)), b"")
+
+
+def _fewest(vocabulary: Vocabulary, text: bytes) -> list[float]:
+    """The fewest tokens that write ``text[place:]``, for every place, its end included."""
+    fewest = [inf] * len(text) + [0.0]
+    for place in range(len(text) - 1, -1, -1):
+        stops = range(place + 1, len(text) + 1)
+        fewest[place] = min((1 + fewest[stop] for stop in stops if text[place:stop] in vocabulary.ids), default=inf)
+    return fewest
+
+
+def token_texts(tokenizer: Any, count: int) -> list[bytes]:
+    """The text of each of a tokenizer's first tokens, in bytes, as it stands behind other text."""
+    pieces = [piece or "" for piece in tokenizer.convert_ids_to_tokens(list(range(count)))]
+    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    if type(decoder).__name__ == "ByteLevel":
+        byte_of, added = _byte_alphabet(), set(tokenizer.get_added_vocab().values())
+        return [
+            piece.encode() if token in added else bytes([byte_of[letter] for letter in piece if letter in byte_of])
+            for token, piece in enumerate(pieces)
+        ]
+    # others are asked what a token adds behind a letter; pieces like <0xE2> stand for a byte
+    anchor = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+    options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+    (before, *found) = tokenizer.batch_decode([anchor, *([*anchor, token] for token in range(count))], **options)
+    return [
+        bytes([int(piece[3:5], 16)])
+        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
+        else text[len(before) :].encode()
+        if text.startswith(before) and "�" not in text
+        else b""
+        for piece, text in zip(pieces, found, strict=True)
+    ]
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """What byte each letter stands for in the pieces of byte-level BPE (as in GPT-2)."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}

@@ -1,0 +1,87 @@
+"""Adapters of peft on disk: the base below one, putting one on, and what tells two of them apart."""
+
+import json
+import warnings
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from textgames.extras import install_command
+
+SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_BASE = "base_model_name_or_path"
+
+
+def base_of(path: str | Path) -> str | None:
+    """The base model that an adapter's folder names, as it is written there; ``None`` where no adapter is.
+
+    It is a path, a hub's name, or a spec such as ``smollm2``, which holds on every machine.
+
+    Raises:
+        ValueError: its settings can't be read, or name no base.
+    """
+    settings = _settings(Path(path).expanduser())
+    if settings is None:
+        return None
+    base = settings.get(_BASE)
+    if not isinstance(base, str) or not base:
+        raise ValueError(
+            f"{Path(path) / SETTINGS} names no base model: {_BASE} is {base!r}; accepted is a path or name"
+        )
+    return base
+
+
+def settings_digest(path: str | Path) -> str | None:
+    """A digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without any.
+
+    Where the base lies isn't among them: it may lie elsewhere on another machine.
+    """
+    settings = _settings(Path(path).expanduser())
+    if settings is None:
+        return None
+    deciding = {name: value for name, value in settings.items() if name not in (_BASE, "revision", "inference_mode")}
+    return sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def put_on(model: Any, adapter: str) -> Any:
+    """The model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
+
+    Raises:
+        ModuleNotFoundError: peft isn't installed.
+        ValueError: no adapter is there, or it is of another model.
+    """
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
+            return peft.PeftModel.from_pretrained(model, adapter)
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+        told = " ".join(str(error).split())
+        raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
+
+
+def save_pretrained(model: Any, folder: str | Path, **options: Any) -> None:
+    """``model.save_pretrained``; of an adapter without peft's look at its base, for which it would ask the hub.
+
+    It looks whether the vocabulary has grown, as tables of tokens would then have to be saved; here it never does.
+    """
+    own = {"save_embedding_layers": False} if hasattr(model, "peft_config") else {}
+    model.save_pretrained(folder, **own, **options)
+
+
+def _settings(folder: Path) -> dict[str, Any] | None:
+    file = folder / SETTINGS
+    if not file.is_file():
+        return None
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} can't be read as an adapter's settings: {error}") from None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{file} should hold an adapter's settings, a JSON object, got {type(settings).__name__}")
+    return settings

@@ -1,0 +1,105 @@
+"""A tokenizer's chat template: the text that it makes of a prompt, and whether the model reasons before it responds."""
+
+import json
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from agents.models.reasoning import CLOSE, OPEN, Opening, check_thinking
+from agents.turn import Message, Prompt, prefix_of
+
+
+def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
+    """The text of a prompt, up to where the model goes on: behind the response's prefix, where there is one.
+
+    ``arguments`` are the template's own, such as ``{"enable_thinking": False}``.
+    """
+    messages = [{"role": message.role, "content": message.content} for message in prompt]
+    end = "continue_final_message" if prefix_of(prompt) else "add_generation_prompt"
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, **{**arguments, end: True}))
+
+
+def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
+    """Raise a ``ValueError`` for a template that leaves a response's prefix out, or has something behind it."""
+    try:
+        rendered = render(tokenizer, (Message("user", "?"), Message("assistant", prefix)), {})
+    except ValueError:  # transformers', with the whole rendered chat
+        rendered = ""
+    if not rendered.endswith(prefix):
+        raise ValueError(
+            f"{name}'s chat template can't go on from the response prefix {prefix!r}: take the prompts' [prefix] out, "
+            "or give the tokenizer a template that writes an assistant's message as it is"
+        )
+
+
+class Thinking:
+    """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens.
+
+    Raises:
+        ValueError: the template doesn't read the arguments, or knows no reasoning that a budget could be of.
+    """
+
+    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
+        self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer
+        self._openings: dict[str, Opening] = {}
+        template = _template_of(tokenizer)
+        if unread := [argument for argument in self.arguments if argument not in template]:
+            raise ValueError(
+                f"chat_template_kwargs has {', '.join(unread)}, which the chat template of {name} doesn't read"
+                + ("" if template else ": it has none")
+            )
+        if budget is not None and CLOSE not in template:
+            raise ValueError(f"thinking_budget is for models that reason: the chat template of {name} has no {CLOSE}")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, for manifests; without what is as usual."""
+        chosen: dict[str, Any] = {"chat_template_kwargs": self.arguments} if self.arguments else {}
+        return chosen if self.budget is None else {**chosen, "thinking_budget": self.budget}
+
+    def opening(self, prompt: Prompt) -> Opening:
+        """Whether the model reasons before it responds to a prompt."""
+        prefix = prefix_of(prompt)
+        if prefix not in self._openings:
+            self._openings[prefix] = opening_of(self._tokenizer, prefix, self.arguments)
+        return self._openings[prefix]
+
+
+def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
+    """A tokenizer whose chat template has its arguments set already, for models that are trained and saved with it.
+
+    Raises:
+        ValueError: the template doesn't read them, or one isn't plain (true, false, a number or a text).
+    """
+    if not arguments:
+        return tokenizer
+    Thinking(tokenizer, arguments, None, name)
+    if odd := [key for key, value in arguments.items() if not isinstance(value, bool | int | float | str)]:
+        raise ValueError(f"chat_template_kwargs.{odd[0]} is true, false, a number or a text, got {arguments[odd[0]]!r}")
+    sets = "".join(f"{{%- set {key} = {json.dumps(value)} -%}}" for key, value in arguments.items())
+    tokenizer = copy(tokenizer)
+    tokenizer.chat_template = sets + _template_of(tokenizer)
+    return tokenizer
+
+
+def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
+    """Whether a model reasons before it responds, as its chat template has it.
+
+    Templates of models that do know ``</think>``. With reasoning switched off they close it themselves where the
+    response begins (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that goes on
+    from a prefix doesn't begin in reasoning.
+    """
+    if prefix or CLOSE not in _template_of(tokenizer):
+        return "none"
+    begins = render(tokenizer, (Message("user", _MARK),), arguments).rpartition(_MARK)[2]
+    _, opened, inside = begins.rpartition(OPEN)
+    if CLOSE in inside:
+        return "none"
+    return "open" if opened else "may"
+
+
+def _template_of(tokenizer: Any) -> str:
+    return str(getattr(tokenizer, "chat_template", None) or "")
+
+
+_MARK = "(what the user says)"

@@ -1,0 +1,118 @@
+"""A model's own reasoning, ``<think>...</think>`` before its response, told from the response.
+
+Models that were trained to reason (Qwen3, DeepSeek-R1 and others) write it first, and what they consider there isn't
+their answer: the response is what follows the last ``</think>``, and a stop string ends nothing before that.
+
+The response mode ``think`` asks every model for a ``<think>`` of its own, which is a part of the response. So whether
+reasoning is the model's own is never guessed from the mode's text: a chat template says so for models of this process
+(:func:`agents.models.local.templates.opening_of`), and the user, or a response itself, for those behind servers.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from agents.models.base import Completion
+
+OPEN, CLOSE = "<think>", "</think>"
+
+Decode = Callable[[Sequence[int]], str]
+
+Opening = Literal["none", "may", "open"]
+"""Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, as the prompt ends so."""
+
+
+def still_reasons(text: str, opening: Opening) -> bool:
+    """Whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
+    if opening == "none":
+        return False
+    _, closed, after = text.rpartition(CLOSE)
+    return OPEN in after if closed else opening == "open" or after.lstrip().startswith(OPEN)
+
+
+def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
+    """``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is closed."""
+    if still_reasons(text, opening):
+        return _bare(text), ""
+    before, closed, after = text.rpartition(CLOSE)
+    return (_bare(before), after.lstrip()) if closed and opening != "none" else ("", text)
+
+
+def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> int:
+    """How many of a response's tokens are reasoning: those up to the one that closes it."""
+    text = decode(ids)
+    if still_reasons(text, opening):
+        return len(ids)
+    closed = 0 if opening == "none" else text.count(CLOSE)
+    return _fewest(ids, lambda begun: begun.count(CLOSE) == closed, decode) if closed else 0
+
+
+def end_of_response(text: str, opening: Opening, stops: Sequence[str]) -> int | None:
+    """Where the first stop string behind the reasoning ends; ``None`` where there is none.
+
+    What comes after it wouldn't have been written by an engine that stops there, and doesn't count.
+    """
+    ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
+    for end in ends:
+        if split_reasoning(text[:end], opening)[1].endswith(tuple(stops)):
+            return end
+    return None
+
+
+def behind_reasoning(completion: Completion, opening: Opening, stops: Sequence[str], decode: Decode) -> Completion:
+    """What an engine that was sent no stop string has written, ended at the first one behind the reasoning.
+
+    The tokens after that are left out, as if the engine had stopped there.
+    """
+    ids = completion.token_ids
+    if opening == "none" or ids is None or completion.error is not None:
+        return completion
+    end = end_of_response(completion.text, opening, stops)
+    reasoning, response = split_reasoning(completion.text[:end], opening)
+    if end is not None:
+        kept = _fewest(ids, lambda begun: len(begun) >= end, decode)
+        completion = replace(
+            completion,
+            token_ids=ids[:kept],
+            logprobs=None if completion.logprobs is None else completion.logprobs[:kept],
+            weights=tuple(span._replace(stop=min(span.stop, kept)) for span in completion.weights if span.start < kept),
+            finish_reason="stop",
+        )
+        ids = ids[:kept]
+    usage = completion.usage._replace(
+        completion_tokens=len(ids), reasoning_tokens=reasoning_tokens(ids, opening, decode)
+    )
+    return replace(completion, text=response, reasoning=reasoning, usage=usage)
+
+
+def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -> int:
+    """The fewest of the tokens whose text is enough, where that of all of them is."""
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(decode(ids[:middle])) else (middle + 1, high)
+    return low
+
+
+def _bare(reasoning: str) -> str:
+    return reasoning.strip().removeprefix(OPEN).strip()
+
+
+def asks_for_reasoning(arguments: Mapping[str, Any]) -> bool | None:
+    """Whether a chat template's arguments switch reasoning on or off; ``None`` where they say nothing of it."""
+    said = [arguments[name] for name in ("enable_thinking", "thinking") if isinstance(arguments.get(name), bool)]
+    return said[0] if said else None
+
+
+def check_thinking(arguments: Mapping[str, Any] | None, budget: int | None) -> dict[str, Any]:
+    """A chat template's arguments as a dictionary, once they and the budget are seen to be such.
+
+    Raises:
+        ValueError: they aren't; it names the option.
+    """
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise ValueError(f"chat_template_kwargs is a table, such as {{enable_thinking = false}}, got {arguments!r}")
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= 10**7):
+        raise ValueError(f"thinking_budget is a whole number of tokens from 1 to 10,000,000, got {budget!r}")
+    return dict(arguments or {})

@@ -1,0 +1,9 @@
+"""A warm start: a model learns the form of answers, and a teacher's moves, before reinforcement learning begins.
+
+``teacher -> demonstrate -> decisions -> imitate -> model``; the command is ``textbench warmup``.
+"""
+
+from agents.msgrpo.warmup.demonstrations import demonstrate
+from agents.msgrpo.warmup.imitation import Decision, Imitation, Progress, imitate
+
+__all__ = ["Decision", "Imitation", "Progress", "demonstrate", "imitate"]

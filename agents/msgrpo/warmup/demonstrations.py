@@ -1,0 +1,130 @@
+"""What a warm start imitates: a teacher's decisions on training seeds, in the form that the prompt asks for.
+
+A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
+says what it would have done in the positions that come of them. A planner alone never shows the way out of a bad place.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.baselines.random import RandomPlayer
+from agents.episode import EpisodeTask
+from agents.load import load_agent
+from agents.loop.rollout import rollout
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.run.evaluation import game_name
+from agents.msgrpo.trajectories import Game
+from agents.msgrpo.warmup.imitation import Decision
+from agents.msgrpo.warmup.words import Words
+from agents.policy import as_requests
+from agents.prompt import PromptMap
+from agents.turn import Policy, Turn, TurnRequest, check_game
+from textgames import TRAINING_SEEDS, parallel_env
+
+_STREAM = 0xA11CE  # keeps these draws apart from those of a run's iterations with the same seed
+
+
+class _Labelled:
+    """Plays as the teacher, but for a share of random moves, and keeps what the teacher answers to every request."""
+
+    def __init__(self, teacher: Policy, explore: float, seed: int) -> None:
+        self.name, self.teacher, self.explore = teacher.name, teacher, explore
+        self._random, self._seed = RandomPlayer(seed), seed
+        self.labels: dict[tuple[int, int, str], tuple[TurnRequest, str]] = {}  # by the task's seed, round and player
+
+    @property
+    def history_turns(self) -> int | None:
+        return getattr(self.teacher, "history_turns", 0)
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        asked = as_requests(requests)
+        turns = self.teacher.act(asked)
+        played = []
+        for request, turn, instead in zip(asked, turns, self._random.act(asked), strict=True):
+            task_seed, played_before = request.seed[0], request.seed[-2]
+            self.labels[task_seed, played_before, request.player] = request, turn.response
+            chance = np.random.default_rng([_STREAM, self._seed, *request.seed]).random()
+            played.append(instead if chance < self.explore else turn)
+        return played
+
+
+def demonstrate(
+    scenarios: Sequence[Game],
+    teachers: Sequence[str],
+    count: int,
+    prompt_map: PromptMap,
+    *,
+    explore: float = 0.0,
+    seed: int = 0,
+    part: int = 0,
+) -> list[Decision]:
+    """So many decisions, evenly of every teacher on every scenario, each from training seeds of its own.
+
+    Args:
+        scenarios: themselves, their names, or environment ids.
+        teachers: agents, as commands name them.
+        count: of decisions, at least one of each teacher on each scenario.
+        prompt_map: what the model will be asked with; its mode is the form of the responses.
+        explore: the share of random moves in what is visited.
+        seed: of the layouts, and of all that is random.
+        part: another part has other layouts: 0 is what is learnt, 1 what is held out.
+
+    Raises:
+        ConfigError: no such scenario or teacher, one that can't play the other, or a teacher without a valid answer.
+    """
+    pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
+    decisions: list[Decision] = []
+    # every other seed of the shuffled ones is held out, so no layout is in both parts, whatever the counts are
+    seeds = np.random.default_rng([_STREAM, seed]).permutation(len(TRAINING_SEEDS))[part::2]
+    for index, (scenario, teacher) in enumerate(pairs):
+        # as many as are left, divided by the pairs that are left: no rounding is lost
+        wanted = max(1, round((count - len(decisions)) / (len(pairs) - index)))
+        # each pair begins elsewhere, so that a mixture of teachers sees more layouts
+        own = np.roll(seeds, -index * (len(seeds) // len(pairs)))
+        decisions += _of_one(scenario, teacher, wanted, own.tolist(), prompt_map, explore, seed)
+    return decisions
+
+
+def _of_one(
+    scenario: Game,
+    name: str,
+    count: int,
+    seeds: Sequence[int],
+    prompt_map: PromptMap,
+    explore: float,
+    seed: int,
+) -> list[Decision]:
+    teacher, where = _teacher(name, scenario), game_name(scenario)
+    words = Words(prompt_map.mode, teacher)
+    found: list[Decision] = []
+    for first in range(0, len(seeds), 16):
+        labelled = _Labelled(teacher, explore, seed)
+        tasks = [EpisodeTask.of(scenario, TRAINING_SEEDS[one]) for one in seeds[first : first + 16]]
+        played = {episode.seed: episode for episode in rollout(labelled, tasks, max_concurrency=len(tasks))}
+        for task in tasks:  # they end in another order than they began
+            for step in played[task.seed].steps:
+                request, response = labelled.labels[task.seed, step.index, step.player]
+                assert request.game is not None, "the loop tells scripted players the game"
+                action = request.game.interpret(response, step.state, step.player)
+                if action is not None:
+                    said = words(request, step.state, action, response)
+                    found.append(Decision(prompt_map(request), said))
+        if len(found) >= count:
+            return found[:count]
+        if not found:
+            raise ConfigError(f"none of the answers of {name!r} in {len(tasks)} episodes of {where} was valid")
+    raise ConfigError(
+        f"{name!r} takes {len(found):,} decisions on the training seeds of {where} that may be imitated, and {count:,} "
+        "are wanted"
+    )
+
+
+def _teacher(name: str, scenario: Game) -> Policy:
+    try:
+        teacher = load_agent(name)
+        task = EpisodeTask.of(scenario, 0)
+        check_game(teacher, parallel_env(task.env_id, **task.kwargs).game)
+    except (ValueError, TypeError, OSError) as error:
+        raise ConfigError(f"the teacher {name!r} can't play {game_name(scenario)}: {error}") from error
+    return teacher

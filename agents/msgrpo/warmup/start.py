@@ -1,0 +1,156 @@
+"""A warm start from beginning to end: settings -> decisions -> model -> a folder that plays and trains."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from agents.files import replacing
+from agents.interrupt import kills_interrupt
+from agents.models.local.card import card_of
+from agents.models.local.processor import multiplies_bfloat16
+from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.run.keeper import save_model
+from agents.msgrpo.trajectories import prompts_of
+from agents.msgrpo.warmup.demonstrations import demonstrate
+from agents.msgrpo.warmup.imitation import Progress, imitate
+
+ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
+"""What is written beside the model: how it was made, and, until it is, the state of its making."""
+
+DECISIONS_PER_STEP = 16
+_HELD_OUT = 0.1  # of the decisions, and at least so many:
+_HELD_OUT_LEAST = 50
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Teaching(NamedTuple):
+    """What is imitated.
+
+    Attributes:
+        teachers: agents, as commands name them; each takes an equal share of the decisions.
+        decisions: how many are learnt from. A tenth as many are held out.
+        explore: the share of random moves in what the teachers label.
+    """
+
+    teachers: tuple[str, ...] = ("planner",)
+    decisions: int = 2000
+    explore: float = 0.0
+
+
+def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settings: Any) -> MSGRPOConfig:
+    """The trainer's settings as an imitation uses them; ``settings`` are given, the others fit what they say.
+
+    Raises:
+        ConfigError: a value that isn't accepted.
+    """
+    rank = settings.setdefault("lora_rank", 16)
+    defaults: dict[str, Any] = {
+        "model": model,
+        "scenarios": tuple(scenarios),
+        "dtype": "bfloat16" if multiplies_bfloat16() else "float32",
+        "lora_alpha": max(1, 2 * rank),
+        "learning_rate": 5e-4 if rank else 1e-4,
+        "schedule": "linear",
+        "micro_batch_tokens": 2048,
+        # an answer without reasoning is short, and a base that knows no end is cut off in its evaluation
+        "max_response_tokens": 32 if settings.get("response_mode") == "direct" else 256,
+        "minibatches": max(1, round(decisions / DECISIONS_PER_STEP)),
+    }
+    given = defaults | settings
+    steps = given.get("update_passes", 1) * given["minibatches"]
+    return MSGRPOConfig(**({"warmup": max(1, steps // 20)} | given))
+
+
+def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], None]) -> dict[str, Any]:
+    """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
+
+    The same call goes on where it was stopped, and does nothing where everything is done.
+
+    Returns:
+        How it was made: settings, losses and times, as ``warmup.json`` in the folder has it.
+
+    Raises:
+        ConfigError: settings that can't be used, or a folder that holds something else.
+        UnusableModelError: a model or tokenizer that can't be trained.
+        DivergenceError: a loss or gradient that isn't finite.
+        OSError: the folder can't be written.
+    """
+    from agents.msgrpo.__main__ import load
+
+    out = Path(config.out)
+    asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(teaching._asdict()))}
+    if (made := _made(out, asked)) is not None:
+        say(f"{out} holds this warm start already")
+        return made
+    out.mkdir(parents=True, exist_ok=True)
+    model, tokenizer = load(config)
+    card = card_of(model)
+    asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
+    prompt_map = prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
+    held_out = max(_HELD_OUT_LEAST, round(_HELD_OUT * teaching.decisions))
+    decisions, kept_out = (
+        demonstrate(
+            config.scenarios, teaching.teachers, count, prompt_map,
+            explore=teaching.explore, seed=config.seed, part=part,
+        )
+        for part, count in enumerate((teaching.decisions, held_out))
+    )  # fmt: skip
+    say(f"{len(decisions):,} decisions of {' and '.join(teaching.teachers)}, and {len(kept_out)} held out")
+    checkpoint = out / CHECKPOINT
+    with kills_interrupt():
+        made_model = imitate(
+            model, tokenizer, decisions, config, held_out=kept_out, on_progress=_Lines(say), checkpoint=checkpoint
+        )
+    save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
+    figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}
+    about = {"warmup": asked, **figures, "losses": [round(one, 5) for one in made_model.losses]}
+    with replacing(out / ABOUT) as stream:
+        stream.write(json.dumps(about, indent=1) + "\n")
+    checkpoint.unlink()
+    return about
+
+
+class _Lines:
+    """Tells of an imitation's progress, a line every few seconds."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._last, self._losses = say, monotonic(), list[float]()
+
+    def __call__(self, progress: Progress) -> None:
+        self._losses.append(progress.loss)
+        if monotonic() - self._last < _SECONDS_BETWEEN_LINES and progress.step < progress.steps:
+            return
+        mean = sum(self._losses) / len(self._losses)
+        self._losses, self._last = [], monotonic()
+        left = progress.seconds / progress.step * (progress.steps - progress.step)
+        self._say(f"step {progress.step}/{progress.steps}: loss {mean:.4f} a token, about {left:.0f} s left")
+
+
+def _settings(config: MSGRPOConfig) -> dict[str, Any]:
+    """The settings that aren't the trainer's defaults; where it is written doesn't count."""
+    return {
+        name: own for name, (own, _) in config.differences(MSGRPOConfig()).items() if name not in ("out", "threads")
+    }
+
+
+def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """How the folder's model was made; ``None`` for a folder without one.
+
+    Raises:
+        ConfigError: it wasn't made as it is asked for now, or is no warm start.
+    """
+    try:
+        made: dict[str, Any] = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+        same = made["warmup"] == asked
+    except FileNotFoundError:
+        if (out / CHECKPOINT).exists() or not any(out.glob("*.safetensors")):
+            return None
+        raise ConfigError(f"out = {str(out)!r} holds a model already: choose another folder") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{out / ABOUT} doesn't say how its model was made: {error!r}") from error
+    if same:
+        return made
+    raise ConfigError(f"out = {str(out)!r} holds a warm start with other settings: choose another folder")

@@ -1,0 +1,101 @@
+"""Small models in GGUF format, written as llama.cpp's own converter writes them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gguf import GGMLQuantizationType, GGUFWriter
+from gguf.quants import quantize
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+_NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers": "blk",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+
+
+def small_llama(seed: int = 0, *, tied: bool = True) -> LlamaForCausalLM:
+    """A random Llama whose widths are multiples of 32, which quantisation by blocks asks for."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=260, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=tied, initializer_range=0.4,
+        bos_token_id=258, eos_token_id=259,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
+
+
+def write_gguf(
+    file: Path, model: LlamaForCausalLM, kind: str = "F32", *, architecture: str = "llama", name: str = "small"
+) -> Path:
+    """Write a model with a tokenizer of bytes, its matrices in the number type ``kind``."""
+    config: Any = model.config
+    writer = GGUFWriter(file, architecture)
+    writer.add_name(name)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_vocab_size(config.vocab_size)
+    _add_tokenizer(writer)
+    for tensor, weight in model.state_dict().items():
+        if tensor == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        values = weight.numpy()
+        if ".q_proj." in tensor:
+            values = _interleaved(values, config.num_attention_heads)
+        if ".k_proj." in tensor:
+            values = _interleaved(values, config.num_key_value_heads)
+        type_ = GGMLQuantizationType[kind if values.ndim == 2 else "F32"]
+        writer.add_tensor(_tensor_name(tensor), quantize(values, type_), raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def _add_tokenizer(writer: GGUFWriter) -> None:
+    """A token for every byte, two that are merged, and the beginning and the end of a turn."""
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list([*bytes_to_unicode().values(), "ac", "act", "<|begin|>", "<|end|>"])
+    writer.add_token_types([1] * 258 + [3, 3])
+    writer.add_token_merges(["a c", "ac t"])
+    writer.add_bos_token_id(258)
+    writer.add_eos_token_id(259)
+    writer.add_chat_template(TEMPLATE)
+
+
+def _tensor_name(name: str) -> str:
+    for ours, theirs in _NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def _interleaved(values: "np.ndarray[Any, Any]", heads: int) -> "np.ndarray[Any, Any]":
+    """Rotary pairs beside each other, as llama.cpp has them; transformers has them half a head apart."""
+    halves = values.reshape(heads, 2, values.shape[0] // heads // 2, values.shape[1])
+    return halves.swapaxes(1, 2).reshape(values.shape)

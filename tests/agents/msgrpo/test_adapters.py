@@ -1,0 +1,162 @@
+"""Training that goes on from an adapter: one adapter in the end, the warm start inside it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.__main__ import load, main
+from agents.msgrpo.engines.engine import EngineParts
+from agents.msgrpo.engines.vllm import VLLM
+
+peft: Any = pytest.importorskip("peft")
+from safetensors.torch import load_file  # noqa: E402
+
+SHORT = MSGRPOConfig(
+    groups=2, group_size=4, iterations=4, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    format_penalty=0.5, learning_rate=1e-2, minibatches=1, eval_every=0, samples_every=0, checkpoint_every=2,
+    keep_checkpoints=9, kl_coefficient=0.1, preflight_episodes=0, min_valid_share=0, scenarios=("TestCorridor-v0",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def warm(tokenizer: Any, make_llama: Any, tmp_path: Path) -> Path:
+    """An adapter of rank 3 that says something, on a base in a folder beside it."""
+    base = tmp_path / "base"
+    make_llama(len(tokenizer)).save_pretrained(base)
+    tokenizer.save_pretrained(base)
+    from transformers import AutoModelForCausalLM
+
+    settings = peft.LoraConfig(r=3, lora_alpha=12, target_modules="all-linear", lora_dropout=0.1, task_type="CAUSAL_LM")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
+        model = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(base), settings)
+    torch.manual_seed(1)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.1)
+    model.save_pretrained(tmp_path / "warm")
+    return tmp_path / "warm"
+
+
+@pytest.fixture
+def config(warm: Path, prompt_file: str) -> MSGRPOConfig:
+    return replace(SHORT, model=str(warm), prompt_file=prompt_file)
+
+
+def trainer_of(config: MSGRPOConfig) -> MSGRPOTrainer:
+    return MSGRPOTrainer(*load(config), config=config, quiet=True)
+
+
+def adapter_in(folder: Path) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = load_file(folder / "adapter_model.safetensors")
+    return found
+
+
+def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm: Path, tmp_path: Path) -> None:
+    trainer = trainer_of(replace(config, out=str(tmp_path / "run")))
+    before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
+    trained = {name for name, weight in trainer.model.named_parameters() if weight.requires_grad}
+    assert trained == {name for name in before if "lora_" in name}
+    trainer.train()
+    changed = {name for name, weight in trainer.model.named_parameters() if not torch.equal(before[name], weight)}
+    assert changed == trained
+    last = tmp_path / "run" / "last"
+    settings = json.loads((last / "adapter_config.json").read_text())
+    assert (settings["r"], settings["lora_alpha"]) == (3, 12)
+    assert settings["base_model_name_or_path"] == str(tmp_path / "base")
+    was, now = adapter_in(warm), adapter_in(last)
+    assert {name: weight.shape for name, weight in was.items()} == {name: weight.shape for name, weight in now.items()}
+    moved = {name: (now[name] - was[name]).norm() / was[name].norm() for name in was}
+    assert 0 < max(moved.values()) < 0.5  # it went on from there and didn't begin anew
+
+
+def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:
+    trainer = trainer_of(config)
+    history = trainer.train()
+    assert history[0]["kl"] == pytest.approx(0, abs=1e-9)  # to the bare base it would be far
+    assert history[-1]["kl"] > 1e-6
+    assert trainer.learner.reference is not None
+    ids = [each.data_ptr() for each in trainer.model.parameters() if not each.requires_grad]
+    frozen: Any = trainer.learner.reference.__closure__[0].cell_contents  # type: ignore[attr-defined]
+    assert {each.data_ptr() for each in frozen.parameters()} >= set(ids)  # the base is in memory once
+
+
+def test_a_resumed_training_ends_bit_for_bit_as_the_uninterrupted_one(config: MSGRPOConfig, tmp_path: Path) -> None:
+    trainer_of(replace(config, out=str(tmp_path / "whole"))).train()
+    parted = replace(config, out=str(tmp_path / "parted"))
+    trainer_of(replace(parted, iterations=2)).train()
+    resumed = trainer_of(parted)
+    resumed.resume(tmp_path / "parted")
+    resumed.train()
+    whole, parts = (adapter_in(tmp_path / run / "last") for run in ("whole", "parted"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"lora_rank": 8}, r"lora_rank = 8, but the model has an adapter already, with lora_rank = 3"),
+        ({"lora_rank": 3}, r"lora_alpha = 32, .* with lora_alpha = 12"),
+        ({"lora_alpha": 5}, r"lora_alpha = 5, .* with lora_alpha = 12"),
+        ({"lora_targets": ("q_proj",)}, r"lora_targets = \['q_proj'\], .*'down_proj'"),
+    ],
+)
+def test_settings_that_contradict_the_adapter_are_refused(
+    config: MSGRPOConfig, settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        trainer_of(replace(config, **settings))
+
+
+def test_settings_that_agree_with_the_adapter_are_accepted(config: MSGRPOConfig) -> None:
+    model = trainer_of(replace(config, lora_rank=3, lora_alpha=12, gradient_checkpointing=True))
+    assert model.iterate()["grad_norm"] > 0
+
+
+def test_servers_are_sent_the_adapter_that_came_with_the_model(config: MSGRPOConfig) -> None:
+    model, tokenizer = load(config)
+    trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
+    parts = EngineParts(trainer.model, tokenizer, config, None, rank=0, processes=1)
+    assert VLLM().updater_of(parts) == "lora"  # though no setting names a rank
+
+
+@pytest.mark.slow
+def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real kill of the real command; the adapter is one of rank 2 on the tiny model that ships."""
+    monkeypatch.chdir(tmp_path)
+
+    def config_file(out: str, **settings: Any) -> str:
+        of_a_lake: Any = {"scenarios": ("frozen-lake",), "response_mode": "think", "max_response_tokens": 60}
+        config = replace(SHORT, **of_a_lake, stop_after=0, checkpoint_every=1, out=out, **settings)
+        Path(f"{out}.toml").write_text(config.to_toml(), encoding="utf-8")
+        return f"{out}.toml"
+
+    assert main(["--config", config_file("warm", model="tiny", lora_rank=2, iterations=1), "--quiet"]) == 0
+    settings = json.loads(Path("warm/last/adapter_config.json").read_text())
+    assert settings["base_model_name_or_path"] == "tiny"  # what was written, not a place on this machine
+    assert main(["--config", config_file("whole", model="warm/last"), "--quiet"]) == 0
+    command = [sys.executable, "-m", "agents.msgrpo", "--config", config_file("killed", model="warm/last"), "--quiet"]
+    killed = subprocess.Popen(command)
+    deadline = time.monotonic() + 120
+    while not Path("killed/last").exists():
+        assert time.monotonic() < deadline
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert not Path("killed/checkpoints/iteration-000004").exists()
+    assert main(["--resume", "killed", "--quiet"]) == 0
+    whole, parts = (adapter_in(Path(out, "checkpoints/iteration-000004")) for out in ("whole", "killed"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)

@@ -1,0 +1,130 @@
+"""Training with legal_only: no invalid answer, the learner's probabilities are the sampler's, it resumes exactly."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.action_probabilities import exact_probabilities, sample_actions, score_actions
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.policy import LanguageAgentPolicy
+from agents.regret import DirectAnswers
+from agents.turn import Message, TokenSet, TurnRequest
+from tests.agents.models.local.test_transformers import make_tokenizer
+
+SHORT = MSGRPOConfig(
+    legal_only=True,
+    groups=2,
+    group_size=4,
+    iterations=2,
+    response_mode="direct",
+    max_response_tokens=24,
+    temperature=1.25,
+    kl_coefficient=0.01,
+    entropy_coefficient=0.01,
+    learning_rate=1e-3,
+    eval_episodes=4,
+    eval_every=2,
+    samples_every=0,
+)
+
+
+@pytest.fixture
+def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer]:
+    prompts = tmp_path / "words.toml"
+    prompts.write_text(
+        'opening = "$instructions"\nobservation = "$observation"\nclock = ""\n[response]\n'
+        'direct = "Answer:"\nthink = "Think and answer:"\n'
+    )
+
+    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", **settings: Any) -> MSGRPOTrainer:
+        tokenizer = make_tokenizer()
+        model = make_llama(len(tokenizer), **settings)
+        return MSGRPOTrainer(model, tokenizer, game, replace(config, prompt_file=str(prompts)), quiet=True)
+
+    return make
+
+
+@pytest.mark.parametrize("packing", ["tree", "rows"])
+@pytest.mark.parametrize(("mode", "tokens"), [("direct", 24), ("think", 50)])
+def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
+    make_trainer: Any, mode: Any, tokens: int, packing: Any
+) -> None:
+    config = replace(SHORT, response_mode=mode, max_response_tokens=tokens, packing=packing, minibatches=1)
+    trainer = make_trainer(config)
+    batch = trainer.rollout()
+    rows = [row for each in batch.trajectories for row in each.rows]
+    assert all(row.allowed is not None for row in rows)
+    told = np.concatenate([logprobs for each in batch.trajectories for logprobs in each.old_logprobs])
+    scores = trainer.learner.logprobs_and_entropies(rows)
+    assert torch.cat([logprobs for logprobs, _ in scores]).numpy() == pytest.approx(told, abs=2e-5)
+    forced = 0
+    for row, (logprobs, entropies) in zip(rows, scores, strict=True):
+        for allowed, logprob, entropy in zip(row.allowed, logprobs.tolist(), entropies.tolist(), strict=True):
+            if allowed is not None and not allowed.others and len(allowed.ids) == 1:
+                forced += 1
+                assert (logprob, entropy) == (0.0, 0.0)
+    assert forced
+    trainer.iteration = 0
+    first = trainer.iterate()
+    assert first["invalid_rate"] == 0.0
+    assert first["mismatch_max"] < 2e-5
+    (result,) = trainer.evaluate()
+    assert result.invalid_rate == 0.0
+
+
+@pytest.mark.parametrize("mode", ["direct", "think"])
+def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
+    config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
+    whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
+    whole.train()
+    part = replace(config, out=str(tmp_path / "part"))
+    make_trainer(replace(part, iterations=1)).train()
+    resumed = make_trainer(part)
+    resumed.resume(tmp_path / "part")
+    assert resumed.iteration == 1
+    resumed.train()
+    assert [each["invalid_rate"] for each in resumed.history] == [0.0, 0.0]
+    for (name, a), (_, b) in zip(whole.model.named_parameters(), resumed.model.named_parameters(), strict=True):
+        assert torch.equal(a, b), name
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, staleness: int) -> None:
+    history = make_trainer(
+        replace(SHORT, dtype="bfloat16" if not staleness else "float32", staleness=staleness)
+    ).train()
+    assert [each["invalid_rate"] for each in history] == [0.0, 0.0]
+    mismatch = [each["mismatch_mean"] for each in history if "mismatch_mean" in each]  # not where nothing was learnt
+    assert mismatch
+    assert max(mismatch) < 0.1
+
+
+def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer: Any) -> None:
+    with pytest.raises(ConfigError, match=r"legal_only = true: .*doesn't list its legal actions"):
+        make_trainer(SHORT, "guess-number")
+
+
+def test_sets_of_tokens_are_part_of_what_a_step_is() -> None:
+    assert TokenSet((1, 2)) != TokenSet((1, 2), others=True)
+    assert MSGRPOConfig.from_mapping({"rollout": {"legal_only": True}}).legal_only
+
+
+def test_nothing_exact_is_said_of_answers_with_thousands_of_tokenisations(make_trainer: Any) -> None:
+    with pytest.raises(ConfigError, match=r"eval_regret_episodes .* with legal_only an answer has thousands"):
+        make_trainer(replace(SHORT, eval_regret_episodes=2))
+    trainer = make_trainer(SHORT)
+    reader = TransformersModel(trainer.model, trainer.tokenizer)
+    policy = LanguageAgentPolicy(reader, trainer.policy.prompt_map, trainer.policy.decoding, legal_only=True)
+    with pytest.raises(ValueError, match="plays legal-only, where an answer has thousands of tokenisations"):
+        DirectAnswers(policy)
+    assert score_actions(policy, (Message("user", "x"),), "", ("left", "right")) is None
+    request = TurnRequest("cell 0", "Go right.", ("left", "right"), seed=(1,))
+    assert exact_probabilities(policy, [request]) is None
+    (shares,) = sample_actions(policy, [request], 16)
+    assert sum(shares.values()) == 1.0  # none is invalid

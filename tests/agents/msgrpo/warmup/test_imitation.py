@@ -1,0 +1,137 @@
+"""Imitation: the loss is that of the responses, it falls, and an interrupted one ends as if it never had been."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.errors import DivergenceError
+from agents.msgrpo.warmup import Decision, Imitation, Progress, imitate
+from agents.turn import Message
+
+CONFIG = MSGRPOConfig(learning_rate=1e-2, schedule="linear", warmup=2, update_passes=6, minibatches=4)
+LIGHTS = ("red", "green", "blue")
+
+
+def asked(light: str, prefix: str = "") -> tuple[Message, ...]:
+    begun = (Message("assistant", prefix),) if prefix else ()
+    return (Message("user", f"The light is {light}\n"), *begun)
+
+
+DECISIONS = [Decision(asked(light), light) for light in LIGHTS * 8]
+
+
+def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(
+    tokenizer: Any, make_llama: Callable[..., Any]
+) -> None:
+    steps: list[Progress] = []
+    made = imitate(
+        make_llama(len(tokenizer)),
+        tokenizer,
+        DECISIONS,
+        replace(CONFIG, update_passes=30),
+        held_out=DECISIONS[:3],
+        on_progress=steps.append,
+    )
+    assert made.held_out_before > 1.5  # of 12 words, log 12 = 2.5
+    assert made.held_out < 0.2
+    assert [step.step for step in steps] == list(range(1, 121))
+    assert made.losses == tuple(step.loss for step in steps)
+    # three different rows, which are computed once a step, where each is there more than once
+    assert made.tokens_computed < made.tokens_alone / 1.5
+
+
+def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alone(
+    tokenizer: Any, make_llama: Callable[..., Any]
+) -> None:
+    model = make_llama(len(tokenizer))
+    expected = []
+    for light in LIGHTS:
+        prompt = tokenizer(f"The light is {light}\n")["input_ids"]
+        response = [*tokenizer(light)["input_ids"], tokenizer.eos_token_id]
+        with torch.no_grad():
+            logprobs = model(torch.tensor([prompt + response])).logits[0].log_softmax(-1)
+        expected += [-float(logprobs[len(prompt) - 1 + at, token]) for at, token in enumerate(response)]
+    made = imitate(model, tokenizer, DECISIONS, replace(CONFIG, update_passes=1, minibatches=1))
+    assert made.losses[0] == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    assert math.isnan(made.held_out)
+
+
+def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+    one = replace(CONFIG, update_passes=1, minibatches=1)
+    whole = [Decision(asked("red", "green"), "greenblue")]
+    by_hand = [Decision((Message("user", "The light is red\ngreen"),), "blue")]
+    with_prefix, without = (
+        imitate(make_llama(len(tokenizer)), tokenizer, each, one).losses[0] for each in (whole, by_hand)
+    )
+    assert with_prefix == pytest.approx(without, abs=1e-5)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
+    rank: int, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
+) -> None:
+    config = replace(CONFIG, lora_rank=rank, update_passes=2)
+    file = tmp_path / "state"
+
+    def made(**changes: Any) -> Imitation:
+        return imitate(make_llama(len(tokenizer)), tokenizer, DECISIONS, config, held_out=DECISIONS[:2], **changes)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step == 3:
+            raise KeyboardInterrupt
+
+    straight = made()
+    with pytest.raises(KeyboardInterrupt):
+        made(checkpoint=file, on_progress=interrupt)
+    went_on: list[int] = []
+    resumed = made(checkpoint=file, on_progress=lambda progress: went_on.append(progress.step))
+    assert went_on == [4, 5, 6, 7, 8]
+    assert resumed.losses == straight.losses
+    assert (resumed.held_out_before, resumed.held_out) == (straight.held_out_before, straight.held_out)
+    for one, other in zip(resumed.model.parameters(), straight.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert made(checkpoint=file).losses == straight.losses  # its end is kept as well, until somebody removes it
+
+
+def test_only_the_adapter_is_trained_where_a_rank_is_given(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+    base = make_llama(len(tokenizer))
+    before = {name: value.clone() for name, value in base.state_dict().items()}
+    made = imitate(base, tokenizer, DECISIONS, replace(CONFIG, lora_rank=4))
+    assert made.losses[-1] < made.losses[0] - 0.3
+    for name, value in made.model.state_dict().items():
+        plain = name.removeprefix("base_model.model.").replace(".base_layer", "")
+        assert "lora_" in name or torch.equal(value, before[plain])
+
+
+def test_what_can_not_be_imitated_is_said(tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path) -> None:
+    model = make_llama(len(tokenizer))
+    with pytest.raises(ValueError, match="no decisions"):
+        imitate(model, tokenizer, [], CONFIG)
+    with pytest.raises(ConfigError, match="more than max_prompt_tokens = 2 and max_response_tokens = 256: raise them"):
+        imitate(model, tokenizer, DECISIONS, replace(CONFIG, max_prompt_tokens=2))
+    file = tmp_path / "state"
+    imitate(model, tokenizer, DECISIONS, CONFIG, checkpoint=file)
+    with pytest.raises(ConfigError, match="left by an imitation with other settings or decisions: delete it"):
+        imitate(model, tokenizer, DECISIONS[1:], CONFIG, checkpoint=file)
+    file.write_bytes(b"not a checkpoint")
+    with pytest.raises(ConfigError, match="is no checkpoint of an imitation"):
+        imitate(model, tokenizer, DECISIONS, CONFIG, checkpoint=file)
+
+
+def test_a_loss_that_is_not_finite_ends_it_and_is_not_kept(
+    tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
+) -> None:
+    def spoil(progress: Progress) -> None:
+        if progress.step == 2:
+            next(model.parameters()).data.fill_(float("nan"))
+
+    model, file = make_llama(len(tokenizer)), tmp_path / "state"
+    with pytest.raises(DivergenceError, match="lower learning_rate"):
+        imitate(model, tokenizer, DECISIONS, CONFIG, on_progress=spoil, checkpoint=file)
+    assert not file.exists()

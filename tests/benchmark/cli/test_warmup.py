@@ -1,0 +1,54 @@
+"""``textbench warmup``: one command from a base to a model that is evaluated beside it."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from agents.msgrpo.warmup.start import ABOUT
+from benchmark.cli import main
+
+QUICK = ("--model", "tiny", "--examples", "32", "--rank", "2", "--eval-episodes", "2", "--mode", "think", "--quiet")
+
+
+def warmup(*more, scenario="frozen-lake"):
+    return main(["warmup", "--scenario", scenario, *QUICK, "--set", "device=cpu", "--set", "dtype=float32", *more])
+
+
+def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(workplace, capsys):
+    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
+    document = json.loads(capsys.readouterr().out)
+    scores = {score["agent"]: score for score in document["scores"]}
+    assert set(scores) == {"base", "warm"}
+    assert {score["episodes"] for score in scores.values()} == {2}
+    about = json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text())
+    assert about["warmup"]["teachers"] == ["random", "planner"]
+    assert about["warmup"]["explore"] == 0.2
+    assert about["held_out"] < about["held_out_before"]
+    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
+    assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--teacher", "planer"), "did you mean 'planner'"),
+        (("--examples", "none"), "--examples must be a whole number of at least 1, got 'none'"),
+        (("--explore", "1.5"), "--explore is a share from 0 to 1, got '1.5'"),
+        (("--mode", "aloud"), "response_mode = 'aloud' can't be used; accepted: think, direct"),
+        (("--set", "learning_rat=1"), "learning_rat is not a setting"),
+        (("--model", "./nowhere"), "no folder './nowhere'"),
+        (("--rank", "4", "--full"), "not allowed with argument"),
+    ],
+)
+def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
+    assert warmup(*more) == 2
+    assert said in capsys.readouterr().err
+    assert not list(workplace.glob("runs/*/*.safetensors"))
+
+
+def test_an_unknown_scenario_is_said_before_anything_is_loaded(workplace, capsys):
+    assert warmup(scenario="frozen-lak") == 2
+    assert "did you mean 'frozen-lake'" in capsys.readouterr().err

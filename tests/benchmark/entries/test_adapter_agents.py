@@ -1,0 +1,153 @@
+"""Agents that are adapters: found by their folders, named, listed, told apart, trained on, entered and asked again."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("peft")
+
+from agents import load_agent
+from agents.adapters.shrinking import shrink
+from agents.models import adapters, embedded, provider
+from agents.models.fingerprint import weights_fingerprint
+from agents.models.local.places import model_folder
+from benchmark.cli import main
+from benchmark.entries.authors import is_larger, is_shipped
+from benchmark.entries.validation import validate
+from tests.agents.adapters.made import make_adapter, settings_in
+
+NAME = "smollm2-test"
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of one adapter, as it would ship; its base is a folder beside it."""
+    place = tmp_path_factory.mktemp("shelf")
+    shutil.copytree(embedded.FOLDER / "tiny", place / "base")
+    trained = make_adapter(place / "trained", base=str(place / "base"), scenarios=("frozen-lake",))
+    shrink(trained, place / "weights" / NAME)
+    return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(shelf: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(shelf / "weights"))
+        for module in ("entry", "validation"):
+            patch.setattr(f"benchmark.entries.{module}.MIN_EPISODES", 2)
+            patch.setattr(f"benchmark.entries.{module}.PAPER_SCENARIOS", ("frozen-lake", "frozen-lake-slippery"))
+        yield
+
+
+def test_only_folders_with_an_adapter_are_agents(tmp_path: Path, shelf: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    assert adapters.provider_of(tmp_path).models == {}
+    assert adapters.provider_of(tmp_path / "missing").models == {}
+    assert set(adapters.provider_of(shelf / "weights").models) == {NAME}
+    assert set(adapters.PROVIDER.models) == {file.parent.name for file in adapters.FOLDER.glob("*/adapter_config.json")}
+
+
+@pytest.mark.parametrize("folder", sorted(adapters.FOLDER.glob("*/")), ids=lambda path: path.name)
+def test_what_ships_is_small_portable_and_has_a_card(folder: Path) -> None:
+    assert settings_in(folder)["base_model_name_or_path"] == "smollm2"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 10_500_000
+    assert json.loads((folder / "textbench.json").read_text())["scenarios"]
+    assert not list(folder.glob("tokenizer*"))  # the base's
+
+
+def test_lists_doctor_and_misspelt_names_know_it(textbench: Any) -> None:
+    listed = json.loads(textbench("list", "agents", "--json").out)
+    (agent,) = [each for each in listed["agents"] if each["spec"] == NAME]
+    assert agent["text"].endswith("ships with textbench; trained on frozen-lake")
+    assert not any(each["spec"].startswith("adapters") for each in listed["agents"])  # no form NAME:MODEL
+    done = textbench("doctor", "--agent", NAME)
+    assert done.code == 0
+    assert "<action>" in done.out
+    wrong = textbench("run", "--agent", "smollm2-tets", "--scenario", "frozen-lake")
+    assert wrong.code == 2
+    assert f"did you mean '{NAME}'" in wrong.err
+    plan = textbench("run", "--dry-run")  # nobody waits for a large model who hasn't asked for it
+    assert plan.code == 0
+    assert NAME not in plan.out
+
+
+def test_its_identity_covers_base_weights_and_scale(shelf: Path) -> None:
+    def identity() -> dict[str, str]:
+        policy: Any = load_agent(NAME)
+        settings = policy.model.settings
+        return {name: settings[name] for name in ("weights", "adapter_weights", "adapter_settings")}
+
+    folder = shelf / "weights" / NAME
+    first = identity()
+    assert first["weights"] == weights_fingerprint(shelf / "base")
+    config = folder / "adapter_config.json"
+    before = config.read_text()
+    config.write_text(json.dumps(settings_in(folder) | {"lora_alpha": 5}))
+    try:
+        scaled = identity()
+    finally:
+        config.write_text(before)
+    assert scaled == first | {"adapter_settings": scaled["adapter_settings"]}
+    assert scaled != first
+    config.write_text(json.dumps(settings_in(folder) | {"base_model_name_or_path": "tiny"}))  # the same, elsewhere
+    try:
+        assert identity() == first
+    finally:
+        config.write_text(before)
+
+
+def test_its_name_stands_for_its_folder_in_training(shelf: Path) -> None:
+    assert model_folder(NAME) == str(shelf / "weights" / NAME)
+    from agents.msgrpo import MSGRPOConfig
+    from agents.msgrpo.__main__ import load
+    from agents.msgrpo.learner.prepare import prepare_model
+
+    config = MSGRPOConfig(model=NAME)
+    model, tokenizer = load(config)
+    trained = prepare_model(model, tokenizer, config)
+    assert {name.split(".")[-3] for name, each in trained.named_parameters() if each.requires_grad} == {
+        "lora_A", "lora_B",
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path, registered: Any) -> Path:
+    folder = tmp_path_factory.mktemp("entry")
+    run = ["run", "--agent", NAME, "--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+        assert main([*run, "--episodes", "2", "--max-tokens", "40", "--out", str(folder / "run"), "--quiet"]) == 0
+    assert main(["submit", str(folder / "run"), "--agent", NAME, "--out", str(folder / "entries")]) == 0
+    return folder / "entries" / NAME
+
+
+def test_a_true_entry_is_accepted(entry: Path) -> None:
+    assert is_shipped(NAME)
+    assert is_larger(NAME)
+    assert not any(map(is_larger, ("tiny", "tiny-msgrpo", "random", "hf:x", "human")))
+    assert validate(entry) == []
+
+
+def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> None:
+    """All that a replay needs is left as it was: the actions are the stored ones, said in other words."""
+    folder = Path(shutil.copytree(entry, tmp_path / NAME))
+    file = folder / "episodes.jsonl"
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        for step in record["steps"]:
+            step["response"] = "Up. " + step["response"]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    problems = validate(folder)
+    assert any("responses are those of the agent 'smollm2-test', at least 80% should be" in each for each in problems)
+
+
+def test_an_entry_of_another_adapter_is_refused(entry: Path, shelf: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shutil.copytree(shelf / "weights", tmp_path / "weights")
+        shrink(shelf / "trained", tmp_path / "weights" / NAME, rank=1)
+        patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(tmp_path / "weights"))
+        problems = validate(entry)
+    assert any("model_adapter_weights" in each for each in problems)

@@ -1,0 +1,241 @@
+"""A pretrained model as small as it gets, and an experiment with every kind of job."""
+
+from pathlib import Path
+
+import torch
+
+RECIPE = """
+kind = "pretrained"
+model = "{model}"
+dtype = "float32"
+threads = 1
+episodes = 4
+at_once = 4
+max_tokens = 4
+last_iterations = 2
+steps_per_episode = 2
+micro_batch = 4
+
+[imitation]
+device = "cpu"
+dtype = "float32"
+param_dtype = "float32"
+minibatches = 2
+lora_rank = 2
+max_response_tokens = 6
+learning_rate = 0.01
+
+[msgrpo]
+device = "cpu"
+groups = 2
+group_size = 2
+episodes_drawn = 4
+max_response_tokens = 4
+format_penalty = 0.5
+horizon = 2
+minibatches = 1
+learning_rate = 0.001
+iterations = 2
+eval_every = 2
+eval_episodes = 2
+samples_every = 0
+checkpoint_every = 1
+
+[parts.screen]
+title = "What makes it read"
+about = "Looks for it."
+
+[parts.main]
+title = "The lake"
+compare = [["trained", "base"], ["trained", "others"], ["base", "trained"], ["imitation", "base"]]
+
+[parts.baseline]
+title = "TRL"
+
+[starts.few]
+scenarios = ["frozen-lake"]
+examples = 8
+
+[starts.near]
+scenarios = ["frozen-lake"]
+examples = 6
+view = {{ relative = true, grid = false }}
+
+[starts.equal]
+scenarios = ["frozen-lake"]
+examples = 12
+like = "plain"
+
+[arms.small]
+part = "screen"
+start = "near"
+scenarios = ["frozen-lake"]
+view = {{ relative = true, grid = false, size = 3 }}
+msgrpo = {{ iterations = 1, task_sampling = "starts" }}
+
+[arms.large]
+part = "screen"
+start = "small"
+scenarios = ["frozen-lake"]
+view = {{ relative = true, grid = false }}
+
+[arms.alone]
+part = "screen"
+scenarios = ["frozen-lake", "blackjack"]
+msgrpo = {{ lora_rank = 2 }}
+
+[arms.plain]
+part = "main"
+start = "few"
+config = "{config}"
+seeds = 2
+
+[arms.other]
+part = "main"
+start = "few"
+scenarios = ["frozen-lake"]
+seeds = 2
+
+[arms.trl-episodes]
+part = "baseline"
+start = "few"
+scenarios = ["frozen-lake"]
+trainer = "trl"
+like = "plain"
+
+[arms.trl-seconds]
+part = "baseline"
+start = "few"
+scenarios = ["frozen-lake"]
+trainer = "trl"
+like = "plain"
+equal = "seconds"
+
+[players.base]
+part = "main"
+agent = "model"
+scenarios = ["frozen-lake"]
+
+[players.imitation]
+part = "main"
+agent = "starts.few"
+scenarios = ["frozen-lake"]
+
+[players.equal]
+part = "main"
+agent = "starts.equal"
+scenarios = ["frozen-lake"]
+
+[players.trained]
+part = "main"
+agent = "arms.plain"
+scenarios = ["frozen-lake"]
+
+[players.others]
+part = "main"
+agent = "arms.other"
+scenarios = ["frozen-lake"]
+
+[players."base, retry:1"]
+part = "main"
+agent = "model"
+scenarios = ["frozen-lake"]
+protocol = "retry:1"
+options = {{ history = 1 }}
+shown = 2
+episodes = 2
+
+[players.random]
+part = "main"
+agent = "random"
+scenarios = ["frozen-lake", "snake"]
+
+[players."TRL's"]
+part = "baseline"
+agent = "arms.trl-episodes"
+scenarios = ["frozen-lake"]
+
+[rival]
+part = "main"
+agent = "model"
+scenarios = ["frozen-lake"]
+"""
+
+CONFIG = """
+[model]
+device = "cpu"
+[rollout]
+scenarios = ["frozen-lake"]
+groups = 2
+group_size = 2
+max_response_tokens = 4
+format_penalty = 0.5
+horizon = 2
+[sampling]
+episodes_drawn = 4
+[update]
+minibatches = 1
+iterations = 2
+learning_rate = 0.002
+[evaluation]
+eval_every = 2
+eval_episodes = 2
+[run]
+threads = 2
+samples_every = 0
+checkpoint_every = 1
+out = "elsewhere"
+"""
+
+WORDS = ("<action>", "</action>", "left", "down", "right", "up", "hit", "stick", *"0123456789", "(", ")", ",", "+", "-")
+
+
+def make_model(folder: Path) -> Path:
+    """A Llama that mostly answers with some action, and a tokenizer that knows the games' words."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    vocabulary = {word: number for number, word in enumerate(["<eos>", "?", *WORDS])}
+    rules = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
+    escaped = ["".join(f"\\{letter}" if letter in "()+-" else letter for letter in word) for word in WORDS]
+    pattern = "|".join(sorted(escaped, key=len, reverse=True))
+    rules.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
+    rules.decoder = decoders.Fuse()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules, eos_token="<eos>")
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=0,
+    )
+    model = LlamaForCausalLM(config)
+    answers = [f"........<action>{name}</action>" for name in ("left", "down", "right", "up")]
+    ids = tokenizer(answers, return_tensors="pt")["input_ids"]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(30):
+        optimizer.zero_grad()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_recipe(folder: Path, model: Path | str, changes: tuple[tuple[str, str], ...] = ()) -> Path:
+    """The recipe as a file, with parts of its text exchanged."""
+    config = folder / "trained.toml"
+    config.write_text(CONFIG)
+    text = RECIPE.format(model=model, config=config)
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    recipe = folder / "recipe.toml"
+    recipe.write_text(text)
+    return recipe
