@@ -10,32 +10,35 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """``x / rms(x) * weight`` over the last dimension; in autocast's type, where that is on."""
-    kind = x.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-    if not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
-        return F.rms_norm(x, (x.shape[-1],), weight, eps).to(dtype)
-    out: Tensor = _RMSNorm.apply(x, weight, eps, dtype)  # type: ignore[no-untyped-call]
-    return out
+def rms_norm(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype | None = None) -> Tensor:
+    """``x / rms(x) * weight`` over the last dimension, in ``dtype`` if one is given."""
+    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
+        normed: Tensor = _RMSNorm.apply(x, weight, eps, dtype)  # type: ignore[no-untyped-call]
+        return normed
+    return _normed(x, weight, eps, dtype)
+
+
+def _normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype | None) -> Tensor:
+    out = F.rms_norm(x, x.shape[-1:], weight, eps)
+    return out if dtype is None else out.to(dtype)
 
 
 def gated_silu(gate: Tensor, up: Tensor) -> Tensor:
     """``silu(gate) * up``."""
-    if not (torch.is_grad_enabled() and gate.requires_grad):
-        return F.silu(gate) * up
-    out: Tensor = _GatedSilu.apply(gate, up)  # type: ignore[no-untyped-call]
-    return out
+    if torch.is_grad_enabled() and gate.requires_grad:
+        gated: Tensor = _GatedSilu.apply(gate, up)  # type: ignore[no-untyped-call]
+        return gated
+    return F.silu(gate) * up
 
 
 class _RMSNorm(torch.autograd.Function):
     """With ``n = x * r`` and ``r = 1 / rms(x)``, ``d/dx`` is ``r * (g w - n * mean(g w n))``."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.eps = eps
-        return F.rms_norm(x, (x.shape[-1],), weight, eps).to(dtype)
+        return _normed(x, weight, eps, dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

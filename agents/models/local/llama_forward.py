@@ -185,8 +185,11 @@ def hidden_states(
     heads, kv_heads, dim, eps = weights.heads, weights.kv_heads, weights.head_dim, weights.eps
     x = F.embedding(ids, weights.embedding)
     cos, sin = weights.cos[positions][:, None], weights.sin[positions][:, None]
+    # under autocast a product's input is converted once rather than for every product with it
+    kind = x.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     for index, layer in enumerate(weights.layers):
-        normed = rms_norm(x, layer.attention_norm, eps)
+        normed = rms_norm(x, layer.attention_norm, eps, dtype)
         qkv = apply(layer.qkv, normed).view(-1, heads + 2 * kv_heads, dim)
         if layer.q_norm is not None and layer.k_norm is not None:
             q = _rotate(F.rms_norm(qkv[:, :heads], (dim,), layer.q_norm, eps), cos, sin)
@@ -198,7 +201,7 @@ def hidden_states(
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
         x = x + layer.out(seen)
-        normed = rms_norm(x, layer.mlp_norm, eps)
+        normed = rms_norm(x, layer.mlp_norm, eps, dtype)
         gate, up = apply(layer.gate_up, normed).chunk(2, dim=-1)
         x = x + layer.down(gated_silu(gate, up))
     return F.rms_norm(x, (x.shape[-1],), weights.norm, eps)
