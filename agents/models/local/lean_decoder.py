@@ -1,7 +1,8 @@
 """Next-token logits of small Llama-type models, by the lean forward pass of :mod:`agents.models.local.llama_forward`.
 
 The tokens that all prompts begin with (the instructions) are computed once, kept once, and kept across calls for as
-long as the weights don't change; identical prompts are computed once; the caches are written in place.
+long as the weights don't change; identical prompts are computed once; the caches are written in place. On a CPU, for
+models from some million parameters on, all that prompts share is kept: :mod:`agents.models.local.kept_prompts`.
 """
 
 from collections.abc import Sequence
