@@ -251,12 +251,13 @@ def test_options_of_a_folder(tmp_path: Any) -> None:
     assert policy.model.render(PROMPT).endswith("</think>\n\n")
 
 
-def test_who_reasons_is_not_held_to_legal_answers() -> None:
-    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
-    with pytest.raises(ValueError, match="can't be played legal-only: it reasons before it answers"):
-        LanguageAgentPolicy(model, PromptMap("direct"), GREEDY, legal_only=True)
-    off = {"enable_thinking": False}
-    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), chat_template_kwargs=off)
-    policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(max_tokens=40), legal_only=True)
+def test_legal_answers_of_a_model_that_may_reason() -> None:
+    """Held to them behind reasoning that is switched off; a budget, which closes reasoning itself, is refused."""
+    model, tokenizer = taught(HYBRID, THOUGHT), tokenizer_with(HYBRID)
+    reasons = TransformersModel(model, tokenizer, thinking_budget=5)
+    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget"):
+        LanguageAgentPolicy(reasons, PromptMap("direct"), GREEDY, legal_only=True)
+    off = TransformersModel(model, tokenizer, chat_template_kwargs={"enable_thinking": False})
+    policy = LanguageAgentPolicy(off, PromptMap("direct"), Decoding(max_tokens=40), legal_only=True)
     (turn,) = policy.act([TurnRequest("?", legal_actions=("up", "left"))])
     assert turn.response in ("<action>up</action>", "<action>left</action>")
