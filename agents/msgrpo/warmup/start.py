@@ -54,7 +54,6 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
         "lora_alpha": max(1, 2 * rank),
         "learning_rate": 5e-4 if rank else 1e-4,
         "schedule": "linear",
-        "micro_batch_tokens": 2048,
         # an answer without reasoning is short, and a base that knows no end is cut off in its evaluation
         "max_response_tokens": 32 if settings.get("response_mode") == "direct" else 256,
         "minibatches": max(1, round(decisions / DECISIONS_PER_STEP)),
