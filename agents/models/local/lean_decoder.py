@@ -7,11 +7,13 @@ long as the weights don't change; identical prompts are computed once; the cache
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from agents.models.local import llama_forward
+from agents.models.local.kept_prompts import KeptPrompts, Slots
 from agents.models.local.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
 from agents.models.local.sampler import TokenIds
 
@@ -20,6 +22,7 @@ _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
+_KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
@@ -49,9 +52,14 @@ class LeanDecoder:
         self.model = model
         self.prefill_tokens = 0
         self._prefix: _Prefix | None = None
+        self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
+        on_cpu = next(model.parameters()).device.type == "cpu"
+        self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
         weights = llama_forward.read_weights(self.model)
+        if self._keeps:
+            return self._start_from_kept(weights, prompts, rows)
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         prefix = self._read_prefix(weights, prompts[0][:shared])
         suffixes = [prompt[shared:] for prompt in prompts]
@@ -64,6 +72,24 @@ class LeanDecoder:
             hidden = hidden.index_select(0, index)
         return batch, llama_forward.logits(weights, hidden)
 
+    def _start_from_kept(
+        self, weights: LlamaWeights, prompts: Sequence[TokenIds], rows: Sequence[int]
+    ) -> tuple["LeanBatch", Tensor]:
+        """:meth:`start` where tokens are dear: the prompts of this call and of earlier ones share them."""
+        made_by = fingerprint(self.model)
+        if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
+            self._kept = (made_by, KeptPrompts(weights))
+        kept = self._kept[1]
+        before = kept.computed
+        paths, hidden = kept.read(weights, prompts)
+        self.prefill_tokens += kept.computed - before
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
+        prefix = kept.take(torch.from_numpy(paths[0][:shared]))
+        suffixes = [prompts[row][shared:] for row in rows]
+        batch = LeanBatch(weights, prefix, suffixes)
+        batch.fill(kept, [paths[row][shared:] for row in rows])
+        return batch, llama_forward.logits(weights, hidden.index_select(0, torch.tensor(rows)))
+
     def bytes_per_token(self) -> int:
         inner = unwrap(self.model)
         attention = inner.model.layers[0].self_attn
@@ -71,7 +97,7 @@ class LeanDecoder:
         return int(2 * inner.config.num_hidden_layers * inner.config.num_key_value_heads * attention.head_dim * size)
 
     def forget(self) -> None:
-        self._prefix = None
+        self._prefix = self._kept = None
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
         """Keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
@@ -154,6 +180,16 @@ class LeanBatch:
             tokens += len(suffix)
         chunks.append(range(begin, len(suffixes)))
         return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
+
+    def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
+        """Copy the rows' own prompt tokens in from what is kept, by their slots."""
+        table = np.zeros((len(paths), self.filled), np.int64)
+        for row, path in zip(table, paths, strict=True):
+            row[self.filled - len(path) :] = path  # what stands in front is hidden
+        shape = (self.weights.kv_heads, len(paths), self.filled, self.weights.head_dim)
+        for mine, theirs in zip(self.caches, kept.take(torch.from_numpy(table.reshape(-1))), strict=True):
+            for cache, taken in zip(mine, theirs, strict=True):
+                cache[:, :, : self.filled] = taken.view(shape)
 
     def step(self, tokens: Tensor) -> Tensor:
         if self.filled == self.caches[0][0].shape[2]:  # full: make room, a layer at a time for the sake of memory
