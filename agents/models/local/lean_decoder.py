@@ -118,6 +118,7 @@ class LeanBatch:
         filled: columns in use.
         positions: ``(rows,)`` of the next token.
         bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
+        whole: whether products take all columns, those that aren't filled yet too.
     """
 
     def __init__(self, weights: LlamaWeights, prefix: Caches, suffixes: Sequence[TokenIds]) -> None:
@@ -125,17 +126,21 @@ class LeanBatch:
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
+        # a CPU's products in half precision copy tables of which a part is taken: there the empty columns are hidden
+        self.whole = device.type == "cpu" and weights.embedding.dtype.itemsize < 4
         sizes = [len(suffix) for suffix in suffixes]
         self.filled = max(sizes)
         lengths = torch.tensor(sizes, device=device)
         self.positions = lengths + self.shared
         self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
         self.bias: Tensor | None = None
-        if min(sizes) < self.filled:
+        if self.whole or min(sizes) < self.filled:
             blanks = self.filled - lengths  # (rows,) empty columns in front
             columns = torch.arange(self.filled + self.block, device=device)
             self.bias = torch.zeros(len(suffixes), columns.numel(), device=device, dtype=weights.embedding.dtype)
             self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
+            if self.whole:
+                self.bias[:, self.filled :] = float("-inf")
 
     def read(self, suffixes: Sequence[TokenIds]) -> Tensor:
         """Compute the prompts' own tokens into the caches; their last hidden states ``(rows, hidden)``."""
@@ -155,7 +160,9 @@ class LeanBatch:
             for index, (keys, values) in enumerate(self.caches):
                 self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
             if self.bias is not None:
-                self.bias = F.pad(self.bias, (0, self.block))
+                self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
+        if self.whole and self.bias is not None:
+            self.bias[:, self.filled] = 0.0
         hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
         self.filled += 1
         self.positions = self.positions + 1
@@ -168,6 +175,8 @@ class LeanBatch:
                 fresh = cache.new_empty(cache.shape[0], len(rows), cache.shape[2], cache.shape[3])
                 # only what is filled is copied
                 fresh[:, :, : self.filled] = cache[:, :, : self.filled].index_select(1, rows)
+                if self.whole:
+                    fresh[:, :, self.filled :] = 0
                 kept.append(fresh)
             self.caches[index] = (kept[0], kept[1])
         self.positions = self.positions.index_select(0, rows)
@@ -178,7 +187,7 @@ class LeanBatch:
         """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
         weights = self.weights
         cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
-        cache[:, :, : self.filled] = 0
+        cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
         return cache
 
     def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds]) -> Tensor:
@@ -209,7 +218,7 @@ class LeanBatch:
         values[:, :, self.filled] = v.transpose(0, 1)
         kv_heads, n, _, dim = keys.shape
         groups = q.shape[1] // kv_heads
-        seen = self.filled + 1
+        seen = keys.shape[2] if self.whole else self.filled + 1
         q = (q * dim**-0.5).view(n, kv_heads, groups, dim).transpose(0, 1)  # (K, N, G, D)
         own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, G, seen)
         if self.bias is not None:

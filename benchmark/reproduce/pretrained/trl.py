@@ -8,6 +8,7 @@ the number of its episodes, or in the seconds of the processor.
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,15 @@ def train_by_trl(
     if experiment.arms[arm].equal == "seconds":  # nobody knows how many iterations they will buy
         iterations, seconds = _ENDLESS, like["training_processor_seconds"]
     spent = _Spent(out / _SPENT)
-    trainer = _trainer(out, model, tokenizer, rollouts, config, experiment, arm, iterations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # TRL's own calls of what transformers has renamed
+        trainer = _trainer(out, model, tokenizer, rollouts, config, experiment, arm, iterations)
     trainer.add_callback(_follower(rollouts, spent, iterations, seconds, report))
     last = max(out.glob("checkpoint-*"), key=lambda folder: int(folder.name.partition("-")[2]), default=None)
     spent.go_on(-1 if last is None else int(last.name.partition("-")[2]))
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
     place = out / "last"
     place.mkdir(exist_ok=True)
     save_model(model, tokenizer, prompts, place, model.state_dict())
