@@ -17,6 +17,9 @@ from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_acti
 Source = Literal["known", "scored", "sampled"]
 """Where probabilities come from: a policy that knows its own, a local model's exact ones, or responses drawn anew."""
 
+NOT_SUMMED = "an answer has thousands of tokenisations, whose probabilities aren't summed up exactly"
+"""Why nothing exact is computed of a policy that plays legal-only."""
+
 DEFAULT_SAMPLES = 32
 """Responses for each request where its distribution has to be sampled."""
 
@@ -65,7 +68,7 @@ def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Dist
     if has_local_model(policy) and decoding is not None:
         if decoding.deterministic:
             return Distributions(sample_actions(policy, requests, 1), "known", None)
-        if decoding.top_p == 1 and (scored := _scored(policy, requests)) is not None:
+        if decoding.top_p == 1 and not plays_legal_only(policy) and (scored := _scored(policy, requests)) is not None:
             return Distributions(scored, "scored", None)
     return None
 
@@ -94,6 +97,15 @@ def has_local_model(policy: Policy) -> bool:
     return hasattr(model, "tokenizer") and hasattr(model, "encode")
 
 
+def plays_legal_only(policy: Policy) -> bool:
+    """Whether a policy's answers are held to legal ones.
+
+    Then an action's probability is a sum over all tokenisations of its answer, thousands of them, each over its own
+    masks: it is sampled and not computed.
+    """
+    return bool(getattr(policy, "legal_only", False))
+
+
 def answered(turns: list[Turn]) -> list[Turn]:
     """The turns themselves; a provider's error among them is raised as a RuntimeError."""
     failed = next((turn.error for turn in turns if turn.error is not None), None)
@@ -110,9 +122,9 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     distribution (temperature 1), as a greedy choice has none.
 
     ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
-    ``{action: probability}``, or ``None`` where the policy has no local model.
+    ``{action: probability}``, or ``None`` where the policy has no local model, or plays legal-only.
     """
-    if not has_local_model(policy) or not prompt:
+    if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
         return None
     prefix = prefix_of(prompt)
     given = given.removeprefix(prefix)

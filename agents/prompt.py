@@ -113,7 +113,7 @@ class PromptTexts:
     @cache
     def default(cls) -> "PromptTexts":
         """The texts that ship with the package, which are read once."""
-        return cls(**_read(prompt_path("default")))
+        return cls(**_read(_packaged("default")))  # whatever lies in the working directory by that name
 
     def as_data(self) -> dict[str, Any]:
         """The texts as plain data, as they would stand in a file."""
@@ -173,8 +173,12 @@ def prompt_path(name: str | Path) -> Path:
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():
-        return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
+        return _packaged(str(name))
     return Path(name)
+
+
+def _packaged(name: str) -> Path:
+    return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
 
 
 def _read(path: Path) -> dict[str, Any]:

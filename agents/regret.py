@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 import textgames
-from agents.action_probabilities import action_probabilities, has_local_model, score_actions
+from agents.action_probabilities import (
+    NOT_SUMMED,
+    action_probabilities,
+    has_local_model,
+    plays_legal_only,
+    score_actions,
+)
 from agents.episode import EpisodeTask
 from agents.inspection import expected_regret
 from agents.policy import LanguageAgentPolicy
@@ -90,6 +96,8 @@ class DirectAnswers:
                 f"{policy.name}'s action probabilities can't be computed: that takes a model of this process that "
                 f"answers with the action alone; its mode is {policy.prompt_map.mode}"
             )
+        if plays_legal_only(policy):
+            raise ValueError(f"{policy.name} plays legal-only, where {NOT_SUMMED}")
         self.name, self._policy = policy.name, policy
         self._known: dict[tuple[Prompt, tuple[str, ...]], dict[str, float]] = {}
 

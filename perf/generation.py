@@ -94,15 +94,15 @@ def ours(model: TransformersModel, prompts: list[Prompt], tokens: int, *, stop: 
     """The same through :meth:`TransformersModel.generate`; what is kept between calls is dropped before each."""
     decoding = Decoding(temperature=1.0, max_tokens=tokens, stop=("</action>",) if stop else ())
     seeds = [(row,) for row in range(len(prompts))]
-    eos = model._eos_ids
+    eos = model._reader.eos_ids
 
     def run() -> object:
         if isinstance(model.decoder, LeanDecoder):
             model.decoder.forget()
-        model._encoded.clear()
+        model._reader._encoded.clear()
         # without stops rows must not end at the end-of-sequence token either, as min_new_tokens forbids it there
-        model._eos_ids = eos if stop else frozenset()
-        model._checks.clear()
+        model._reader.eos_ids = eos if stop else frozenset()
+        model._reader._checks.clear()
         return model.generate(prompts, decoding, seeds)
 
     return run

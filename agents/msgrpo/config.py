@@ -107,8 +107,8 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
             elif name in _properties():
                 changes[name] = value
-            elif point == "engine_options" and len(path) == 1:
-                changes[point] = {**changes.get(point, self.engine_options), path[0]: value}
+            elif point in ("engine_options", "chat_template_kwargs") and len(path) == 1:
+                changes[point] = {**changes.get(point, getattr(self, point)), path[0]: value}
             elif name == "preset":
                 method = preset(value)
             else:

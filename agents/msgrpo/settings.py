@@ -31,6 +31,9 @@ class TrainingSettings:
     the command line, where no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
+    chat_template_kwargs: dict[str, Any] = table("model")
+    """Arguments of the tokenizer's chat template, such as enable_thinking = false; the trained model is saved with
+    them."""
     dtype: Literal["float32", "bfloat16", "auto"] = setting("model", "float32")
     """Type of the matrix products, of sampling and of activations (autocast). auto: bfloat16 on a GPU, and on a
     processor that multiplies it by instructions of its own (``textbench doctor`` knows), elsewhere float32."""

@@ -46,7 +46,7 @@ from agents.msgrpo.errors import (
     TrainingDivergedError,
 )
 from agents.msgrpo.learner.distributed import Processes, current_processes
-from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
 from agents.msgrpo.methods import Methods
@@ -121,7 +121,8 @@ class MSGRPOTrainer:
             torch.set_num_threads(config.threads)
         self._own_prompts = None if prompt_map is None else prompt_map.settings
         prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
-        self.model, self.tokenizer = prepare_model(model, tokenizer, config), tokenizer
+        self.tokenizer = templated(tokenizer, config)
+        self.model = prepare_model(model, self.tokenizer, config)
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         self.processes = current_processes(cpu=on_cpu) if processes is None else processes
         self.quiet = quiet or self.processes.rank > 0

@@ -30,7 +30,7 @@ OF_THE_MACHINE = ("model_forward", "model_parameters")
 SAME_SHARE = 0.8
 """The least share of answers of a larger model that must be the stored ones."""
 _NAMED = ("embedded", "adapters", "gguf")  # the providers whose models have names of their own
-OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history")
+OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history", "legal_only")
 """The settings of a run with which a model that ships is made again."""
 
 
@@ -90,7 +90,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         option = odd[0] if odd else "prompts"
         yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {accepted}"
         return
-    options = {option: settings[option] for option in OF_A_SHIPPED_MODEL}
+    options = {option: settings.get(option) for option in OF_A_SHIPPED_MODEL}
     try:
         policy = load_policy(spec, RunOptions(**options, agent_options={name: own}), name)
     except UsageError as error:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
+from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
 from benchmark.entries.entry import MIN_EPISODES, name_problem
@@ -169,6 +170,8 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
     for name in plan.scenarios:
         if name not in settings["scenarios"]:
             yield f"settings.scenarios lacks {shown(name)}, which has episodes"
+    if card["kind"] in OWN_MODELS and bool(card["settings"].get("legal_only")) != (settings["protocol"] == LEGAL_ONLY):
+        yield f"settings.protocol is {settings['protocol']!r}, and the card says otherwise of legal_only"
     for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
         on_card = card["settings"].get("history_turns" if name == "history" else name)
         wanted = (settings.get("agent_options") or {}).get(card["name"], {}).get(name, settings[name])
@@ -302,6 +305,8 @@ def replay_problems(
         for name in ("action", "valid", "unreadable", "reward"):
             if claimed.get(name) != getattr(step, name):
                 yield f"step {index}: {name} is {shown(claimed.get(name))}, the replay gives {getattr(step, name)!r}"
+        if scenario.protocol == LEGAL_ONLY and step.legal_actions and not step.valid:
+            yield f"step {index}: {shown(claimed['response'])} is no legal answer, and the protocol is {LEGAL_ONLY}"
         for before, again in zip(claimed.get("refused", ()), step.refused, strict=True):
             if before["unreadable"] != again.unreadable:
                 yield f"step {index}: refused for {shown(before['unreadable'])}, the replay gives {again.unreadable!r}"

@@ -163,8 +163,9 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))
     )
-    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), card_of(model))
-    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=agent), prompt_map, decoding)
+    config = MSGRPOConfig.from_mapping(settings)
+    reader, prompt_map = TransformersModel(model, tokenizer, name=agent), prompts_of(config, card_of(model))
+    return LanguageAgentPolicy(reader, prompt_map, decoding, legal_only=config.legal_only)
 
 
 def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -
     tokenizer = word_tokenizer(prompts)
     player = TransformersModel(random_model(shape, dtype, device), tokenizer)
     decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
-    check, seeds = player._check(()), [(row,) for row in range(ROWS)]
+    check, seeds = player._reader.check(()), [(row,) for row in range(ROWS)]
     check.is_eos[:] = False  # all rows make all tokens
 
     def count(length: int) -> int:

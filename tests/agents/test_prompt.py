@@ -295,3 +295,10 @@ def test_a_dollar_sign_in_a_prefix():
 def test_a_plain_prompt_goes_on_from_its_prefix_without_a_blank_line():
     prompt = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "<action>"))
     assert as_text(prompt) == "a\n\nb\n\nc<action>"
+
+
+def test_a_folder_named_default_is_not_the_default_texts(tmp_path, monkeypatch):
+    (tmp_path / "default").mkdir()
+    monkeypatch.chdir(tmp_path)
+    PromptTexts.default.__func__.cache_clear()
+    assert PromptTexts.default().response["direct"] == DIRECT.replace("left, up", "$actions")

@@ -24,7 +24,8 @@ from agents.turn import Allowed, TokenSet
 class Reader(Protocol):
     """What a model knows of its tokens and its context."""
 
-    vocabulary: Vocabulary
+    @property
+    def vocabulary(self) -> Vocabulary: ...
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:
         """The most tokens of a response."""

@@ -7,11 +7,13 @@ long as the weights don't change; identical prompts are computed once; the cache
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from agents.models.local import llama_forward
+from agents.models.local.kept_prompts import KeptPrompts, Slots
 from agents.models.local.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
 from agents.models.local.sampler import TokenIds
 
@@ -20,6 +22,7 @@ _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
+_KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
@@ -49,9 +52,14 @@ class LeanDecoder:
         self.model = model
         self.prefill_tokens = 0
         self._prefix: _Prefix | None = None
+        self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
+        on_cpu = next(model.parameters()).device.type == "cpu"
+        self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
         weights = llama_forward.read_weights(self.model)
+        if self._keeps:
+            return self._start_from_kept(weights, prompts, rows)
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         prefix = self._read_prefix(weights, prompts[0][:shared])
         suffixes = [prompt[shared:] for prompt in prompts]
@@ -64,6 +72,24 @@ class LeanDecoder:
             hidden = hidden.index_select(0, index)
         return batch, llama_forward.logits(weights, hidden)
 
+    def _start_from_kept(
+        self, weights: LlamaWeights, prompts: Sequence[TokenIds], rows: Sequence[int]
+    ) -> tuple["LeanBatch", Tensor]:
+        """:meth:`start` where tokens are dear: the prompts of this call and of earlier ones share them."""
+        made_by = fingerprint(self.model)
+        if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
+            self._kept = (made_by, KeptPrompts(weights))
+        kept = self._kept[1]
+        before = kept.computed
+        paths, hidden = kept.read(weights, prompts)
+        self.prefill_tokens += kept.computed - before
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
+        prefix = kept.take(torch.from_numpy(paths[0][:shared]))
+        suffixes = [prompts[row][shared:] for row in rows]
+        batch = LeanBatch(weights, prefix, suffixes)
+        batch.fill(kept, [paths[row][shared:] for row in rows])
+        return batch, llama_forward.logits(weights, hidden.index_select(0, torch.tensor(rows)))
+
     def bytes_per_token(self) -> int:
         inner = unwrap(self.model)
         attention = inner.model.layers[0].self_attn
@@ -71,7 +97,7 @@ class LeanDecoder:
         return int(2 * inner.config.num_hidden_layers * inner.config.num_key_value_heads * attention.head_dim * size)
 
     def forget(self) -> None:
-        self._prefix = None
+        self._prefix = self._kept = None
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
         """Keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
@@ -118,6 +144,7 @@ class LeanBatch:
         filled: columns in use.
         positions: ``(rows,)`` of the next token.
         bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
+        whole: whether products take all columns, those that aren't filled yet too.
     """
 
     def __init__(self, weights: LlamaWeights, prefix: Caches, suffixes: Sequence[TokenIds]) -> None:
@@ -125,17 +152,21 @@ class LeanBatch:
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
+        # a CPU's products in half precision copy tables of which a part is taken: there the empty columns are hidden
+        self.whole = device.type == "cpu" and weights.embedding.dtype.itemsize < 4
         sizes = [len(suffix) for suffix in suffixes]
         self.filled = max(sizes)
         lengths = torch.tensor(sizes, device=device)
         self.positions = lengths + self.shared
         self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
         self.bias: Tensor | None = None
-        if min(sizes) < self.filled:
+        if self.whole or min(sizes) < self.filled:
             blanks = self.filled - lengths  # (rows,) empty columns in front
             columns = torch.arange(self.filled + self.block, device=device)
             self.bias = torch.zeros(len(suffixes), columns.numel(), device=device, dtype=weights.embedding.dtype)
             self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
+            if self.whole:
+                self.bias[:, self.filled :] = float("-inf")
 
     def read(self, suffixes: Sequence[TokenIds]) -> Tensor:
         """Compute the prompts' own tokens into the caches; their last hidden states ``(rows, hidden)``."""
@@ -150,12 +181,24 @@ class LeanBatch:
         chunks.append(range(begin, len(suffixes)))
         return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
 
+    def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
+        """Copy the rows' own prompt tokens in from what is kept, by their slots."""
+        table = np.zeros((len(paths), self.filled), np.int64)
+        for row, path in zip(table, paths, strict=True):
+            row[self.filled - len(path) :] = path  # what stands in front is hidden
+        shape = (self.weights.kv_heads, len(paths), self.filled, self.weights.head_dim)
+        for mine, theirs in zip(self.caches, kept.take(torch.from_numpy(table.reshape(-1))), strict=True):
+            for cache, taken in zip(mine, theirs, strict=True):
+                cache[:, :, : self.filled] = taken.view(shape)
+
     def step(self, tokens: Tensor) -> Tensor:
         if self.filled == self.caches[0][0].shape[2]:  # full: make room, a layer at a time for the sake of memory
             for index, (keys, values) in enumerate(self.caches):
                 self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
             if self.bias is not None:
-                self.bias = F.pad(self.bias, (0, self.block))
+                self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
+        if self.whole and self.bias is not None:
+            self.bias[:, self.filled] = 0.0
         hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
         self.filled += 1
         self.positions = self.positions + 1
@@ -168,6 +211,8 @@ class LeanBatch:
                 fresh = cache.new_empty(cache.shape[0], len(rows), cache.shape[2], cache.shape[3])
                 # only what is filled is copied
                 fresh[:, :, : self.filled] = cache[:, :, : self.filled].index_select(1, rows)
+                if self.whole:
+                    fresh[:, :, self.filled :] = 0
                 kept.append(fresh)
             self.caches[index] = (kept[0], kept[1])
         self.positions = self.positions.index_select(0, rows)
@@ -178,7 +223,7 @@ class LeanBatch:
         """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
         weights = self.weights
         cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
-        cache[:, :, : self.filled] = 0
+        cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
         return cache
 
     def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds]) -> Tensor:
@@ -209,7 +254,7 @@ class LeanBatch:
         values[:, :, self.filled] = v.transpose(0, 1)
         kv_heads, n, _, dim = keys.shape
         groups = q.shape[1] // kv_heads
-        seen = self.filled + 1
+        seen = keys.shape[2] if self.whole else self.filled + 1
         q = (q * dim**-0.5).view(n, kv_heads, groups, dim).transpose(0, 1)  # (K, N, G, D)
         own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, G, seen)
         if self.bias is not None:

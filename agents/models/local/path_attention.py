@@ -67,6 +67,16 @@ def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
     return out
 
 
+def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor:
+    """The same without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
+    queries = _heads_first(q, keys.shape[0])
+    parts = []
+    for part in _parts(blocks, q.shape[1]):
+        share, _, _ = _shares(queries, keys, blocks, part)
+        parts.append(_unfold(share.to(values.dtype) @ _gather(values, blocks.keys[part]), queries, blocks, part))
+    return _in_order(parts, blocks)
+
+
 class TreeAttention:
     """Attention of the tokens of trees on their ancestors: an :data:`agents.models.local.llama_forward.Attend`."""
 
@@ -89,14 +99,9 @@ class _PathAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
-        queries, keys, values = _heads_first(q, k.shape[1]), _keys_first(k), _keys_first(v)
-        parts = []
-        for part in _parts(blocks, q.shape[1]):
-            share, _, _ = _shares(queries, keys, blocks, part)
-            parts.append(_unfold(share.to(v.dtype) @ _gather(values, blocks.keys[part]), queries, blocks, part))
         ctx.save_for_backward(q, k, v)
         ctx.blocks = blocks
-        return _in_order(parts, blocks, q)
+        return attend_to(q, _keys_first(k), _keys_first(v), blocks)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -121,7 +126,7 @@ class _PathAttention(torch.autograd.Function):
             moved = moved.to(q.dtype)
             grad_q.append(_unfold(moved @ seen, queries, blocks, part))
             grad_k.index_add_(1, index, (moved.transpose(1, 2) @ mine).view(len(keys), -1, k.shape[2]).to(wide))
-        grad_queries = _in_order(grad_q, blocks, q).view(q.shape)
+        grad_queries = _in_order(grad_q, blocks).view(q.shape)
         return grad_queries, grad_k.transpose(0, 1).to(k.dtype), grad_v.transpose(0, 1).to(v.dtype), None
 
 
@@ -164,7 +169,6 @@ def _unfold(out: Tensor, queries: Tensor, blocks: Blocks, part: slice) -> Tensor
     return out.view(kv_heads, count * size, groups, dim).transpose(0, 1)
 
 
-def _in_order(parts: list[Tensor], blocks: Blocks, q: Tensor) -> Tensor:
+def _in_order(parts: list[Tensor], blocks: Blocks) -> Tensor:
     """The parts' results by token, ``(T, H * D)``."""
-    table = torch.cat(parts).flatten(1)
-    return table[: len(blocks.place)] if len(table) == len(blocks.place) else table.index_select(0, blocks.place)
+    return torch.cat(parts).flatten(1).index_select(0, blocks.place)

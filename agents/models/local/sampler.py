@@ -24,6 +24,7 @@ from agents.turn import Allowed
 TokenIds = tuple[int, ...]
 
 _COMPACT_AT = 0.75  # rows that finished are dropped from the caches once they are a quarter; copying costs about a step
+_BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
@@ -98,11 +99,39 @@ def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor,
     logprobs = (logits / decoding.temperature).log_softmax(-1)
     if decoding.top_p < 1:
         logprobs = nucleus(logprobs, decoding.top_p)
-    # in double precision, as large vocabularies would otherwise lose their rare tokens to rounding
-    cumulative = logprobs.exp().cumsum(-1, dtype=torch.float64)
-    target = uniform[:, None] * cumulative[:, -1:]
-    tokens = torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+    tokens = inverse_cumulative(logprobs.exp(), uniform)
     return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+
+def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
+    """``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes ``uniform`` of it all.
+
+    In double precision, as large vocabularies would otherwise lose their rare tokens to rounding. The sums of blocks
+    find the block, and only that one is summed up place by place: a table of doubles of the whole vocabulary costs as
+    much as the model's products.
+    """
+    count, size = weights.shape
+    if size % _BLOCK or size < 4 * _BLOCK:
+        return _passed(weights.cumsum(-1, dtype=torch.float64), uniform)[0]
+    blocks = weights.view(count, -1, _BLOCK)
+    sums = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    block, target = _passed(sums, uniform)
+    rest = target - sums.gather(1, (block - 1).clamp(min=0)[:, None])[:, 0].where(block > 0, 0.0)
+    inside = blocks.gather(1, block[:, None, None].expand(-1, 1, _BLOCK))[:, 0].cumsum(-1, dtype=torch.float64)
+    return block * _BLOCK + _place(inside, rest)
+
+
+def _passed(cumulative: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each row passes ``uniform`` of its last number, and what it passes there."""
+    target = uniform * cumulative[:, -1]
+    return _place(cumulative, target), target
+
+
+def _place(cumulative: Tensor, target: Tensor) -> Tensor:
+    """The first place of each row above ``target``; the last one that isn't empty where rounding leaves none."""
+    place = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
+    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
+    return torch.minimum(place, last)
 
 
 def nucleus(logprobs: Tensor, top_p: float) -> Tensor:

@@ -1,6 +1,8 @@
 """A tokenizer's chat template: the text that it makes of a prompt, and whether the model reasons before it responds."""
 
+import json
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from agents.models.reasoning import CLOSE, OPEN, Opening, check_thinking
@@ -61,6 +63,23 @@ class Thinking:
         if prefix not in self._openings:
             self._openings[prefix] = opening_of(self._tokenizer, prefix, self.arguments)
         return self._openings[prefix]
+
+
+def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
+    """A tokenizer whose chat template has its arguments set already, for models that are trained and saved with it.
+
+    Raises:
+        ValueError: the template doesn't read them, or one isn't plain (true, false, a number or a text).
+    """
+    if not arguments:
+        return tokenizer
+    Thinking(tokenizer, arguments, None, name)
+    if odd := [key for key, value in arguments.items() if not isinstance(value, bool | int | float | str)]:
+        raise ValueError(f"chat_template_kwargs.{odd[0]} is true, false, a number or a text, got {arguments[odd[0]]!r}")
+    sets = "".join(f"{{%- set {key} = {json.dumps(value)} -%}}" for key, value in arguments.items())
+    tokenizer = copy(tokenizer)
+    tokenizer.chat_template = sets + _template_of(tokenizer)
+    return tokenizer
 
 
 def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:

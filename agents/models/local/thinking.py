@@ -3,7 +3,7 @@
 A stop string inside the reasoning ends nothing (:class:`ReasoningCheck`). A model that reasons for longer than its
 budget has its reasoning closed for it, as the published recipes do (:func:`within_budget`): ``</think>`` is written,
 and it goes on from there to its response. Those tokens aren't sampled: their log-probability is 0, that of the one
-continuation that there was.
+continuation that was allowed there, so that training leaves them alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from agents.models.local.sampler import Sampled, StopCheck, TokenIds
 from agents.models.reasoning import CLOSE, Opening, split_reasoning, still_reasons
+from agents.turn import TokenSet
 
 CLOSING = f"\n{CLOSE}\n\n"
 """What closes reasoning that has used up its budget."""
@@ -99,5 +100,7 @@ def within_budget(
         now = ReasoningCheck(check, [openings[row] for row in going], [ids for ids, _ in begun])
         rest = run(going, prompts_now, limits_now, now, budget)
         for row, (ids, logprobs), more in zip(going, begun, rest, strict=True):
-            sampled[row] = more._replace(ids=ids + more.ids, logprobs=logprobs + more.logprobs)
+            forced = tuple(TokenSet((token,)) for token in ids[budget:])
+            allowed = (None,) * budget + forced + (None,) * len(more.ids) if forced else None
+            sampled[row] = more._replace(ids=ids + more.ids, logprobs=logprobs + more.logprobs, allowed=allowed)
     return sampled

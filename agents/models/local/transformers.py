@@ -37,7 +37,6 @@ except ModuleNotFoundError as error:
 from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
-from agents.models.local.card import PLAIN_TEMPLATES
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.gguf_files import made_from_gguf
 from agents.models.local.guided import Guided, rules_of
@@ -46,14 +45,13 @@ from agents.models.local.llama_forward import unwrap, why_not
 from agents.models.local.memory import cache_bytes
 from agents.models.local.places import model_folder
 from agents.models.local.plain_llama import read_plain_llama
+from agents.models.local.reader import Reader, eos_ids
 from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.models.local.templates import Thinking, check_prefix, render
+from agents.models.local.templates import Thinking
 from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
 from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
-from agents.prompt import as_text
 from agents.turn import Prompt, Usage
 
-_REMEMBERED_PROMPTS = 4096
 _SMALL_MODEL = 5_000_000  # parameters
 _PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
@@ -108,12 +106,9 @@ class TransformersModel:
         self.decoder = make_decoder(model, lean=lean)
         self.context_length = _context_length(model)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
-        self._backend = _backend(tokenizer)
-        self._eos_ids = _eos_ids(inner, tokenizer)
+        self._reader = Reader(tokenizer, self._thinking, self._vocabulary, eos_ids(inner, tokenizer), self.name)
         on_cpu = next(inner.parameters()).device.type == "cpu"
         self._is_small = on_cpu and sum(weight.numel() for weight in inner.parameters()) < _SMALL_MODEL
-        self._encoded: dict[Prompt, TokenIds] = {}
-        self._checks: dict[tuple[str, ...], StopCheck] = {}
 
     @classmethod
     def from_pretrained(
@@ -202,11 +197,6 @@ class TransformersModel:
             return None
         return "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
 
-    def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
-        if not self._is_plain:
-            check_prefix(self.tokenizer, prefix, self.name)
-
     @property
     def model(self) -> Any:
         """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
@@ -259,7 +249,7 @@ class TransformersModel:
         )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
-        check = self._check(decoding.stop)
+        check = self._reader.check(decoding.stop)
         return [
             self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
@@ -270,7 +260,7 @@ class TransformersModel:
     def _completion(
         self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
     ) -> Completion:
-        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._eos_ids else row.ids
+        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._reader.eos_ids else row.ids
         reasoning, response = split_reasoning(self.decode(ids), opening)
         thought = reasoning_tokens(ids, opening, self.decode)
         return Completion(
@@ -294,7 +284,7 @@ class TransformersModel:
         rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
         """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
-        check = self._check(decoding.stop)
+        check = self._reader.check(decoding.stop)
         if all(opening == "none" for opening in openings):
             limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
             return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
@@ -362,49 +352,23 @@ class TransformersModel:
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
         """Token ids of prompts, ready to be continued by a response."""
-        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._encoded]
-        if len(self._encoded) + len(missing) > _REMEMBERED_PROMPTS:
-            self._encoded.clear()
-            missing = list(dict.fromkeys(prompts))
-        if missing:
-            texts = [self.render(prompt) for prompt in missing]
-            # a chat template writes its special tokens itself, and the plain one is for tokenizers that have none
-            plain = self._is_plain
-            rows = self.tokenizer(texts, add_special_tokens=plain)["input_ids"]
-            for prompt, ids in zip(missing, rows, strict=True):
-                # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
-                while plain and ids and ids[-1] in self._eos_ids:
-                    ids = ids[:-1]
-                if not ids:
-                    raise ValueError("the prompt is empty: a model needs at least one token to go on from")
-                if max(ids) >= self._vocabulary:
-                    raise ValueError(
-                        f"the tokenizer writes token {max(ids)} but {self.name} knows only {self._vocabulary} tokens: "
-                        "it isn't the tokenizer that the model was trained with"
-                    )
-                self._encoded[prompt] = tuple(ids)
-        return [self._encoded[prompt] for prompt in prompts]
+        return self._reader.encode(prompts)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, special ones written out."""
+        return self._reader.decode(ids)
+
+    def render(self, prompt: Prompt) -> str:
+        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
+        return self._reader.render(prompt)
 
     def opening(self, prompt: Prompt) -> Opening:
         """Whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
         return self._thinking.opening(prompt)
 
-    def render(self, prompt: Prompt) -> str:
-        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
-        if self._is_plain:
-            return as_text(prompt)
-        return render(self.tokenizer, prompt, self._thinking.arguments)
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
-        return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens, special ones written out."""
-        if self._backend is not None:
-            return str(self._backend.decode(list(ids), skip_special_tokens=False))
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        self._reader.check_prefix(prefix)
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:
         if (problem := self.too_long(prompt)) is not None:
@@ -414,7 +378,7 @@ class TransformersModel:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The texts of the tokens, by which answers are constrained."""
-        return Vocabulary.of(self.tokenizer, self._vocabulary, self._eos_ids)
+        return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
 
     def too_long(self, prompt: TokenIds) -> str | None:
         """What to say of a prompt that leaves no room for a response."""
@@ -424,21 +388,6 @@ class TransformersModel:
             f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
             "included; shorten the prompt (less history, coordinates or grid only) or take another model"
         )
-
-    def _check(self, stop: tuple[str, ...]) -> StopCheck:
-        if stop not in self._checks:
-            size = self._vocabulary  # may be more than the tokenizer has
-            known = min(size, len(self.tokenizer))
-            pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
-            self._checks[stop] = StopCheck(
-                pieces + [""] * (size - known),
-                self.decode,
-                lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
-                sorted(self._eos_ids),
-                stop,
-                plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
-            )
-        return self._checks[stop]
 
     def _batches(self, prompts: Sequence[TokenIds], limits: Sequence[int]) -> list[list[int]]:
         """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
@@ -484,23 +433,6 @@ def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, A
     from transformers import PreTrainedTokenizerFast
 
     return model, PreTrainedTokenizerFast.from_pretrained(folder)
-
-
-def _backend(tokenizer: Any) -> Any:
-    """The tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
-    from transformers import PreTrainedTokenizerFast
-
-    usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
-    return getattr(tokenizer, "backend_tokenizer", None) if usual else None
-
-
-def _eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
-    found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
-    found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
-    ids: set[int] = set()
-    for one in found:
-        ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
-    return frozenset(ids)
 
 
 def _context_length(model: Any) -> int | None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from agents.models.local.llama_forward import unwrap
 from agents.models.local.loading import fast_dtype, pick_device
+from agents.models.local.templates import with_arguments
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner import tree_attention
@@ -85,6 +86,18 @@ def checkpoint_layers(model: Any) -> None:
         enable()
     else:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
+def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
+    """The tokenizer with the arguments that the config has for its chat template.
+
+    Raises:
+        ConfigError: the template doesn't read them.
+    """
+    try:
+        return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:

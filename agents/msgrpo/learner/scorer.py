@@ -26,6 +26,10 @@ LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
 TOLERANCE = 5e-3
 """Nats per token that two ways of scoring the same token in float32 may differ by; a wrong mask differs by far more."""
 
+LEAN_FROM = 5_000_000
+"""Parameters from which the lean forward pass learns faster. The small trees of smaller models cost less with a dense
+mask than the gathering of keys."""
+
 
 class RowScores(NamedTuple):
     """Scores of some rows' response tokens, concatenated in the order of ``rows``."""
@@ -233,8 +237,9 @@ def _can_be_lean(scorer: TokenScorer) -> bool:
     """Whether the lean forward pass covers the model and nobody asked for another; a GPU has kernels of its own."""
     if scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa":
         return False
+    large = sum(weight.numel() for weight in scorer.model.parameters()) >= LEAN_FROM
     # gradient checkpointing is the model's own, and takes place in training mode alone
-    return not scorer.model.training and why_not(scorer.model) is None
+    return large and not scorer.model.training and why_not(scorer.model) is None
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:

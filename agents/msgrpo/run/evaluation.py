@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.action_probabilities import NOT_SUMMED
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.exploitability import measure
 from agents.load import load_agent
@@ -166,9 +167,11 @@ def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool)
     """Refuse to measure what can't be measured, before anything is trained.
 
     Raises:
-        ConfigError: answers that aren't direct, a model in pieces, or a game of another kind.
+        ConfigError: answers that aren't direct or are held to legal ones, a model in pieces, a game of another kind.
     """
     for wanted in ("eval_regret_episodes", "eval_exploitability"):
+        if getattr(config, wanted) and config.legal_only:
+            raise ConfigError(f"{wanted} is measured from exact action probabilities; with legal_only {NOT_SUMMED}")
         if getattr(config, wanted) and (config.response_mode != "direct" or sharded):
             raise ConfigError(
                 f"{wanted} is measured from exact action probabilities, which takes response_mode = 'direct' and a "

@@ -27,6 +27,7 @@ from agents.action_probabilities import (
     answer_after,
     exact_probabilities,
     has_local_model,
+    plays_legal_only,
     sample_responses,
 )
 from agents.msgrpo.rows import TokenRow
@@ -151,7 +152,7 @@ def ask(
 def answers_directly(policy: Policy) -> bool:
     """Whether a policy's probabilities can be computed: a local model that is told to answer with the action alone."""
     decoding, prompt_map = getattr(policy, "decoding", None), getattr(policy, "prompt_map", None)
-    if not has_local_model(policy) or decoding is None or prompt_map is None:
+    if not has_local_model(policy) or plays_legal_only(policy) or decoding is None or prompt_map is None:
         return False
     return prompt_map.mode == "direct" and not decoding.deterministic and decoding.top_p == 1
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from agents.action_probabilities import has_local_model
+from agents.action_probabilities import has_local_model, plays_legal_only
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.learner.packing import MicroBatch, pack
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
@@ -159,6 +159,8 @@ def why_no_gradient(policy: Policy) -> str | None:
     decoding = getattr(policy, "decoding", None)
     if not has_local_model(policy) or decoding is None:
         return f"{policy.name} has no model in this process, so its return has no gradient that could be computed"
+    if plays_legal_only(policy):
+        return f"{policy.name} plays legal-only, and gradients are computed of free responses alone"
     if decoding.deterministic:
         return "at temperature 0 a policy's return has no gradient; accepted: a temperature above 0, as in training"
     if decoding.top_p != 1:

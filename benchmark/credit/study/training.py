@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from agents.models.answers import LegalAnswers
 from agents.models.base import Completion, Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.engines.live import LiveEngine
@@ -36,9 +37,13 @@ class CountingEngine(LiveEngine):
     tokens = 0
 
     def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Completion]:
-        completions = super().generate(prompts, decoding, seeds)
+        completions = super().generate(prompts, decoding, seeds, answers)
         self.tokens += sum(len(each.prompt_ids or ()) + len(each.token_ids or ()) for each in completions)
         return completions
 

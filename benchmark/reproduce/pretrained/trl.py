@@ -8,6 +8,7 @@ the number of its episodes, or in the seconds of the processor.
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ _ENDLESS = 10**6  # iterations: the seconds end the run
 def train_by_trl(
     out: Path,
     config: "MSGRPOConfig",
-    source: str,
+    model: Any,
+    tokenizer: Any,
     like: dict[str, Any],
     experiment: "Pretrained",
     arm: str,
@@ -38,7 +40,7 @@ def train_by_trl(
     Args:
         out: the folder of the run, whose last checkpoint is gone on from.
         config: the settings, of which TRL's trainer takes those that it knows.
-        source: what it begins from.
+        model, tokenizer: what it begins from.
         like: the result of the run that it is to equal.
         experiment, arm: whose run it is.
         report: told the share that is done.
@@ -48,10 +50,8 @@ def train_by_trl(
     from agents.msgrpo.learner.prepare import prepare_model
     from agents.msgrpo.run.keeper import save_model
     from agents.msgrpo.trajectories import prompts_of
-    from benchmark.reproduce.pretrained.work import load
     from textbench.integrations.trl import StepRollouts
 
-    model, tokenizer = load(source, config)
     prompts = prompts_of(config, card_of(model))
     model = prepare_model(model, tokenizer, config)
     rollouts = StepRollouts(
@@ -64,11 +64,15 @@ def train_by_trl(
     if experiment.arms[arm].equal == "seconds":  # nobody knows how many iterations they will buy
         iterations, seconds = _ENDLESS, like["training_processor_seconds"]
     spent = _Spent(out / _SPENT)
-    trainer = _trainer(out, model, tokenizer, rollouts, config, experiment, arm, iterations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # TRL's own calls of what transformers has renamed
+        trainer = _trainer(out, model, tokenizer, rollouts, config, experiment, arm, iterations)
     trainer.add_callback(_follower(rollouts, spent, iterations, seconds, report))
     last = max(out.glob("checkpoint-*"), key=lambda folder: int(folder.name.partition("-")[2]), default=None)
     spent.go_on(-1 if last is None else int(last.name.partition("-")[2]))
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
     place = out / "last"
     place.mkdir(exist_ok=True)
     save_model(model, tokenizer, prompts, place, model.state_dict())

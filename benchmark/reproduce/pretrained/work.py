@@ -18,6 +18,10 @@ from textgames.scenarios import SCENARIOS
 
 HELD_OUT = 100  # decisions that the loss of a warm start is measured on
 
+TO_THE_END = {"eval_protocol": "random", "min_valid_share": 0.0}
+"""Evaluations are by the protocol of the fresh episodes, and no run is stopped for invalid responses: a model that
+answers nothing is a result, too."""
+
 _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, among the training seeds
 
 
@@ -53,7 +57,7 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
     model, tokenizer = load(experiment.model, config)
     size = sum(each.numel() for each in model.parameters())
     prompts = prompts_of(config, card_of(model))
-    noting = _Noting(prompts)
+    noting: Any = _Noting(prompts)  # all that is asked of a prompt map here is its mode and a call
     games: Any = [seen(name, start.view) if start.view else name for name in start.scenarios]
     about: dict[str, Any] = {"explore": start.explore, "seed": config.seed}
     decisions = demonstrate(games, start.teachers, examples, noting, **about)
@@ -127,11 +131,10 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
     out = folder.path / job.name / RUN
     if arm.trainer == "trl":
         (like,) = model_needs(experiment, arm.like, job.seed)
-        result = train_by_trl(out, config, source, folder.result(like), experiment, job.about, report)
+        result = train_by_trl(out, config, *load(source, config), folder.result(like), experiment, job.about, report)
     else:
-        evaluation = {"eval_protocol": "random"}  # that of the fresh episodes
         game = experiment.game_of(job.about)
-        result = run_training(out, evaluation | settings, game, lambda: load(source, config), report)
+        result = run_training(out, TO_THE_END | settings, game, lambda: load(source, config), report)
         result["layouts"] = load_state((out / "last").resolve())["seen_layouts"]
     began = needs[0] if needs else ""
     earlier = folder.result(began)["layouts"] if began else []
@@ -202,7 +205,8 @@ def examples_for(scenario: str, count: int, options: dict[str, Any]) -> str:
             seen_there.append(request.observation)
             return super().__call__(request)
 
-    decisions = demonstrate([scenario], ["planner"], count, Reading(prompts), seed=_SHOWN_SEED)
+    reading: Any = Reading(prompts)
+    decisions = demonstrate([scenario], ["planner"], count, reading, seed=_SHOWN_SEED)
     texts = [
         f"Example {number}:\n{observation}\nA good answer:\n{decision.response}"
         for number, (observation, decision) in enumerate(zip(seen_there, decisions, strict=False), 1)

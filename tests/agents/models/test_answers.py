@@ -84,7 +84,7 @@ def test_reasoning_is_free_but_for_what_would_end_it_wrongly() -> None:
     ruled_out = {"</action>", "<action>no", "left</action>"}
     wanted = tuple(sorted([END, *(TEXTS.index(text) for text in ruled_out)]))
     assert Guide(rules, 100).allowed() == TokenSet(wanted, others=True)
-    guide = Guide(rules, 100)
+    guide: Any = Guide(rules, 100)
     guide.take(TEXTS.index("<think>"))  # no action is read in there
     assert TEXTS.index("<action>") in guide.allowed().ids
     guide.take(TEXTS.index("</think>"))
@@ -93,7 +93,7 @@ def test_reasoning_is_free_but_for_what_would_end_it_wrongly() -> None:
 
 def test_as_few_tokens_are_left_as_an_answer_may_need_the_action_is_forced() -> None:
     rules = VOCABULARY.rules(LegalAnswers(NAMES, reasons=True))
-    guide = Guide(rules, rules.reserve + 2)
+    guide: Any = Guide(rules, rules.reserve + 2)
     guide.take(TEXTS.index("hm"))
     assert guide.allowed().others
     guide.take(TEXTS.index("<act"))
@@ -114,8 +114,9 @@ def test_what_cannot_be_is_said() -> None:
 def test_a_token_after_which_the_tokenizer_can_write_no_answer_is_not_allowed() -> None:
     vocabulary = Vocabulary([b"<action>", b"<act", b"up", b"</action>", b"u"], [])
     rules = vocabulary.rules(LegalAnswers(("up",)))
-    assert Guide(rules, 9).allowed().ids == (0,)
-    guide = Guide(rules, 9)
+    first: Any = Guide(rules, 9)
+    assert first.allowed().ids == (0,)
+    guide: Any = Guide(rules, 9)
     guide.take(0)
     assert guide.allowed().ids == (2,)
     assert rules.reserve == 3
@@ -133,7 +134,8 @@ def sentencepiece_like() -> Any:
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     tokenizer.decoder = decoders.Sequence(steps)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
+    make: Any = PreTrainedTokenizerFast
+    return make(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
 
 
 def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like: Any) -> None:
@@ -146,3 +148,22 @@ def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like: Any) -> None
     texts = token_texts(bytewise, len(bytewise))
     for text in ("<action>left</action>", "é ü 漢字\n\t~"):
         assert b"".join(texts[token] for token in bytewise(text)["input_ids"]) == text.encode()
+
+
+def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> None:
+    answers = LegalAnswers(("up", "upper", 'say "hi"'))
+    assert answers.endings() == ["<action>up</action>", "<action>upper</action>", '<action>say "hi"</action>']
+    assert answers.most_tokens == len('<action>say "hi"</action>')
+    assert answers.gbnf() == (
+        'root ::= "<action>up</action>" | "<action>upper</action>" | "<action>say \\"hi\\"</action>"'
+    )
+    assert LegalAnswers(NAMES, begun="Then <action>up").endings() == ["</action>", "per</action>"]
+    assert LegalAnswers(NAMES, begun="so: <act").endings() == [f"ion>{name}</action>" for name in NAMES]
+    with pytest.raises(ValueError, match="no legal answer goes on"):
+        LegalAnswers(NAMES, begun="<action>x").endings()
+
+
+def test_an_engine_that_allowed_something_else_is_found_out() -> None:
+    rules = VOCABULARY.rules(LegalAnswers(NAMES))
+    with pytest.raises(ValueError, match="number 2 of a response, goes on with no legal answer"):
+        sets_of(rules, [TEXTS.index("<action>"), TEXTS.index("hm")], 99)

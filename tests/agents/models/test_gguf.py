@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from agents.models.local import processor  # noqa: E402 - they need torch
+from agents.models.local.adapters import base_of, save_pretrained  # noqa: E402
 from agents.models.local.gguf_files import NotConvertedError, made_from_gguf  # noqa: E402
 from agents.models.local.loading import load_model, pick_dtype  # noqa: E402
 from tests.agents.models.gguf_writer import small_llama, write_gguf  # noqa: E402
@@ -123,10 +124,9 @@ def test_it_is_trained_and_an_adapter_names_it(tmp_path: Path) -> None:
     model, tokenizer = load(MSGRPOConfig(model=spec))
     assert model.dtype == torch.float32, "param_dtype"
     lora = get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
-    lora.save_pretrained(tmp_path / "adapter")
+    save_pretrained(lora, tmp_path / "adapter")
     tokenizer.save_pretrained(tmp_path / "adapter")
-    file = tmp_path / "adapter" / "adapter_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"base_model_name_or_path": spec}), "utf-8")
+    assert base_of(tmp_path / "adapter") == spec, "and no place in a cache"
     loaded, _ = load_model(str(tmp_path / "adapter"), dtype="float32", device="cpu")
     prompt = torch.tensor([[1, 2, 3]])
     lora.eval()

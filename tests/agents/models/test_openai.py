@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import Decoding, LanguageAgentPolicy
+from agents import Decoding, LanguageAgentPolicy, PromptMap
 from agents.models.openai import MissingAPIKeyError, OpenAIModel
 from agents.models.served import pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
@@ -91,6 +91,27 @@ def test_options_change_the_request():
     assert server.headers["x-extra"] == "yes"
     assert first["seed"] != second["seed"]
     assert 0 <= first["seed"] < 2**31
+
+
+@pytest.mark.parametrize(
+    ("grammar", "field", "told"),
+    [
+        ("gbnf", "grammar", 'root ::= "<action>up</action>" | "<action>down</action>"'),
+        ("structured_outputs", "structured_outputs", {"choice": ["<action>up</action>", "<action>down</action>"]}),
+    ],
+)
+def test_legal_answers_are_told_in_the_servers_own_form(grammar, field, told):
+    with OpenAIServer(respond=lambda request: "<action>up</action>") as server:
+        server.keep_requests = True
+        model = OpenAIModel("local", base_url=server.base_url, api_key=KEY, grammar=grammar)
+        policy = LanguageAgentPolicy(model, PromptMap("direct"), legal_only=True)
+        (turn,) = policy.act([TurnRequest("here", "rules", ("up", "down"), seed=(1,))])
+        assert turn.response == "<action>up</action>"
+        assert server.requests[0][field] == told
+        short = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(max_tokens=9), legal_only=True)
+        (turn,) = short.act([TurnRequest("here", "rules", ("up", "down"), seed=(1,))])
+    assert "a legal answer may take 21 tokens, and max_tokens is 9" in turn.error
+    assert model.settings["grammar"] == grammar
 
 
 def test_an_omitted_stop_string_still_ends_the_response():

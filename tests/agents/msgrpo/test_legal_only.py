@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from agents.action_probabilities import exact_probabilities, sample_actions, score_actions
+from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.turn import TokenSet
+from agents.policy import LanguageAgentPolicy
+from agents.regret import DirectAnswers
+from agents.turn import Message, TokenSet, TurnRequest
 from tests.agents.models.local.test_transformers import make_tokenizer
 
 SHORT = MSGRPOConfig(
@@ -49,7 +53,7 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize(("mode", "tokens"), [("direct", 24), ("think", 50)])
 def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
-    make_trainer: Any, mode: str, tokens: int, packing: str
+    make_trainer: Any, mode: Any, tokens: int, packing: Any
 ) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=tokens, packing=packing, minibatches=1)
     trainer = make_trainer(config)
@@ -75,7 +79,7 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
 
 
 @pytest.mark.parametrize("mode", ["direct", "think"])
-def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: str) -> None:
+def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()
@@ -109,3 +113,18 @@ def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer: Any) ->
 def test_sets_of_tokens_are_part_of_what_a_step_is() -> None:
     assert TokenSet((1, 2)) != TokenSet((1, 2), others=True)
     assert MSGRPOConfig.from_mapping({"rollout": {"legal_only": True}}).legal_only
+
+
+def test_nothing_exact_is_said_of_answers_with_thousands_of_tokenisations(make_trainer: Any) -> None:
+    with pytest.raises(ConfigError, match=r"eval_regret_episodes .* with legal_only an answer has thousands"):
+        make_trainer(replace(SHORT, eval_regret_episodes=2))
+    trainer = make_trainer(SHORT)
+    reader = TransformersModel(trainer.model, trainer.tokenizer)
+    policy = LanguageAgentPolicy(reader, trainer.policy.prompt_map, trainer.policy.decoding, legal_only=True)
+    with pytest.raises(ValueError, match="plays legal-only, where an answer has thousands of tokenisations"):
+        DirectAnswers(policy)
+    assert score_actions(policy, (Message("user", "x"),), "", ("left", "right")) is None
+    request = TurnRequest("cell 0", "Go right.", ("left", "right"), seed=(1,))
+    assert exact_probabilities(policy, [request]) is None
+    (shares,) = sample_actions(policy, [request], 16)
+    assert sum(shares.values()) == 1.0  # none is invalid

@@ -1,5 +1,7 @@
 """Fresh rollouts: unbiased, with noise of their own, and counted; and hints that reach the prompts that are learnt."""
 
+import copy
+import tomllib
 from collections import Counter
 from typing import Any
 
@@ -110,3 +112,60 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
         np.testing.assert_allclose(said.numpy(), logprobs[0], atol=1e-4)
     plain = iteration.play(iteration.tasks())  # type: ignore[union-attr]
     assert not any("green" in tokenizer.decode(prompt) for each in plain for prompt in each.prompt_ids)
+
+
+def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
+    """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
+    from agents.msgrpo.rows import TokenRow
+    from tests.agents.msgrpo.conftest import PROMPTS, word_tokenizer
+
+    tokenizer = word_tokenizer(("<action>", "</action>", "left", "right", "cell 0", "cell 1", "cell 2", "\n"))
+    path = tmp_path / "prefixed.toml"
+    path.write_text(PROMPTS + '\n[prefix]\ndirect = "<action>"\n')
+    config = MSGRPOConfig(
+        groups=2, group_size=8, iterations=1, response_mode="direct", max_response_tokens=4, eval_every=0,
+        samples_every=0, prompt_file=str(path),
+    )  # fmt: skip
+    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    opened, closed = tokenizer.convert_tokens_to_ids(["<action>", "</action>"])
+    trajectories = trainer.rollout().trajectories
+    valid = 0
+    for each in trajectories:
+        for prompt, response, logprobs, was_valid in zip(
+            each.prompt_ids, each.response_ids, each.old_logprobs or (), each.valid, strict=True
+        ):
+            assert prompt[-1] == opened
+            (said,) = trainer.learner.logprobs([TokenRow(prompt, response)])
+            assert len(said) == len(response)
+            np.testing.assert_allclose(said.numpy(), logprobs, atol=1e-4)
+            if was_valid:
+                assert tokenizer.decode(response).strip() in ("left</action>", "right</action>")
+                assert response[-1] == closed
+            valid += bool(was_valid)
+    assert valid  # a random model of ten words finds one now and then
+    assert np.isfinite(trainer.iterate()["loss"])
+
+
+def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path: Any, prompt_file: str) -> None:
+    from agents.load import load_agent
+    from tests.agents.models.local.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
+
+    tokenizer = tokenizer_with(HYBRID)
+    config = MSGRPOConfig(
+        groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=3, eval_every=0,
+        samples_every=0, prompt_file=prompt_file,
+    ).with_overrides(["chat_template_kwargs.enable_thinking=false"])  # fmt: skip
+    assert MSGRPOConfig.from_mapping(tomllib.loads(config.to_toml())) == config
+    model = copy.deepcopy(taught(HYBRID, THOUGHT))
+    trainer = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
+    closed = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    for each in trainer.rollout().trajectories:
+        assert all(tokenizer.decode(prompt).endswith(closed) for prompt in each.prompt_ids)
+    assert tokenizer.chat_template == HYBRID  # the caller's own is as it was
+    model.save_pretrained(tmp_path / "saved")
+    trainer.tokenizer.save_pretrained(tmp_path / "saved")
+    player: Any = load_agent(f"hf:{tmp_path / 'saved'}", mode="direct")
+    (turn,) = player.act(["Where to?"])
+    assert tokenizer.decode(turn.prompt_ids).endswith(closed)
+    with pytest.raises(ConfigError, match="enable_thinking, which the chat template of the model doesn't read"):
+        MSGRPOTrainer(model, tokenizer_with(NEVER), "TestCorridor-v0", config, quiet=True)

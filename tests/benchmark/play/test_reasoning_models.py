@@ -79,9 +79,7 @@ def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(text
     }
 
 
-def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refused(
-    textbench, monkeypatch
-):
+def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refused(textbench, monkeypatch):
     with OpenAIServer(respond=lambda request: "right</action>") as server:
         command = ("--agent", "m=openai:o", "--mode", "direct", "--prompts", "prefixed")
         done = textbench("run", *command, "--base-url", server.base_url, *LAKE)

@@ -33,7 +33,7 @@ def player() -> Any:
     model.config.max_position_embeddings = 8192
     local = TransformersModel(model, tokenizer, name="untrained")
 
-    def make(mode: str, tokens: int, temperature: float = 1.0, **settings: Any) -> LanguageAgentPolicy:
+    def make(mode: str, tokens: int, temperature: float = 1.0, **settings: Any) -> Any:
         decoding = Decoding(temperature, max_tokens=tokens, **settings)
         return LanguageAgentPolicy(local, PromptMap(mode), decoding, legal_only=True)
 
@@ -67,6 +67,7 @@ def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mod
         assert episode.error is None
         steps = episode.steps
         assert all(step.valid for step in steps)
+        turn: Any
         for turn in (step.turn for step in steps):
             assert turn.finish_reason == "stop"
             assert turn.allowed is not None

@@ -23,7 +23,7 @@ def tokenizer() -> Any:
 
 def responses(player: TransformersModel, limits: list[int], look_every: int, stop: tuple[str, ...]) -> list[Sampled]:
     decoding = Decoding(1.0, max_tokens=max(limits), stop=stop)
-    check = player._check(stop)
+    check = player._reader.check(stop)
     with torch.inference_mode():
         return sample(player.decoder, PROMPTS, decoding, SEEDS, check, limits, look_every=look_every)
 
@@ -50,7 +50,7 @@ def test_the_host_looks_often_at_first_and_at_every_limit() -> None:
 def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind: str, tokenizer: Any) -> None:
     """It would otherwise be fed on with them, to positions that the model doesn't have."""
     player = TransformersModel(make_model(kind, tokenizer), tokenizer)
-    player._eos_ids = frozenset()
+    player._reader.eos_ids = frozenset()
     prompts = [(5,) * 150] + [(6,) * 20] * 9
     rows = player.generate_ids(prompts, Decoding(1.0, max_tokens=60), [(row,) for row in range(10)])
     assert [len(row.ids) for row in rows] == [10] + [60] * 9
@@ -66,7 +66,7 @@ def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
 
 def test_a_device_is_waited_for_once_in_eight_tokens(tokenizer: Any) -> None:
     player = TransformersModel(make_model("tied", tokenizer), tokenizer)
-    player._eos_ids = frozenset()
+    player._reader.eos_ids = frozenset()
     waits(player, 8)  # what is made once for a model
     few, many = waits(player, 16), waits(player, 96)
     assert few["cpu"] == 3  # after 4, 8 and 16 tokens; after 1 and 2 there is one step to look at, which a CPU has

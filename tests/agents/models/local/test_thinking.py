@@ -11,7 +11,7 @@ from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.local.templates import opening_of
 from agents.models.local.thinking import CLOSING
 from agents.models.local.transformers import TransformersModel
-from agents.turn import Message
+from agents.turn import Message, TokenSet
 
 transformers = pytest.importorskip("transformers")
 
@@ -205,6 +205,8 @@ def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response
     begun = tokenizer(THOUGHT, add_special_tokens=False)["input_ids"][:4]
     assert list(completion.token_ids[: 4 + len(closing)]) == [*begun, *closing]
     assert completion.logprobs[4 : 4 + len(closing)] == (0.0,) * len(closing)
+    forced = tuple(TokenSet((token,)) for token in closing)
+    assert completion.allowed == (None,) * 4 + forced + (None,) * (len(completion.token_ids) - 4 - len(closing))
     assert len(completion.token_ids) <= 4 + 8
     assert completion.reasoning == tokenizer.decode(begun).removeprefix("<think>").strip()
     # the rest is what the model says behind all of that
@@ -247,3 +249,15 @@ def test_options_of_a_folder(tmp_path: Any) -> None:
     policy: Any = agents.load_agent(f"hf:{tmp_path}", **options)
     assert policy.model.settings.items() >= options.items()
     assert policy.model.render(PROMPT).endswith("</think>\n\n")
+
+
+def test_legal_answers_of_a_model_that_may_reason() -> None:
+    """Held to them behind reasoning that is switched off; a budget, which closes reasoning itself, is refused."""
+    model, tokenizer = taught(HYBRID, THOUGHT), tokenizer_with(HYBRID)
+    reasons = TransformersModel(model, tokenizer, thinking_budget=5)
+    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget"):
+        LanguageAgentPolicy(reasons, PromptMap("direct"), GREEDY, legal_only=True)
+    off = TransformersModel(model, tokenizer, chat_template_kwargs={"enable_thinking": False})
+    policy = LanguageAgentPolicy(off, PromptMap("direct"), Decoding(max_tokens=40), legal_only=True)
+    (turn,) = policy.act([TurnRequest("?", legal_actions=("up", "left"))])
+    assert turn.response in ("<action>up</action>", "<action>left</action>")

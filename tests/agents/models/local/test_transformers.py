@@ -14,7 +14,7 @@ from agents.models.base import Decoding, LanguageModel
 from agents.models.local import llama_forward
 from agents.models.local.generic_decoder import GenericDecoder
 from agents.models.local.lean_decoder import LeanDecoder, common_prefix, fingerprint
-from agents.models.local.sampler import StopCheck, choose, nucleus, uniforms
+from agents.models.local.sampler import StopCheck, choose, inverse_cumulative, nucleus, uniforms
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -274,6 +274,45 @@ def test_tokens_are_drawn_with_their_probabilities() -> None:
         torch.testing.assert_close(logprobs, wanted.log()[tokens])
 
 
+@pytest.mark.parametrize("size", [300, 1024, 2001])
+def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size: int) -> None:
+    rng = torch.Generator().manual_seed(size)
+    weights = (torch.randn(500, size, generator=rng) * 4).softmax(-1)
+    weights[:, ::3] = 0.0  # what top-p and masks leave out
+    weights[:50, 128:] = 0.0
+    uniform = torch.rand(500, generator=rng, dtype=torch.float64)
+    uniform[:3] = torch.tensor([0.0, 1e-18, 1 - 2**-53])
+    cumulative = weights.cumsum(-1, dtype=torch.float64)
+    wanted = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
+    got = inverse_cumulative(weights, uniform)
+    assert got[0] == wanted[0]
+    assert (got == wanted)[3:].all()  # between them the last bit of a sum decides
+    assert (weights.gather(1, got[:, None]) > 0).all()
+
+
+def test_half_precision_decodes_as_the_model_does(tokenizer: Any) -> None:
+    """Its products take empty columns too, which have to stay hidden as rows grow, leave and are of unequal length."""
+    model = make_model("llama", tokenizer).bfloat16()
+    decoder = LeanDecoder(model)
+    rng = np.random.default_rng(0)
+    prompts = [tuple(rng.integers(len(tokenizer), size=n).tolist()) for n in (5, 30, 17)]
+    grown = [list(prompts[row]) for row in (0, 1, 2, 1)]
+    with torch.no_grad():
+        batch, logits = decoder.start(prompts, [0, 1, 2, 1])
+        assert batch.whole
+        for step in range(70):
+            if step % 10 == 0:
+                exact = torch.stack([next_logits(model, ids) for ids in grown])
+                assert (logits - exact).abs().max() < 0.05 * exact.abs().max()
+            if step == 35:
+                batch.keep(torch.tensor([3, 0]))
+                grown = [grown[3], grown[0]]
+            tokens = rng.integers(len(tokenizer), size=len(grown))
+            for ids, token in zip(grown, tokens.tolist(), strict=True):
+                ids.append(token)
+            logits = batch.step(torch.from_numpy(tokens))
+
+
 def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_renormalises() -> None:
     probabilities = torch.tensor([[0.1, 0.5, 0.15, 0.25]])
     kept = nucleus(probabilities.log(), 0.7).exp()
@@ -355,7 +394,7 @@ def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) ->
     check = stop_check(tokenizer)
     assert 0 < check.may_end.sum() < len(tokenizer) / 4
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
-    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._check(("</action>",))
+    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._reader.check(("</action>",))
     assert exact.may_end.sum() < check.may_end.sum()
     assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
     # the pieces of other alphabets aren't plain text: then every token is looked at

@@ -135,7 +135,11 @@ class Routes:
         if not self.processed:
             scores = torch.log_softmax(self.model(torch.tensor([[*ids, *row.ids]])).logits[0].double(), -1)
             logprobs = [scores[len(ids) - 1 + t, token].item() for t, token in enumerate(row.ids)]
-        return row, logprobs, self.sampler._completion((), row, "none", self.sampler._check(decoding.stop), 0.0).text
+        return (
+            row,
+            logprobs,
+            self.sampler._completion((), row, "none", self.sampler._reader.check(decoding.stop), 0.0).text,
+        )
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:
         row, logprobs, text = self.sample(body["token_ids"], body["sampling_params"])

@@ -74,7 +74,7 @@ def test_a_forced_token_has_probability_one_and_gradient_zero_exactly(others: bo
     logp, entropy = linear_logprobs(hidden, weight, None, torch.tensor([5, 5, 5]), temperature=1.3, masks=masks)
     assert logp.tolist() == [0.0] * 3
     assert entropy.tolist() == [0.0] * 3
-    (logp.sum() + 3 * entropy.sum()).backward()
+    torch.autograd.backward(logp.sum() + 3 * entropy.sum())
     for grad in (hidden.grad, weight.grad):
         assert grad is not None
         assert not grad.any()
@@ -124,7 +124,7 @@ def test_rows_that_differ_in_what_was_allowed_alone_are_scored_apart() -> None:
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
-def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[..., Any], packing: str) -> None:
+def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[..., Any], packing: Any) -> None:
     """One step of the trainer against the loss written down naively, over the allowed logits, by autograd."""
     config = MSGRPOConfig(
         packing=packing, minibatches=1, entropy_coefficient=0.05, kl_coefficient=0.1, kl_estimator="k3",
@@ -145,13 +145,14 @@ def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[
             told.append(naive(logits[len(prompt) - 1 : -1], response, sets))
         (logp, entropy), (ref, _) = told
         ratio = (logp - torch.tensor(row.logprobs, dtype=torch.float64)).exp()
-        clipped = torch.minimum(ratio * row.advantage, ratio.clamp(0.8, 1.2) * row.advantage)
+        advantage: Any = row.advantage
+        clipped = torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
         difference = ref.detach() - logp
         kl = difference.exp() - 1 - difference
         total = total + (-clipped + 0.1 * kl - 0.05 * entropy).sum()
         count += len(response)
     model.zero_grad()
-    (total / count).backward()
+    torch.autograd.backward(total / count)
     assert loss == pytest.approx((total / count).item(), rel=1e-9)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-7, atol=1e-10)

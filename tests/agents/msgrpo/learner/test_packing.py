@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.learner import scorer as scorer_module
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.packing import pack
 from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
@@ -62,10 +63,15 @@ def test_trees_compute_equal_prefixes_once() -> None:
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize("budget", [1, 60, 10_000])
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_scores_equal_the_models_own(make_llama: Any, packing: str, budget: int, attention: str) -> None:
+@pytest.mark.parametrize("attention", ["sdpa", "eager", "lean"])
+def test_scores_equal_the_models_own(
+    make_llama: Any, packing: str, budget: int, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = make_llama(40)
-    model.set_attn_implementation(attention)
+    if attention == "lean":
+        monkeypatch.setattr(scorer_module, "LEAN_FROM", 0)
+    else:
+        model.set_attn_implementation(attention)
     rng = torch.Generator().manual_seed(1)
     prompt = torch.randint(0, 40, (12,), generator=rng).tolist()
     rows = []
@@ -140,7 +146,6 @@ def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows() ->
 
 def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> None:
     model = make_llama(40)
-    model.set_attn_implementation("eager")  # else the lean forward pass takes the place of the model's own
     forward = model.model.forward
 
     def without_mask(input_ids: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
@@ -153,8 +158,14 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
-def test_the_lean_forward_takes_the_models_place_on_a_cpu(make_llama: Any, packing: str) -> None:
+def test_the_lean_forward_takes_a_large_models_place_on_a_cpu(
+    make_llama: Any, packing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing of the model's own forward runs, and what it needed padding for is computed without."""
+    small = TokenScorer(make_llama(40), temperature=1.0, chunk=5, autocast=None)
+    choose_ways(small, packing)
+    assert not small.lean
+    monkeypatch.setattr(scorer_module, "LEAN_FROM", 0)
     model = make_llama(40)
     scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
     choose_ways(scorer, packing)

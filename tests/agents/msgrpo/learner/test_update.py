@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.learner import scorer
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
 from agents.msgrpo.rows import TokenRow, TrainingRow
@@ -50,10 +51,15 @@ def plain_step(
 
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
 @pytest.mark.parametrize("packing", ["tree", "rows"])
-def test_gradient_equals_the_plain_reference(make_llama: Any, normalizer: str, packing: str) -> None:
+@pytest.mark.parametrize("lean", [False, True])
+def test_gradient_equals_the_plain_reference(
+    make_llama: Any, normalizer: str, packing: str, lean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With clipping, KL and entropy active; relative error of the whole gradient below 1e-9."""
+    monkeypatch.setattr(scorer, "LEAN_FROM", 0 if lean else 10**9)
     config = replace(BASE, loss_normalizer=normalizer, packing=packing)
     learner, rows = make_learner(make_llama, config), ragged_rows(3)
+    assert learner.scorer.lean == lean
     want_loss, want = plain_step(learner, rows, in_float64(make_llama(V)), config)
     got_loss, got = gradients(learner, rows)
     assert got_loss == pytest.approx(want_loss, rel=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("peft")
 
-from agents.msgrpo import MSGRPOTrainer
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from benchmark.reproduce.pretrained import work as work_module
 from benchmark.reproduce.pretrained.findings import read_findings
 from benchmark.reproduce.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, jobs_of
@@ -100,6 +100,8 @@ def test_a_run_keeps_its_curve_and_the_layouts_before_it(done: Done) -> None:
     assert run["training_processor_seconds"] > 0
     assert run["settings"]["learning_rate"] == 0.002
     assert done.folder.result("train/alone/0")["began"] == ""
+    kept = MSGRPOConfig.from_toml(done.folder.model_of("train/alone/0") / "msgrpo.toml")
+    assert (kept.min_valid_share, kept.stop_after, kept.eval_protocol) == (0.0, 0, "random")
 
 
 def test_the_adapter_is_trained_on(done: Done) -> None:

@@ -1,0 +1,117 @@
+"""What a model of this process reads and writes: prompts to token ids, token ids to text, and where a response ends."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.models.local.card import PLAIN_TEMPLATES
+from agents.models.local.sampler import StopCheck, TokenIds
+from agents.models.local.templates import Thinking, check_prefix, render
+from agents.prompt import as_text
+from agents.turn import Prompt
+
+_REMEMBERED_PROMPTS = 4096
+
+
+class Reader:
+    """A tokenizer with its chat template, as a model is asked by it.
+
+    Args:
+        tokenizer: of transformers.
+        thinking: the arguments of its chat template.
+        size: how many tokens the model knows; may be more than the tokenizer has.
+        eos_ids: tokens that end a response.
+        name: what messages call the model.
+    """
+
+    def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
+        self._tokenizer, self._thinking, self._size, self.eos_ids, self._name = (
+            tokenizer,
+            thinking,
+            size,
+            eos_ids,
+            name,
+        )
+        self._backend = _backend(tokenizer)
+        self._encoded: dict[Prompt, TokenIds] = {}
+        self._checks: dict[tuple[str, ...], StopCheck] = {}
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
+        """Token ids of prompts, ready to be continued by a response."""
+        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._encoded]
+        if len(self._encoded) + len(missing) > _REMEMBERED_PROMPTS:
+            self._encoded.clear()
+            missing = list(dict.fromkeys(prompts))
+        if missing:
+            texts = [self.render(prompt) for prompt in missing]
+            # a chat template writes its special tokens itself, and the plain one is for tokenizers that have none
+            plain = self.is_plain
+            rows = self._tokenizer(texts, add_special_tokens=plain)["input_ids"]
+            for prompt, ids in zip(missing, rows, strict=True):
+                # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
+                while plain and ids and ids[-1] in self.eos_ids:
+                    ids = ids[:-1]
+                if not ids:
+                    raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+                if max(ids) >= self._size:
+                    raise ValueError(
+                        f"the tokenizer writes token {max(ids)} but {self._name} knows only {self._size} tokens: "
+                        "it isn't the tokenizer that the model was trained with"
+                    )
+                self._encoded[prompt] = tuple(ids)
+        return [self._encoded[prompt] for prompt in prompts]
+
+    def render(self, prompt: Prompt) -> str:
+        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
+        if self.is_plain:
+            return as_text(prompt)
+        return render(self._tokenizer, prompt, self._thinking.arguments)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
+        return getattr(self._tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, special ones written out."""
+        if self._backend is not None:
+            return str(self._backend.decode(list(ids), skip_special_tokens=False))
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def check_prefix(self, prefix: str) -> None:
+        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        if not self.is_plain:
+            check_prefix(self._tokenizer, prefix, self._name)
+
+    def check(self, stop: tuple[str, ...]) -> StopCheck:
+        """What tells when a response has ended."""
+        if stop not in self._checks:
+            size = self._size  # may be more than the tokenizer has
+            known = min(size, len(self._tokenizer))
+            pieces = [piece or "" for piece in self._tokenizer.convert_ids_to_tokens(list(range(known)))]
+            self._checks[stop] = StopCheck(
+                pieces + [""] * (size - known),
+                self.decode,
+                lambda text: list(self._tokenizer(text, add_special_tokens=False)["input_ids"]),
+                sorted(self.eos_ids),
+                stop,
+                plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
+            )
+        return self._checks[stop]
+
+
+def _backend(tokenizer: Any) -> Any:
+    """The tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
+    from transformers import PreTrainedTokenizerFast
+
+    usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
+    return getattr(tokenizer, "backend_tokenizer", None) if usual else None
+
+
+def eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a response, as the model or its tokenizer names them."""
+    found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
+    found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
+    ids: set[int] = set()
+    for one in found:
+        ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
+    return frozenset(ids)
