@@ -2,6 +2,7 @@
 
     python perf/training.py                      # everything, a few minutes on two cores
     python perf/training.py --only iteration     # or: memory, rate
+    python perf/training.py --model smollm2      # or gguf:PATH: a pretrained model, by perf/pretrained.py; 15 minutes
 
 All times are CPU seconds of all threads of this process, so that other load on the machine doesn't change the ratios.
 
@@ -437,11 +438,18 @@ def main() -> None:
     """Parse the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("iteration", "memory", "rate"))
-    parser.add_argument("--model", metavar="DIR", help="a pretrained tiny model; by default one is made")
+    parser.add_argument(
+        "--model", metavar="DIR", help="a tiny model's folder (by default one is made), smollm2 or gguf:PATH"
+    )
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.model == "smollm2" or (options.model or "").startswith("gguf:"):
+        import pretrained  # beside this file
+
+        pretrained.tables(options.model, options.threads)
+        return
     if options.only in (None, "iteration"):
         iteration_table(options.model, options.iterations)
     if options.only in (None, "memory"):
