@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
 from torch import Tensor, nn
 
+from agents.models.local.activations import gated_silu, rms_norm
 from agents.models.local.linear_maps import Linear, apply, fused, is_plain_lora, read_linear
 
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -184,9 +185,11 @@ def hidden_states(
     heads, kv_heads, dim, eps = weights.heads, weights.kv_heads, weights.head_dim, weights.eps
     x = F.embedding(ids, weights.embedding)
     cos, sin = weights.cos[positions][:, None], weights.sin[positions][:, None]
-    width = (x.shape[-1],)
+    # under autocast a product's input is converted once rather than for every product with it
+    kind = x.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     for index, layer in enumerate(weights.layers):
-        normed = _computed_in(F.rms_norm(x, width, layer.attention_norm, eps))
+        normed = rms_norm(x, layer.attention_norm, eps, dtype)
         qkv = apply(layer.qkv, normed).view(-1, heads + 2 * kv_heads, dim)
         if layer.q_norm is not None and layer.k_norm is not None:
             q = _rotate(F.rms_norm(qkv[:, :heads], (dim,), layer.q_norm, eps), cos, sin)
@@ -198,16 +201,10 @@ def hidden_states(
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
         x = x + layer.out(seen)
-        normed = _computed_in(F.rms_norm(x, width, layer.mlp_norm, eps))
+        normed = rms_norm(x, layer.mlp_norm, eps, dtype)
         gate, up = apply(layer.gate_up, normed).chunk(2, dim=-1)
-        x = x + layer.down(F.silu(gate) * up)
-    return F.rms_norm(x, width, weights.norm, eps)
-
-
-def _computed_in(x: Tensor) -> Tensor:
-    """``x`` in autocast's type, where that is on: converted once rather than for every product with it."""
-    kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+        x = x + layer.down(gated_silu(gate, up))
+    return F.rms_norm(x, (x.shape[-1],), weights.norm, eps)
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
