@@ -6,8 +6,8 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -370,21 +370,6 @@ class PromptMap:
         if request.history_steps_left:
             return request.history_steps_left[-ago]
         return None if request.steps_left is None else request.steps_left + ago
-
-
-@dataclass(frozen=True)
-class HintedPromptMap(PromptMap):
-    """A prompt map that tells a player what it wouldn't see otherwise, before the observation of each decision.
-
-    Attributes:
-        hint: ``request -> text``; empty where there is nothing to tell.
-    """
-
-    hint: Callable[[TurnRequest], str] = lambda request: ""
-
-    def __call__(self, request: TurnRequest) -> Prompt:
-        told = self.hint(request)
-        return super().__call__(replace(request, observation=f"{told}\n\n{request.observation}") if told else request)
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

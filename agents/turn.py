@@ -37,7 +37,7 @@ def prefix_of(prompt: Prompt) -> str:
 
 def without_prefix(prompt: Prompt) -> Prompt:
     """The prompt up to where the response begins."""
-    return prompt[:-1] if prefix_of(prompt) else prompt
+    return prompt[:-1] if prompt and prompt[-1].role == "assistant" else prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ ALLOWED = {
     "benchmark": {"textgames", "agents", "benchmark"},
     "textbench": {"textgames", "agents", "benchmark", "textbench"},
 }
-STARTS_ADAPTERS = {"benchmark/cli/serve.py": "textbench"}  # the one command that does
+# the one command that does, and the baseline that an adapter trains
+STARTS_ADAPTERS = {"benchmark/cli/serve.py": "textbench", "benchmark/reproduce/pretrained/trl.py": "textbench"}
 PACKAGES = set(ALLOWED)
 
 

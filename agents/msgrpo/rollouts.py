@@ -1,7 +1,7 @@
 """Playing for the update: an iteration's tasks, more of them where a sampler asks, and fresh rollouts from states."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,12 +12,28 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.tasks import Hint
 from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import HintedPromptMap
+from agents.prompt import PromptMap
+from agents.turn import Prompt, TurnRequest
 
 Play = Callable[[LanguageAgentPolicy, Sequence[EpisodeTask]], list[Episode]]
 """``policy, tasks -> complete episodes in the tasks' order``, shared by all processes."""
 
 _FRESH = 0x5EED  # keeps the noise of fresh rollouts apart from that of the episodes themselves
+
+
+@dataclass(frozen=True)
+class HintedPromptMap(PromptMap):
+    """A prompt map that tells a player what it wouldn't see otherwise, before the observation of each decision.
+
+    Attributes:
+        hint: ``request -> text``; empty where there is nothing to tell.
+    """
+
+    hint: Callable[[TurnRequest], str] = lambda request: ""
+
+    def __call__(self, request: TurnRequest) -> Prompt:
+        told = self.hint(request)
+        return super().__call__(replace(request, observation=f"{told}\n\n{request.observation}") if told else request)
 
 
 class Rollouts:

@@ -73,10 +73,8 @@ def run(args: Namespace) -> int:
     from agents.msgrpo.errors import ConfigError, DivergenceError, UnusableModelError
     from agents.msgrpo.warmup.start import Teaching, warm_start
 
-    examples, episodes = (
-        whole_number("--examples", args.examples, 1),
-        whole_number("--eval-episodes", args.eval_episodes, 0),
-    )
+    examples = whole_number("--examples", args.examples, 1)
+    episodes = whole_number("--eval-episodes", args.eval_episodes, 0)
     explore = real_number("--explore", args.explore)
     if explore > 1:
         raise UsageError(f"--explore is a share from 0 to 1, got {args.explore!r}")

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 import textgames
-from agents.prompt import HintedPromptMap, PromptMap, PromptTexts, as_text, packaged_prompts
+from agents.prompt import PromptMap, PromptTexts, as_text, packaged_prompts
 from agents.turn import Message, Refused, Turn, TurnRequest
 
 REQUEST = TurnRequest(
@@ -190,17 +190,6 @@ def test_settings_are_plain_and_the_map_travels_between_processes():
 
 def test_text_of_a_prompt_for_models_without_a_chat_template():
     assert as_text((Message("system", "a"), Message("user", "b"))) == "a\n\nb"
-
-
-def test_a_hint_stands_before_the_observation_of_its_own_decision_alone():
-    hints = {"first": "Go left.", "second": ""}
-    rho = HintedPromptMap("direct", 1, hint=lambda request: hints[request.observation])
-    plain = PromptMap("direct", 1)
-    first = TurnRequest("first", "rules", ("left", "right"))
-    assert as_text(rho(first)) == as_text(plain(first)).replace("first", "Go left.\n\nfirst")
-    second = TurnRequest("second", "rules", ("left", "right"), history=(("first", "<action>left</action>"),))
-    assert rho(second) == plain(second)  # nothing is told, and what was told before isn't repeated
-    assert HintedPromptMap("direct")(first) == PromptMap("direct")(first)
 
 
 REMEMBERS = PromptTexts.default().as_data() | {"observation": "$observation [$memory]", "memory": "subgoal"}

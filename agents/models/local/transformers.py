@@ -15,13 +15,10 @@ Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` 
 (``finish_reason`` ``"length"`` for the last two).
 """
 
-import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +34,15 @@ except ModuleNotFoundError as error:
 from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Completion, Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
+from agents.models.local.batching import one_thread, split_batch
 from agents.models.local.generic_decoder import GenericDecoder
-from agents.models.local.gguf_files import made_from_gguf
 from agents.models.local.guided import Guided, rules_of
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap, why_not
+from agents.models.local.loading import load_model
 from agents.models.local.memory import cache_bytes
 from agents.models.local.places import model_folder
-from agents.models.local.plain_llama import read_plain_llama
+from agents.models.local.plain_loading import load_plain
 from agents.models.local.reader import Reader, eos_ids
 from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.models.local.templates import Thinking
@@ -53,7 +51,6 @@ from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
 from agents.turn import Prompt, Usage
 
 _SMALL_MODEL = 5_000_000  # parameters
-_PLAIN_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 
 
 class TransformersModel:
@@ -146,8 +143,6 @@ class TransformersModel:
             FileNotFoundError: a folder that doesn't exist.
             ValueError: no causal language model with a tokenizer is there, or the device or dtype is unknown.
         """
-        from agents.models.local.loading import load_model
-
         source = model_folder(str(path_or_repo))
 
         def load() -> tuple[Any, Any]:
@@ -160,7 +155,7 @@ class TransformersModel:
                 trust_remote_code=trust_remote_code,
             )
 
-        plain = None if adapter is not None else _plain(source, dtype=dtype, device=device)
+        plain = None if adapter is not None else load_plain(source, dtype=dtype, device=device)
         model, tokenizer = load() if plain is None else plain
         if context_length is not None:
             unwrap(model).config.max_position_embeddings = context_length
@@ -313,8 +308,8 @@ class TransformersModel:
         training = self._model.training
         self._model.eval()  # dropout must not blur what the sampled log-probabilities are
         try:
-            with torch.inference_mode(), self._few_threads():
-                for rows in self._batches(prompts, limits):
+            with torch.inference_mode(), one_thread() if self._is_small else nullcontext():
+                for rows in split_batch(prompts, limits, self._most_tokens()):
                     chunk = sample(
                         self.decoder,
                         [prompts[row] for row in rows],
@@ -333,22 +328,11 @@ class TransformersModel:
             self._model.train(training)
         return [result for result in sampled if result is not None]
 
-    @contextmanager
-    def _few_threads(self) -> Iterator[None]:
-        """One thread for a model so small that handing its products to several costs more than they save.
-
-        On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
-        What a user set in the environment stays.
-        """
-        threads = torch.get_num_threads()
-        if not self._is_small or threads == 1 or "OMP_NUM_THREADS" in os.environ:
-            yield
-            return
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
+    def _most_tokens(self) -> int:
+        """How many tokens of all rows may be in the caches at once."""
+        if self.max_batch_tokens is not None:
+            return self.max_batch_tokens
+        return max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
         """Token ids of prompts, ready to be continued by a response."""
@@ -389,50 +373,10 @@ class TransformersModel:
             "included; shorten the prompt (less history, coordinates or grid only) or take another model"
         )
 
-    def _batches(self, prompts: Sequence[TokenIds], limits: Sequence[int]) -> list[list[int]]:
-        """Row numbers, split so that each part's caches fit; equal prompts together, then by length."""
-        if not prompts:
-            return []
-        budget = self.max_batch_tokens
-        if budget is None:
-            budget = max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
-        if len(prompts) * (max(map(len, prompts)) + max(limits)) <= budget:
-            return [list(range(len(prompts)))]
-        batches: list[list[int]] = [[]]
-        widest = 0
-        for row in sorted(range(len(prompts)), key=lambda row: (len(prompts[row]), prompts[row])):
-            widest = max(widest, len(prompts[row]) + limits[row])
-            if batches[-1] and widest * (len(batches[-1]) + 1) > budget:
-                batches.append([])
-                widest = len(prompts[row]) + limits[row]
-            batches[-1].append(row)
-        return batches
-
 
 def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
     """The fastest decoder that covers the model; ``lean=False`` takes the generic one."""
     return LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
-
-
-def _plain(path_or_repo: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
-    """A small model's weights and tokenizer without transformers' modelling code, where that gives the same."""
-    from agents.models.local.loading import pick_device, pick_dtype
-
-    folder = Path(path_or_repo).expanduser()
-    if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
-        return None
-    if pick_dtype(dtype, torch.device("cpu"), dequantised=made_from_gguf(folder)) != torch.float32:
-        return None
-    try:
-        if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _PLAIN_TOKENIZER:
-            return None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if pick_device(device).type != "cpu" or (model := read_plain_llama(folder)) is None:
-        return None
-    from transformers import PreTrainedTokenizerFast
-
-    return model, PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def _context_length(model: Any) -> int | None:

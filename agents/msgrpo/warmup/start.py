@@ -54,7 +54,6 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
         "lora_alpha": max(1, 2 * rank),
         "learning_rate": 5e-4 if rank else 1e-4,
         "schedule": "linear",
-        "micro_batch_tokens": 2048,
         # an answer without reasoning is short, and a base that knows no end is cut off in its evaluation
         "max_response_tokens": 32 if settings.get("response_mode") == "direct" else 256,
         "minibatches": max(1, round(decisions / DECISIONS_PER_STEP)),
@@ -78,6 +77,8 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         DivergenceError: a loss or gradient that isn't finite.
         OSError: the folder can't be written.
     """
+    from transformers.utils.logging import disable_progress_bar
+
     from agents.msgrpo.__main__ import load
 
     out = Path(config.out)
@@ -87,6 +88,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         return made
     out.mkdir(parents=True, exist_ok=True)
     model, tokenizer = load(config)
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
     card = card_of(model)
     asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
     prompt_map = prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
@@ -137,20 +139,30 @@ def _settings(config: MSGRPOConfig) -> dict[str, Any]:
 
 
 def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """How the folder's model was made; ``None`` for a folder without one.
+    """How the folder's model was made; ``None`` where it isn't made yet.
 
     Raises:
-        ConfigError: it wasn't made as it is asked for now, or is no warm start.
+        ConfigError: it wasn't made as it is asked for now, or the folder holds something else.
     """
     try:
         made: dict[str, Any] = json.loads((out / ABOUT).read_text(encoding="utf-8"))
         same = made["warmup"] == asked
     except FileNotFoundError:
-        if (out / CHECKPOINT).exists() or not any(out.glob("*.safetensors")):
-            return None
-        raise ConfigError(f"out = {str(out)!r} holds a model already: choose another folder") from None
+        _refuse_strangers(out)
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{out / ABOUT} doesn't say how its model was made: {error!r}") from error
     if same:
         return made
     raise ConfigError(f"out = {str(out)!r} holds a warm start with other settings: choose another folder")
+
+
+def _refuse_strangers(out: Path) -> None:
+    """Let nothing be written among files of others, but go on among what a stopped warm start left."""
+    if not out.exists() or (out / CHECKPOINT).exists():
+        return
+    draft = f".{CHECKPOINT}."  # of a process that was killed while it wrote its first one
+    if strangers := sorted(entry.name for entry in out.iterdir() if not entry.name.startswith(draft)):
+        raise ConfigError(
+            f"out = {str(out)!r} isn't empty (it holds {strangers[0]!r}) and is no warm start: choose another folder"
+        )

@@ -28,7 +28,8 @@ _ENDLESS = 10**6  # iterations: the seconds end the run
 def train_by_trl(
     out: Path,
     config: "MSGRPOConfig",
-    source: str,
+    model: Any,
+    tokenizer: Any,
     like: dict[str, Any],
     experiment: "Pretrained",
     arm: str,
@@ -39,7 +40,7 @@ def train_by_trl(
     Args:
         out: the folder of the run, whose last checkpoint is gone on from.
         config: the settings, of which TRL's trainer takes those that it knows.
-        source: what it begins from.
+        model, tokenizer: what it begins from.
         like: the result of the run that it is to equal.
         experiment, arm: whose run it is.
         report: told the share that is done.
@@ -49,10 +50,8 @@ def train_by_trl(
     from agents.msgrpo.learner.prepare import prepare_model
     from agents.msgrpo.run.keeper import save_model
     from agents.msgrpo.trajectories import prompts_of
-    from benchmark.reproduce.pretrained.work import load
     from textbench.integrations.trl import StepRollouts
 
-    model, tokenizer = load(source, config)
     prompts = prompts_of(config, card_of(model))
     model = prepare_model(model, tokenizer, config)
     rollouts = StepRollouts(

@@ -131,7 +131,7 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
     out = folder.path / job.name / RUN
     if arm.trainer == "trl":
         (like,) = model_needs(experiment, arm.like, job.seed)
-        result = train_by_trl(out, config, source, folder.result(like), experiment, job.about, report)
+        result = train_by_trl(out, config, *load(source, config), folder.result(like), experiment, job.about, report)
     else:
         game = experiment.game_of(job.about)
         result = run_training(out, TO_THE_END | settings, game, lambda: load(source, config), report)

@@ -27,7 +27,7 @@ def make_adapter(
         for name, weight in model.named_parameters():
             if "lora_B" in name:
                 torch.nn.init.normal_(weight, std=0.02)
-        model.save_pretrained(folder, save_embedding_layers=False)
+        model.save_pretrained(str(folder), save_embedding_layers=False)
     write_card(folder, modes=["think"], texts=PromptTexts.from_file("without-clock"), scenarios=scenarios)
     return folder
 

@@ -12,8 +12,10 @@ from agents.episode import EpisodeTask
 from agents.models.scripted import ScriptedModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Start
+from agents.msgrpo.rollouts import HintedPromptMap
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap
+from agents.prompt import PromptMap, as_text
+from agents.turn import TurnRequest
 from tests.agents.msgrpo.exact import Exact, Known
 from tests.agents.msgrpo.played import iteration_of
 
@@ -169,3 +171,14 @@ def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path:
     assert tokenizer.decode(turn.prompt_ids).endswith(closed)
     with pytest.raises(ConfigError, match="enable_thinking, which the chat template of the model doesn't read"):
         MSGRPOTrainer(model, tokenizer_with(NEVER), "TestCorridor-v0", config, quiet=True)
+
+
+def test_a_hint_stands_before_the_observation_of_its_own_decision_alone():
+    hints = {"first": "Go left.", "second": ""}
+    rho = HintedPromptMap("direct", 1, hint=lambda request: hints[request.observation])
+    plain = PromptMap("direct", 1)
+    first = TurnRequest("first", "rules", ("left", "right"))
+    assert as_text(rho(first)) == as_text(plain(first)).replace("first", "Go left.\n\nfirst")
+    second = TurnRequest("second", "rules", ("left", "right"), history=(("first", "<action>left</action>"),))
+    assert rho(second) == plain(second)  # nothing is told, and what was told before isn't repeated
+    assert HintedPromptMap("direct")(first) == PromptMap("direct")(first)

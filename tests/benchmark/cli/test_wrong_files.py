@@ -12,6 +12,7 @@ import pytest
 from benchmark.cli import COMMANDS
 
 ONE_EPISODE = ("--agent", "random", "--scenario", "frozen-lake", "--episodes", "1", "--quiet")
+LEARN = ("--scenario", "frozen-lake", "--model", "tiny", "--full", "--examples", "10", "--quiet")
 CASES = (
     ("run", *ONE_EPISODE, "--out", "{}"),
     ("run", *ONE_EPISODE, "--config", "{}"),
@@ -38,6 +39,10 @@ CASES = (
     ("schema", "episode", "--out", "{}"),
     ("doctor", "--agent", "{}"),
     ("train", "--config", "{}"),
+    ("warmup", "--scenario", "{}"),
+    ("warmup", "--scenario", "frozen-lake", "--model", "{}"),
+    ("warmup", *LEARN, "--prompts", "{}"),
+    ("warmup", *LEARN, "--out", "{}"),
     ("reproduce", "--quick", "--out", "{}"),
     ("inspect", "{}"),
     ("exploitability", "{}"),
@@ -74,7 +79,7 @@ def test_every_command_is_here():
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_the_wrong_kind_of_file_is_one_sentence(textbench, workplace, case):
-    if case[0] in ("train", "inspect", "reproduce"):
+    if case[0] in ("train", "warmup", "inspect", "reproduce"):
         pytest.importorskip("torch")
     for number, kind in enumerate(KINDS):
         if kind in FREE_PLACES and case[-2:] == ("--out", "{}"):

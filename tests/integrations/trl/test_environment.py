@@ -63,3 +63,8 @@ def test_other_modes_ask_as_the_benchmark_does() -> None:
     environment = game_environment("frozen-lake", mode="direct")()
     session = EpisodeSession("frozen-lake", 0, layout_seed=4, prompt_map=PromptMap("direct"))
     assert environment.reset(layout_seed=4) == session.prompt[0].content
+
+
+def test_a_prefix_has_no_place_before_calls() -> None:
+    with pytest.raises(ValueError, match="can't go on from the response prefix '<action>'"):
+        game_environment("frozen-lake", prompt_map=PromptMap.from_file("prefixed", "direct"))

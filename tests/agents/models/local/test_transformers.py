@@ -453,17 +453,6 @@ def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
         assert list(completion.token_ids or ()) == theirs[0, ids.shape[1] :].tolist()
 
 
-def test_batches_are_split_by_tokens(tokenizer: Any) -> None:
-    model = TransformersModel(make_model("llama", tokenizer), tokenizer, max_batch_tokens=100)
-    prompts = [(1,) * n for n in (10, 30, 10, 90, 5)]
-    limits = [10] * 5
-    batches = model._batches(prompts, limits)
-    assert sorted(row for batch in batches for row in batch) == list(range(5))
-    assert [4, 0, 2] in batches  # 3 rows of at most 20 tokens
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(len(prompts[r]) + limits[r] for r in batch) <= 100
-
-
 def test_chat_templates_and_blank_lines() -> None:
     prompt = (Message("system", "rules"), Message("user", "go"))
     chat = make_tokenizer(chat=True)

@@ -86,16 +86,29 @@ def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
         made(Teaching(("random",), 48))
 
 
-def test_another_models_folder_is_left_alone(made: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["model.safetensors", "manifest.json", "notes"])
+def test_a_folder_that_holds_something_else_is_left_alone(
+    name: str, made: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"somebody's")
-    with pytest.raises(ConfigError, match="holds a model already: choose another folder"):
+    (folder / name).write_bytes(b"somebody's")
+    with pytest.raises(ConfigError, match=rf"isn't empty \(it holds '{name}'\) and is no warm start: choose another"):
         made()
     (folder / ABOUT).write_text("[]")
     with pytest.raises(ConfigError, match="doesn't say how its model was made"):
         made()
-    assert (folder / "model.safetensors").read_bytes() == b"somebody's"
+    assert (folder / name).read_bytes() == b"somebody's"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
+    made: Callable[..., dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / f".{CHECKPOINT}.4711").write_bytes(b"half of")
+    assert made(lora_rank=0, say=lambda line: None)["held_out"] > 0
+    assert capfd.readouterr().err == ""  # and no bar of transformers runs through what the command tells
 
 
 def test_settings_that_nobody_gives_fit_what_is_given() -> None:
