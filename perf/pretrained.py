@@ -3,7 +3,8 @@
 The episodes are a scripted player's, recorded once: what is asked at every step, and what was answered. Both sides
 sample as many tokens to the same prompts as were answered, and learn from the same answers, with LoRA of rank 16 and
 products in bfloat16. So neither depends on what the model says, and each side's peak memory is that of a process of its
-own. TRL takes micro-batches of 8 responses; it plays through ``rollout_func``, by ``model.generate`` in lock step.
+own. TRL takes micro-batches of 8 responses. It plays through ``rollout_func``, by ``model.generate`` in lock step, and
+one group alone, as four took more than 20 GiB: nothing of it is shared, so its time grows with the episodes.
 
 The floor is the time that the matrix products alone take, measured at their shapes by ``torch.mm`` in the same type and
 with as many threads: the prompts' tree once, every sampled token, forward and backward of the update.
@@ -41,6 +42,7 @@ from agents.turn import TurnRequest
 from textgames import SCENARIOS
 
 GROUPS, SIZE = 4, 8
+TRLS_GROUPS = 1
 RANK, MICRO_BATCH = 16, 8
 TOKENS = 16  # to each of 32 prompts, where generation alone is looked at
 BFLOAT = torch.bfloat16
@@ -69,11 +71,11 @@ class Played(NamedTuple):
         return pairs[: len(pairs) // SIZE * SIZE]
 
 
-def play(model: TransformersModel) -> Played:
+def play(model: TransformersModel, groups: int = GROUPS) -> Played:
     """Episodes of Frozen Lake whose player goes right or down four times of five."""
     prompt_map = PromptMap("direct")
     lanes = []
-    for seed in range(GROUPS * SIZE):
+    for seed in range(groups * SIZE):
         env = SCENARIOS["frozen-lake"].make()
         observation, info = env.reset(seed=seed, options={"layout_seed": seed // SIZE})
         lanes.append((env, observation, info, np.random.default_rng(seed)))
@@ -134,7 +136,7 @@ def trl_part(source: str) -> dict[str, Any]:
 
     warnings.simplefilter("ignore")
     model, tokenizer = load(source, "float32")
-    played = play(TransformersModel(model, tokenizer))
+    played = play(TransformersModel(model, tokenizer), TRLS_GROUPS)
     rows = played.rows()
     times: dict[str, list[float]] = {}
 
@@ -305,21 +307,23 @@ def tables(source: str, threads: int) -> None:
     """Print everything; each part in a process of its own."""
     found = {part: run_part(part, source, threads) for part in ("ours", "trl", "floor", "generation")}
     ours, trl, least = found["ours"], found["trl"], found["floor"]
-    print(f"\nIteration of {source}: LoRA {RANK}, bfloat16, {threads} threads, {GROUPS} groups of {SIZE} episodes")
-    print(
-        f"{'':18}{'CPU s':>8}{'wall s':>8}{'rollout':>9}{'update':>8}{'prompt tokens':>15}{'learnt from':>13}{'MiB':>7}"
+    print(f"\nIteration of {source}: LoRA {RANK}, bfloat16, {threads} threads; seconds per episode of Frozen Lake")
+    heads = (
+        f"{'episodes':>9}{'CPU':>8}{'wall':>8}{'rollout':>9}{'update':>8}{'prompt tokens':>15}{'learnt':>9}{'MiB':>7}"
     )
-    for name, figures in (("textbench", ours), ("TRL", trl)):
-        cpu, wall = add(figures["rollout"], figures["update"])
-        print(
-            f"{name:18}{cpu:8.1f}{wall:8.1f}{figures['rollout'][0]:9.1f}{figures['update'][0]:8.1f}"
-            f"{figures['read']:15,}{figures['learnt']:13,}{figures['peak']:7.0f}"
-        )
-    cpu, wall = add(least["rollout"], least["update"])
-    print(f"{'products alone':18}{cpu:8.1f}{wall:8.1f}{least['rollout'][0]:9.1f}{least['update'][0]:8.1f}")
-    ours_cpu, trl_cpu = (sum(figures[part][0] for part in ("rollout", "update")) for figures in (ours, trl))
+    print(f"{'':16}{heads}")
+    totals = {}
+    for name, figures, groups in (("textbench", ours, GROUPS), ("TRL", trl, TRLS_GROUPS), ("products", least, GROUPS)):
+        episodes = groups * SIZE
+        rollout, update = ([seconds / episodes for seconds in figures[part]] for part in ("rollout", "update"))
+        totals[name], wall = add(rollout, update)
+        line = f"{name:16}{episodes:9}{totals[name]:8.2f}{wall:8.2f}{rollout[0]:9.2f}{update[0]:8.2f}"
+        if "peak" in figures:
+            line += f"{figures['read'] / episodes:15.0f}{figures['learnt'] / episodes:9.0f}{figures['peak']:7.0f}"
+        print(line)
     print(
-        f"TRL takes {trl_cpu / ours_cpu:.1f} times as long per episode; the products are {cpu / ours_cpu:.0%} of ours"
+        f"TRL takes {totals['TRL'] / totals['textbench']:.1f} times as long per episode; the products alone take "
+        f"{totals['products'] / totals['textbench']:.0%} of our time"
     )
     print(f"\nGeneration: {TOKENS} tokens to each of 32 prompts")
     for name, (cpu, wall) in found["generation"].items():
