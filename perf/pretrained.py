@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +26,9 @@ import numpy as np
 import torch
 
 from agents.models.base import Decoding
+from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.loading import load_model
+from agents.models.local.sampler import sample
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.learner.distributed import Processes
@@ -38,6 +42,7 @@ from textgames import SCENARIOS
 
 GROUPS, SIZE = 4, 8
 RANK, MICRO_BATCH = 16, 8
+TOKENS = 16  # to each of 32 prompts, where generation alone is looked at
 BFLOAT = torch.bfloat16
 Ids = tuple[int, ...]
 
@@ -94,15 +99,12 @@ def play(model: TransformersModel) -> Played:
 def our_part(source: str) -> dict[str, Any]:
     """Rollout and update by this package."""
     sampled, tokenizer = load(source, "bfloat16")
-    player = TransformersModel(sampled, tokenizer)
-    played = play(player)
-    player._eos_ids = frozenset()  # as many tokens as were answered, whatever the model says
+    played, decoder = play(TransformersModel(sampled, tokenizer)), LeanDecoder(sampled)
     clock = Clock()
     for prompts, answers in zip(*played, strict=True):
-        decoding = Decoding(1.0, max_tokens=max(map(len, answers)), stop=())
-        player.generate_ids(prompts, decoding, [(row,) for row in range(len(prompts))])
-    rollout, read = clock.read(), player.decoder.prefill_tokens
-    player.decoder.forget()
+        sampled_for(decoder, prompts, max(map(len, answers)))
+    rollout, read = clock.read(), decoder.prefill_tokens
+    decoder.forget()
 
     config = MSGRPOConfig(model=source, dtype="bfloat16", lora_rank=RANK, temperature=1.0, minibatches=1)
     weights, _ = load(source, "float32")
@@ -170,6 +172,20 @@ def trl_part(source: str) -> dict[str, Any]:
     read = sum(len(prompt) for step in played.prompts for prompt in step)
     learnt = sum(len(prompt) + len(answer) for prompt, answer in rows)
     return {"rollout": times["rollout"], "update": update, "read": read, "learnt": learnt, "peak": peak()}
+
+
+class Endless:
+    """No row ends by itself: as many tokens as were answered, whatever the model says."""
+
+    def ended(self, ids: Any, rows: Any, length: int) -> Any:
+        return np.zeros(len(rows), bool)
+
+
+@torch.inference_mode()
+def sampled_for(decoder: LeanDecoder, prompts: list[Ids], tokens: int) -> None:
+    """So many tokens to every prompt, as the live engine samples them."""
+    seeds = [(row,) for row in range(len(prompts))]
+    sample(decoder, prompts, Decoding(1.0, max_tokens=tokens), seeds, Endless(), [tokens] * len(prompts))
 
 
 def load(source: str, dtype: str) -> tuple[Any, Any]:
@@ -240,18 +256,16 @@ def add(*parts: list[float]) -> list[float]:
 # ---------------------------------------------------------------- generation
 
 
-def generation(source: str, file: Path | None, count: int = 32, tokens: int = 32) -> dict[str, list[float]]:
+def generation(source: str, file: Path | None, count: int = 32, tokens: int = TOKENS) -> dict[str, list[float]]:
     """Seconds of as many tokens to the first prompts by this package, transformers and llama.cpp."""
     model, tokenizer = load(source, "bfloat16")
-    player = TransformersModel(model, tokenizer)
-    played = play(player)
-    player._eos_ids = frozenset()
+    played, decoder = play(TransformersModel(model, tokenizer)), LeanDecoder(model)
     distinct = list(dict.fromkeys(prompt for step in played.prompts for prompt in step))[:count]
     times = {}
     for _ in range(2):  # the first one warms up
-        player.decoder.forget()
+        decoder.forget()
         clock = Clock()
-        player.generate_ids(distinct, Decoding(1.0, max_tokens=tokens, stop=()), [(row,) for row in range(count)])
+        sampled_for(decoder, distinct, tokens)
         times["textbench"] = clock.read()
         clock = Clock()
         with torch.no_grad():
@@ -266,11 +280,11 @@ def llama_cpp(file: Path, prompts: list[Ids], tokens: int) -> list[float]:
     """Eight requests at a time, as its server has slots; its threads wait by spinning, which is CPU time as well."""
     from concurrent.futures import ThreadPoolExecutor
 
-    import xllamacpp
+    import xllamacpp  # type: ignore[import-untyped, unused-ignore]
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path, parameters.cpuparams.n_threads = str(file), torch.get_num_threads()
-    parameters.n_ctx, parameters.n_parallel = 16_384, 8
+    parameters.n_ctx, parameters.n_parallel, parameters.verbosity = 16_384, 8, -1
     server = xllamacpp.Server(parameters)
 
     def ask(prompt: Ids) -> None:
@@ -307,9 +321,9 @@ def tables(source: str, threads: int) -> None:
     print(
         f"TRL takes {trl_cpu / ours_cpu:.1f} times as long per episode; the products are {cpu / ours_cpu:.0%} of ours"
     )
-    print("\nGeneration: 32 tokens to each of 32 prompts")
+    print(f"\nGeneration: {TOKENS} tokens to each of 32 prompts")
     for name, (cpu, wall) in found["generation"].items():
-        print(f"{name:32}{32 * 32 / cpu:9.0f} tokens per CPU second{32 * 32 / wall:9.0f} per second")
+        print(f"{name:32}{32 * TOKENS / cpu:9.0f} tokens per CPU second{32 * TOKENS / wall:9.0f} per second")
 
 
 def run_part(part: str, source: str, threads: int) -> Any:
@@ -331,7 +345,12 @@ def main() -> None:
         from agents.models.local import smollm2
 
         file = Path(smollm2.file())
-    parts = {"ours": our_part, "trl": trl_part, "floor": floor, "generation": lambda name: generation(name, file)}
+    parts: dict[str, Callable[[str], Any]] = {
+        "ours": our_part,
+        "trl": trl_part,
+        "floor": floor,
+        "generation": partial(generation, file=file),
+    }
     print(json.dumps(parts[part](source)))
 
 

@@ -20,8 +20,10 @@ def test_outputs_and_gradients_equal_those_of_a_dense_mask(
     end = random_trees(1, length, rng)
     q, k, v = (torch.randn(length, heads, 8, generator=rng).double().requires_grad_() for heads in (6, 2, 2))
     slope = torch.randn(length, 48, generator=rng).double()
-    heads_first = [x.transpose(0, 1)[None] for x in (q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1))]
-    dense = F.scaled_dot_product_attention(*heads_first, attn_mask=tree_mask(end))[0].transpose(0, 1).flatten(1)
+    queries, keys, values = (x.transpose(0, 1)[None] for x in (q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)))
+    dense = (
+        F.scaled_dot_product_attention(queries, keys, values, attn_mask=tree_mask(end))[0].transpose(0, 1).flatten(1)
+    )
     wanted = [dense, *torch.autograd.grad((dense * slope).sum(), (q, k, v))]
     for size in (64, 7):
         out = attend(q, k, v, tree_blocks(end[0].numpy(), size))
