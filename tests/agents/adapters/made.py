@@ -22,8 +22,9 @@ def make_adapter(
     config = peft.LoraConfig(r=rank, task_type="CAUSAL_LM", **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peft asks transformers by retired names, and the hub for a base named tiny
-        model = peft.get_peft_model(load_model(base, dtype="float32", device="cpu")[0], config)
-        torch.manual_seed(1)
+        bare = load_model(base, dtype="float32", device="cpu")[0]
+        torch.manual_seed(1)  # before the adapter is made, as one of its factors begins by chance
+        model = peft.get_peft_model(bare, config)
         for name, weight in model.named_parameters():
             if "lora_B" in name:
                 torch.nn.init.normal_(weight, std=0.02)

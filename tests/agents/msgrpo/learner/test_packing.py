@@ -16,7 +16,9 @@ from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow
 
 tokens = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)
-some_rows = st.lists(st.builds(TokenRow, tokens, tokens), min_size=1, max_size=12)
+some_rows = st.lists(
+    st.builds(lambda prompt, response: TokenRow(prompt, response), tokens, tokens), min_size=1, max_size=12
+)
 
 
 def alone(model: Any, row: TokenRow, temperature: float) -> torch.Tensor:
