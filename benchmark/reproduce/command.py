@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.clock import duration
 from agents.interrupt import kills_interrupt
@@ -164,14 +164,21 @@ def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     return printed
 
 
+PlotT = TypeVar("PlotT")
+
+
+def drawn(draw: Callable[[], list[PlotT]], options: Options) -> list[PlotT]:
+    """A report's plots; none without matplotlib, which is said."""
+    if find_spec("matplotlib") is not None:
+        return draw()
+    say(f"no plots: {NO_MATPLOTLIB}", options)
+    return []
+
+
 def _report(experiment: Experiment, folder: Folder, options: Options) -> int:
     """Write Markdown, JSON and, with matplotlib, the plots; print the JSON or the claims."""
     results, facts = read_reproduction(experiment, folder), facts_of()
-    plots: list[tuple[str, str]] = []
-    if find_spec("matplotlib") is not None:
-        plots = draw_plots(results, experiment, folder.path)
-    else:
-        say(f"no plots: {NO_MATPLOTLIB}", options)
+    plots = drawn(lambda: draw_plots(results, experiment, folder.path), options)
     text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
     data = write_report(folder.path, text, report_data(results, experiment, facts, options.notes))
     if options.json:

@@ -128,7 +128,12 @@ def evaluate(
 def layout_of(episode: Episode) -> str:
     """A short digest of what the players of an episode saw first: equal layouts have equal ones."""
     first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
-    return blake2b(first.encode(), digest_size=8).hexdigest()
+    return layout_digest(first)
+
+
+def layout_digest(observation: str) -> str:
+    """A short digest of a layout, by what is seen of it."""
+    return blake2b(observation.encode(), digest_size=8).hexdigest()
 
 
 def game_name(game: Game) -> str:

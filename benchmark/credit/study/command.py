@@ -1,14 +1,12 @@
 """The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from agents.msgrpo.credit import METHODS
 from benchmark.credit.study.jobs import StudyFolder, StudyJob, jobs_of
 from benchmark.credit.study.settings import Study
 from benchmark.credit.study.work import do
-from benchmark.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, say, write_report
-from benchmark.reproduce.plots import NO_MATPLOTLIB
+from benchmark.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, drawn, write_report
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.timing import Timetable
 from benchmark.runs.provenance import facts_of
@@ -60,11 +58,7 @@ def _report(study: Study, folder: StudyFolder, options: Options) -> int:
     from benchmark.credit.study.report import report_data, report_markdown
 
     findings, facts = read_findings(study, folder), facts_of()
-    plots: list[tuple[str, str]] = []
-    if find_spec("matplotlib") is not None:
-        plots = draw_plots(findings, folder.path)
-    else:
-        say(f"no plots: {NO_MATPLOTLIB}", options)
+    plots = drawn(lambda: draw_plots(findings, folder.path), options)
     text = report_markdown(findings, facts, plots=plots, notes=options.notes)
     data = write_report(folder.path, text, report_data(findings, facts, options.notes))
     if options.json:

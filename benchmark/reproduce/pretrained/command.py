@@ -1,10 +1,8 @@
 """The command ``textbench reproduce --config smollm2`` behind its options: claim a folder, estimate, work, report."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
-from benchmark.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, say, write_report
-from benchmark.reproduce.plots import NO_MATPLOTLIB
+from benchmark.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, drawn, write_report
 from benchmark.reproduce.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from benchmark.reproduce.pretrained.pace import typical_seconds
 from benchmark.reproduce.pretrained.settings import Pretrained
@@ -56,11 +54,7 @@ def _report(
     from benchmark.reproduce.pretrained.report import report_data, report_markdown
 
     findings, facts = read_findings(experiment, folder), facts_of()
-    plots: list[tuple[str, str, str]] = []
-    if find_spec("matplotlib") is not None:
-        plots = draw_plots(findings, folder.path)
-    else:
-        say(f"no plots: {NO_MATPLOTLIB}", options)
+    plots = drawn(lambda: draw_plots(findings, folder.path), options)
     command = f"textbench reproduce --config {source}"
     text = report_markdown(findings, facts, command=command, plots=plots, notes=options.notes)
     data = write_report(folder.path, text, report_data(findings, facts, options.notes))

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ def do(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, rep
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Imitate the teachers, and leave a model that plays and can be trained on."""
     from agents.models.local.card import card_of
+    from agents.msgrpo.run.evaluation import layout_digest
     from agents.msgrpo.run.keeper import save_model
     from agents.msgrpo.trajectories import prompts_of
     from agents.msgrpo.warmup import demonstrate, imitate
@@ -85,7 +85,7 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
         "held_out": [learnt.held_out_before, learnt.held_out],
         "tokens": round(learnt.tokens_alone * config.update_passes * examples),
         "tokens_computed": round(learnt.tokens_computed * config.update_passes * examples),
-        "layouts": sorted(noting.layouts),
+        "layouts": sorted({layout_digest(observation) for observation in noting.observations}),
     }
 
 
@@ -99,14 +99,14 @@ def _as_many(job: PretrainedJob, start: Start, folder: PretrainedFolder) -> int:
 
 
 class _Noting:
-    """A prompt map that keeps the digest of every observation that it puts into a prompt."""
+    """A prompt map that keeps every observation that it puts into a prompt."""
 
     def __init__(self, prompts: PromptMap) -> None:
         self.prompts, self.mode = prompts, prompts.mode
-        self.layouts: set[str] = set()
+        self.observations: list[str] = []
 
     def __call__(self, request: TurnRequest) -> Prompt:
-        self.layouts.add(blake2b(request.observation.encode(), digest_size=8).hexdigest())  # as layout_of has it
+        self.observations.append(request.observation)
         return self.prompts(request)
 
 
@@ -196,19 +196,10 @@ def examples_for(scenario: str, count: int, options: dict[str, Any]) -> str:
     """A system message with decisions of the planner, each with what it saw and the whole answer."""
     from agents.msgrpo.warmup import demonstrate
 
-    seen_there: list[str] = []
-    mode = options.get("mode", "direct")
-    prompts = PromptMap(mode)
-
-    class Reading(_Noting):
-        def __call__(self, request: TurnRequest) -> Prompt:
-            seen_there.append(request.observation)
-            return super().__call__(request)
-
-    reading: Any = Reading(prompts)
-    decisions = demonstrate([scenario], ["planner"], count, reading, seed=_SHOWN_SEED)
+    noting: Any = _Noting(PromptMap(options.get("mode", "direct")))
+    decisions = demonstrate([scenario], ["planner"], count, noting, seed=_SHOWN_SEED)
     texts = [
         f"Example {number}:\n{observation}\nA good answer:\n{decision.response}"
-        for number, (observation, decision) in enumerate(zip(seen_there, decisions, strict=False), 1)
+        for number, (observation, decision) in enumerate(zip(noting.observations, decisions, strict=False), 1)
     ]
     return "\n\n".join(texts)
