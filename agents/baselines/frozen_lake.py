@@ -46,13 +46,17 @@ class FrozenLakePlayer(SearchPlayer):
         return self._solver.action_values(*_read_with_steps(request))
 
     def plan(self, request: TurnRequest) -> Choice:
-        """An action of the largest value; among those, the one that dawdles least."""
+        """An action of the largest value; among those, the first that dawdles least."""
+        return self.plans(request)[0]
+
+    def plans(self, request: TurnRequest) -> list[Choice]:
+        """All actions of the largest value that dawdle least: all legal ones where nothing can be reached any more."""
         state, steps = _read_with_steps(request)
-        action = self._solver.best_action(state, steps)
         chance = self._solver.optimal_value(state, steps)
-        return Choice(
-            action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}."
-        )
+        return [
+            Choice(action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}.")
+            for action in self._solver.best_actions(state, steps)
+        ]
 
     def uniform_value(self, request: TurnRequest) -> float:
         return self._solver.uniform_value(*_read_with_steps(request), request.player)

@@ -15,6 +15,12 @@ class Choice(NamedTuple):
     reason: str
 
 
+def as_turn(choice: Choice) -> Turn:
+    """A choice in the form that language models are asked for."""
+    action, why = choice
+    return Turn(f"<think>{why}</think><plan>{action}</plan><action>{action}</action>")
+
+
 class ScriptedPlayer(ABC):
     """A :class:`~agents.turn.Policy` that computes its action.
 
@@ -38,8 +44,7 @@ class ScriptedPlayer(ABC):
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """One turn per request, in order; the responses are in the form that language models are asked for."""
-        choices = [self.choose(request) for request in as_requests(requests)]
-        return [Turn(f"<think>{why}</think><plan>{action}</plan><action>{action}</action>") for action, why in choices]
+        return [as_turn(self.choose(request)) for request in as_requests(requests)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

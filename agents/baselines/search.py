@@ -12,7 +12,7 @@ game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any
@@ -52,6 +52,13 @@ class SearchPlayer(ABC):
     def plan(self, request: TurnRequest) -> Choice:
         """The best move that the search finds: an action of the largest value, the first of equals."""
         return self.choice(self.values(request))
+
+    def plans(self, request: TurnRequest) -> Sequence[Choice]:
+        """All moves that :meth:`plan` might as well choose: by default its own alone.
+
+        Equal values aren't enough: with moves to spare they are those of dawdling too, and of a mixed strategy.
+        """
+        return (self.plan(request),)
 
     def value(self, request: TurnRequest) -> float:
         """The value of where the player stands: that of its best action."""
@@ -220,6 +227,10 @@ class PlannerPlayer(_SearchPolicy):
 
     def choose(self, request: TurnRequest) -> Choice:
         return self._player(request).plan(request)
+
+    def choices(self, request: TurnRequest) -> Sequence[Choice]:
+        """All moves that :meth:`choose` might as well choose."""
+        return self._player(request).plans(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
         return self._player(request).plan_probabilities(request)

@@ -35,10 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--examples", default="2000", metavar="N", help="decisions to learn from (default 2000)")
     parser.add_argument(
         "--explore",
-        default="0",
+        default="0.5",
         metavar="P",
         help="share of moves that the random player takes, after which the teacher still says what it would do "
-        "(default 0)",
+        "(default 0.5)",
     )
     parser.add_argument("--mode", default="direct", metavar="MODE", help="response mode: direct (default) or think")
     parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts (TOML)")

@@ -51,17 +51,20 @@ class FrozenLakeSolver(Yardstick):
         return float(self._tables(state.lake, steps_left)[0][steps_left][state.position])
 
     def best_action(self, state: FrozenLakeState, steps_left: int) -> str:
-        """An optimal action; among those, the one that would be best with fewer steps too: no dawdling.
+        """The first of :meth:`best_actions`, in the order of the actions."""
+        return self.best_actions(state, steps_left)[0]
 
-        Values that agree to 1e-12 count as equal, so that rounding doesn't decide; what is equal at every number of
-        steps goes by the order of the actions.
+    def best_actions(self, state: FrozenLakeState, steps_left: int) -> tuple[str, ...]:
+        """The optimal actions that would be best with fewer steps too: no dawdling.
+
+        Values that agree to 1e-12 count as equal, so that rounding doesn't decide.
         """
         tables = self._tables(state.lake, steps_left)[1]
         candidates = np.arange(len(ACTIONS))
         for steps in range(steps_left, 0, -1):
             q = tables[steps][state.position][candidates]
             candidates = candidates[q >= q.max() - 1e-12]
-        return ACTIONS[int(candidates[0])]
+        return tuple(ACTIONS[index] for index in candidates)
 
     def _tables(self, lake: Lake, horizon: int) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
         """``V[h]`` of shape (cells,) and ``Q[h]`` of shape (cells, 4), for every ``h`` up to at least ``horizon``."""

@@ -38,7 +38,7 @@ def tree_blocks(subtree_end: NDArray[np.int64], size: int = _QUERIES) -> Blocks:
     for start in starts:
         before = np.flatnonzero(subtree_end[:start] > start)
         lists.append(np.concatenate([before, np.arange(start, min(start + size, count))]))
-    longest = max(map(len, lists))
+    longest = -(-max(map(len, lists)) // size) * size  # few shapes: each one that a product meets takes memory for good
     keys = np.zeros((len(lists), longest), np.int64)
     seen_by = np.zeros((len(lists), longest), np.int64)  # subtree_end of each key; 0 hides what fills up
     for row, found in enumerate(lists):

@@ -2,6 +2,8 @@
 
 A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
 says what it would have done in the positions that come of them. A planner alone never shows the way out of a bad place.
+Of moves that are equally good to the planner it plays any: the first of them always would teach a habit, and not to
+read. For the same reason an episode shows no position twice, and none where every move is as good as any other.
 """
 
 from collections.abc import Sequence
@@ -9,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.baselines.random import RandomPlayer
+from agents.baselines.scripted_player import as_turn
+from agents.baselines.search import PlannerPlayer
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
@@ -19,14 +23,17 @@ from agents.msgrpo.warmup.imitation import Decision
 from agents.msgrpo.warmup.words import Words
 from agents.policy import as_requests
 from agents.prompt import PromptMap
-from agents.turn import Policy, Turn, TurnRequest, check_game
+from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game
 from textgames import TRAINING_SEEDS, parallel_env
 
 _STREAM = 0xA11CE  # keeps these draws apart from those of a run's iterations with the same seed
 
 
 class _Labelled:
-    """Plays as the teacher, but for a share of random moves, and keeps what the teacher answers to every request."""
+    """Plays as the teacher, but for a share of random moves, and keeps what the teacher answers to every request.
+
+    An answer is empty where the teacher has none to give.
+    """
 
     def __init__(self, teacher: Policy, explore: float, seed: int) -> None:
         self.name, self.teacher, self.explore = teacher.name, teacher, explore
@@ -39,14 +46,24 @@ class _Labelled:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         asked = as_requests(requests)
-        turns = self.teacher.act(asked)
+        chances = [np.random.default_rng([_STREAM, self._seed, *request.seed]) for request in asked]
+        turns = self._answers(asked, chances)
         played = []
-        for request, turn, instead in zip(asked, turns, self._random.act(asked), strict=True):
+        for request, turn, instead, rng in zip(asked, turns, self._random.act(asked), chances, strict=True):
             task_seed, played_before = request.seed[0], request.seed[-2]
             self.labels[task_seed, played_before, request.player] = request, turn.response
-            chance = np.random.default_rng([_STREAM, self._seed, *request.seed]).random()
-            played.append(instead if chance < self.explore else turn)
+            played.append(instead if rng.random() < self.explore or not turn.response else turn)
         return played
+
+    def _answers(self, requests: Sequence[TurnRequest], chances: Sequence[np.random.Generator]) -> list[Turn]:
+        if not isinstance(self.teacher, PlannerPlayer):
+            return self.teacher.act(requests)
+        turns = []
+        for request, rng in zip(requests, chances, strict=True):
+            choices = self.teacher.choices(request)
+            undecided = len(choices) > 1 and len(choices) == len(request.legal_actions)
+            turns.append(Turn("") if undecided else as_turn(choices[rng.integers(len(choices))]))
+        return turns
 
 
 def demonstrate(
@@ -103,13 +120,15 @@ def _of_one(
         tasks = [EpisodeTask.of(scenario, TRAINING_SEEDS[one]) for one in seeds[first : first + 16]]
         played = {episode.seed: episode for episode in rollout(labelled, tasks, max_concurrency=len(tasks))}
         for task in tasks:  # they end in another order than they began
+            shown: set[Prompt] = set()
             for step in played[task.seed].steps:
                 request, response = labelled.labels[task.seed, step.index, step.player]
                 assert request.game is not None, "the loop tells scripted players the game"
                 action = request.game.interpret(response, step.state, step.player)
-                if action is not None:
-                    said = words(request, step.state, action, response)
-                    found.append(Decision(prompt_map(request), said))
+                prompt = prompt_map(request)
+                if action is not None and prompt not in shown:
+                    shown.add(prompt)
+                    found.append(Decision(prompt, words(request, step.state, action, response)))
         if len(found) >= count:
             return found[:count]
         if not found:

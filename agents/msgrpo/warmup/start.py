@@ -37,7 +37,7 @@ class Teaching(NamedTuple):
 
     teachers: tuple[str, ...] = ("planner",)
     decisions: int = 2000
-    explore: float = 0.0
+    explore: float = 0.5
 
 
 def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settings: Any) -> MSGRPOConfig:
@@ -52,7 +52,7 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
         "scenarios": tuple(scenarios),
         "dtype": "bfloat16" if multiplies_bfloat16() else "float32",
         "lora_alpha": max(1, 2 * rank),
-        "learning_rate": 5e-4 if rank else 1e-4,
+        "learning_rate": 1e-3 if rank else 1e-4,
         "schedule": "linear",
         # an answer without reasoning is short, and a base that knows no end is cut off in its evaluation
         "max_response_tokens": 32 if settings.get("response_mode") == "direct" else 256,

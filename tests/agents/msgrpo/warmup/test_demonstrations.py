@@ -73,6 +73,22 @@ def test_teachers_and_scenarios_have_equal_parts() -> None:
     assert sorted(games.values()) == [20, 21]
 
 
+def test_of_equally_good_moves_any_is_shown_and_no_position_twice() -> None:
+    decisions = demonstrate(["frozen-lake"], ["planner"], 200, PromptMap.from_file("without-clock", "direct"), explore=0.5)
+    assert len({one.prompt for one in decisions}) > 170  # some lakes come up again
+    decisions = demonstrate(["frozen-lake"], ["planner"], 200, DIRECT, explore=0.5)
+    begun = Counter(one.response for one in decisions if "included: 8." in text(one))
+    assert min(begun["<action>down</action>"], begun["<action>right</action>"]) > 5  # both lead to most goals
+
+
+def test_where_no_move_is_better_than_another_nothing_is_shown() -> None:
+    decisions = demonstrate(["frozen-lake"], ["planner"], 200, DIRECT, explore=0.5)
+    for one in decisions:
+        left = int(re.findall(r"included: (\d+)\.", text(one))[0])
+        x, y = map(int, re.findall(r"Player: \((\d+), (\d+)\)", text(one))[0])
+        assert abs(3 - x) + y <= left  # the goal stands at (3, 0): further away, all is lost
+
+
 def test_with_exploration_the_planner_answers_where_it_would_never_have_been() -> None:
     def off_the_way(explore: float) -> int:
         decisions = demonstrate(["frozen-lake"], ["planner"], 200, DIRECT, explore=explore)
