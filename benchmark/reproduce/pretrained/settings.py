@@ -49,7 +49,7 @@ class Start(BaseModel):
     scenarios: tuple[str, ...]  # that the teachers play
     examples: PositiveCount  # decisions to imitate
     teachers: tuple[str, ...] = ("planner",)
-    explore: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.0  # the share of random moves in what is visited
+    explore: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.5  # the share of random moves in what is visited
     view: Table = {}  # settings of the environment in place of the scenario's
     imitation: Table = {}  # fields of MSGRPOConfig in which its imitation differs
     like: str = ""  # an arm: as many tokens more than the start of that arm as its run took; examples is the most

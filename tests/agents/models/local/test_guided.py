@@ -60,7 +60,7 @@ def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float
     assert logprobs[0] == 0.0
 
 
-@pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), ("think", 70)])
+@pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), pytest.param("think", 70, marks=pytest.mark.slow)])
 def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mode: str, tokens: int) -> None:
     for game in GAMES:
         (episode,) = rollout(player(mode, tokens), [EpisodeTask.of(game, 0)])

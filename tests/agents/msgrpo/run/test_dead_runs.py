@@ -64,6 +64,7 @@ def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_e
     assert "all updates of the last 2 iterations were skipped" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_rate_of_50_is_stopped_and_leaves_the_weights_from_before_it(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
