@@ -300,6 +300,10 @@ IMPOSSIBLE_EPISODES = {
     "tokens as truth": (lambda r: step_of(r).update(tokens=[True, 0]), "tokens.0 must be a valid integer, got True"),
     "half a token": (lambda r: step_of(r).update(tokens=[0.5, 0]), "tokens.0 must be a valid integer, got 0.5"),
     "three counts": (lambda r: step_of(r).update(tokens=[1, 2, 3]), "tokens must have at most 2 items"),
+    "more reasoning than answer": (
+        lambda r: step_of(r).update(tokens=[5, 5], reasoning_tokens=6),
+        "has more reasoning tokens than completion tokens",
+    ),
     "tokens of a script": (
         lambda r: step_of(r).update(tokens=[5, 5]),
         "has tokens, but the agent 'greedy' has no model",

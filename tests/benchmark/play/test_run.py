@@ -306,6 +306,15 @@ def test_money_is_counted_and_limited(textbench):
     assert counted("limited") == counted("free")
 
 
+def test_no_episode_is_begun_that_the_money_does_not_reach_for(textbench):
+    Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
+    command = ("run", *agent("Always"), "--scenario", "rock-paper-scissors-tft", "--prices", "prices.toml")
+    textbench(*command, "--max-concurrency", 1, "--episodes", 1, "--out", "one")
+    each = sum(len(record["steps"]) for record in RunFolder.open(Path("one")).records()) * 0.002  # all have as many
+    limited = ("--max-concurrency", 1, "--episodes", 9, "--max-cost", 3.5 * each, "--out", "limited")
+    assert f"{3 * each:.4f} USD spent" in textbench(*command, *limited).err
+
+
 @pytest.mark.slow
 def test_time_is_limited(textbench):
     done = textbench("run", "--agent", "random", *LAKE, "--episodes", 500, "--run-timeout", 0.05, "--out", "r")

@@ -270,3 +270,11 @@ def test_an_order_statistic_is_that_of_the_sorted_values(count: int, kind: str) 
     expected = np.sort(values)
     for place in {0, count // 40, count // 2, count - 1 - count // 40, count - 1}:
         assert stats.order_statistic(values, place) == expected[place]
+
+
+def test_equal_tables_of_two_scenarios_are_resampled_apart():
+    """Drawn in step, their mean would have the interval of one of them."""
+    table = np.arange(200.0)[:, None]
+    one = mean_of_estimates([table], [stats.column(0)])
+    both = mean_of_estimates([table, table.copy()], [stats.column(0)] * 2)
+    assert (both.high - both.low) / (one.high - one.low) == pytest.approx(0.5**0.5, abs=0.06)

@@ -11,6 +11,7 @@ import agents.models.served.http  # noqa: F401  (importing the client takes a se
 from agents import Decoding
 from agents.models.openai import OpenAIModel
 from agents.models.served import pacing
+from agents.models.served.answers import ProviderError
 from agents.models.served.pacing import Pacer, TooManyRequestsError, named_wait
 from agents.turn import Message
 from tests.agents.openai_server import RATE_LIMITS, OpenAIServer
@@ -153,6 +154,23 @@ def test_the_gap_behind_a_refused_request_is_not_kept():
         await asyncio.wait_for(pacer.send(request), 2)
 
     asyncio.run(play())
+
+
+def test_an_overloaded_server_gets_half_as_many_at_once():
+    async def play():
+        pacer, fails = Pacer(10), asyncio.Event()
+
+        async def overloaded(_sent):
+            await fails.wait()
+            raise ProviderError("503", overloaded=True)
+
+        wave = [asyncio.create_task(pacer.send(overloaded)) for _ in range(16)]
+        await asyncio.sleep(0)
+        fails.set()
+        await asyncio.gather(*wave, return_exceptions=True)
+        return pacer.limit
+
+    assert asyncio.run(play()) == 8  # once for the whole wave
 
 
 def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():

@@ -1,0 +1,13 @@
+"""Starts for trainers are training seeds, to the last one."""
+
+import pytest
+
+from textbench.integrations.starts import list_starts
+from textgames import TRAINING_SEEDS
+
+
+def test_no_start_lies_beyond_the_training_seeds() -> None:
+    last = len(TRAINING_SEEDS) - 1
+    assert [start.layout_seed for start in list_starts("frozen-lake", 2, first_seed=last - 1)] == [last - 1, last]
+    with pytest.raises(ValueError, match=f"training seeds are 0 to {TRAINING_SEEDS[-1]}"):
+        list_starts("frozen-lake", 2, first_seed=last)
