@@ -121,8 +121,17 @@ def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Name
     from benchmark.reproduce.pretrained.command import reproduce_pretrained
     from benchmark.reproduce.pretrained.settings import read_pretrained
 
-    for name in ("ship", "games", "arms"):
+    for name in ("games", "arms"):
         if getattr(args, name):
             raise UsageError(f"--{name} is of a reproduction with models that are made here; here there is --parts")
     experiment = read_pretrained(source, {**changes, "rivals": args.agent})
+    if args.ship:
+        from benchmark.reproduce.pretrained.jobs import PretrainedFolder
+        from benchmark.reproduce.pretrained.shipping import ship
+
+        folder = PretrainedFolder(_options(source, processes, args).out)
+        folder.claim_for(experiment)
+        for place in ship(experiment, folder, Path(args.ship)):
+            print(place)
+        return 0
     return reproduce_pretrained(experiment, _options(source, processes, args), source, args.parts or ())

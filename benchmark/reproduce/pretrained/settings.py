@@ -72,6 +72,15 @@ class Arm(BaseModel):
     equal: Literal["episodes", "seconds"] = "episodes"  # in what; seconds are the processor's
 
 
+class Ship(BaseModel):
+    """A model that the package ships."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    arm: str  # what it is: seed 0 of this training
+    rank: Count = 0  # of the adapter; 0: as it was trained
+
+
 class Player(BaseModel):
     """Who plays fresh episodes, and how."""
 
@@ -116,6 +125,7 @@ class Pretrained(BaseModel):
     starts: Mapping[str, Start] = {}
     arms: Mapping[str, Arm] = {}
     players: Mapping[str, Player] = {}
+    ships: Mapping[str, Ship] = {}  # adapters, by the names under which they ship
     rival: Player | None = None  # how a model plays that ``--agent`` names
     rivals: tuple[str, ...] = ()  # those that it names
 
@@ -133,6 +143,8 @@ class Pretrained(BaseModel):
                 raise UsageError(f"arms.{name}: trainer = 'trl' and like go together, each needs the other")
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
             self.training_settings(name, 0)
+        for name, shipped in self.ships.items():
+            self._one_of(f"ships.{name}.arm", shipped.arm, self.arms)
         self._check_order()
         for name, player in self.everyone.items():
             self._check_player(f"players.{name}", player)

@@ -74,7 +74,9 @@ def test_teachers_and_scenarios_have_equal_parts() -> None:
 
 
 def test_of_equally_good_moves_any_is_shown_and_no_position_twice() -> None:
-    decisions = demonstrate(["frozen-lake"], ["planner"], 200, PromptMap.from_file("without-clock", "direct"), explore=0.5)
+    decisions = demonstrate(
+        ["frozen-lake"], ["planner"], 200, PromptMap.from_file("without-clock", "direct"), explore=0.5
+    )
     assert len({one.prompt for one in decisions}) > 170  # some lakes come up again
     decisions = demonstrate(["frozen-lake"], ["planner"], 200, DIRECT, explore=0.5)
     begun = Counter(one.response for one in decisions if "included: 8." in text(one))

@@ -111,6 +111,10 @@ trainer = "trl"
 like = "plain"
 equal = "seconds"
 
+[ships.little-lake]
+arm = "plain"
+rank = 1
+
 [players.base]
 part = "main"
 agent = "model"

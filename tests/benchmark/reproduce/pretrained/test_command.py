@@ -1,5 +1,6 @@
 """``textbench reproduce`` with a pretrained model, from the command to the report; stopped and killed on the way."""
 
+import json
 import os
 import signal
 import subprocess
@@ -35,6 +36,12 @@ def test_a_plan_names_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "baseline" not in told
     assert main(["reproduce", "--config", str(recipe), "--dry-run", "--parts", "main", "--jobs", "2"]) == 0
     assert "with 2 process(es)" in capsys.readouterr().out
+
+
+def test_nothing_ships_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
+    assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--ship", str(tmp_path / "models")]) == 2
+    assert "has no finished training that ships (plain, seed 0)" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -73,3 +80,9 @@ def test_stopped_twice_and_killed_it_ends_where_it_would_have(tmp_path: Path) ->
     )
     assert one["fresh"] == other["fresh"]
     assert [run["success"] for run in one["runs"]] == [run["success"] for run in other["runs"]]
+    command = [*command[:-2], "--out", str(out), "--ship", str(tmp_path / "models")]
+    shipped = subprocess.run(command, capture_output=True, text=True)
+    assert shipped.stdout.split() == [str(tmp_path / "models" / "little-lake")], shipped.stderr
+    settings = json.loads((tmp_path / "models" / "little-lake" / "adapter_config.json").read_text())
+    assert (settings["r"], settings["base_model_name_or_path"]) == (1, str(model))
+    assert "a LoRA adapter of rank 1" in (tmp_path / "models" / "little-lake" / "README.md").read_text()
