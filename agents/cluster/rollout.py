@@ -158,11 +158,11 @@ class ClusterRollout(Generic[T]):
         except self._workers.deaths as error:
             del self._busy[stream]
             self._workers.dismiss(worker)
-            self._bury(portion, error)
+            self._put_by(portion, error)
             return []
         return [result for place, result in parcel if portion.tasks.pop(place, None) is not None]
 
-    def _bury(self, portion: Portion, reason: Exception) -> None:
+    def _put_by(self, portion: Portion, reason: Exception) -> None:
         """Put by what a worker that died hasn't sent back, for another one."""
         if not portion.tasks:
             return

@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Examine."""
+    """Say what is installed, and which agents can run."""
     import json
     import platform
 

@@ -16,7 +16,7 @@ Kind = Literal["pretrain", "train", "play", "control"]
 SETTINGS_NAME = "experiment.json"
 
 
-class Piece(Protocol):
+class AnyJob(Protocol):
     """What the schedule, the timetable and the folder know of a job of any experiment."""
 
     @property

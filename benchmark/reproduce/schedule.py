@@ -21,7 +21,7 @@ from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from benchmark.errors import BenchmarkError
-from benchmark.reproduce.jobs import Folder, Piece
+from benchmark.reproduce.jobs import AnyJob, Folder
 from benchmark.reproduce.work import do as do_job
 
 STOP_SECONDS = 10.0
@@ -51,7 +51,7 @@ finds it by its name; ``report`` is to be called with the share that is done, an
 
 
 def run_jobs(
-    experiment: Any, folder: Folder, jobs: Sequence[Piece], processes: int, display: Display, do: Do = do_job
+    experiment: Any, folder: Folder, jobs: Sequence[AnyJob], processes: int, display: Display, do: Do = do_job
 ) -> None:
     """Do every job that has no result yet, the first of those that can start before the others.
 
@@ -170,7 +170,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(do: Do, job: Piece, slot: int, experiment: Any, folder: Folder) -> None:
+def _work(do: Do, job: AnyJob, slot: int, experiment: Any, folder: Folder) -> None:
     def report(share: float) -> None:
         _shares[slot] = share
         if _stop.value:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.jobs import Folder, Job, Piece
+from benchmark.reproduce.jobs import AnyJob, Folder, Job
 from benchmark.reproduce.settings import Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
 
@@ -49,12 +49,12 @@ class Timetable:
     def __init__(
         self, typical: Mapping[str, float] | Experiment, folder: Folder, jobs: Sequence[Any], processes: int
     ) -> None:
-        self.jobs: dict[str, Piece] = {job.name: job for job in jobs}
+        self.jobs: dict[str, AnyJob] = {job.name: job for job in jobs}
         self.processes = processes
         if isinstance(typical, Experiment):
             typical = {job.name: _typical_seconds(job, typical) for job in jobs}
         self.typical = dict(typical)
-        self.left: list[Piece] = [job for job in jobs if not folder.is_done(job.name)]
+        self.left: list[AnyJob] = [job for job in jobs if not folder.is_done(job.name)]
         self._shares = dict.fromkeys(self.jobs, 1.0) | {job.name: 0.0 for job in self.left}
         self._order = tuple(TopologicalSorter({job.name: job.needs for job in jobs}).static_order())
         self._folder = folder

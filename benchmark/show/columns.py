@@ -21,7 +21,7 @@ MOST_NAMES = 12  # of scenarios that a note lists
 
 
 class Figure(NamedTuple):
-    """What stands in a table at one place."""
+    """The content of one cell of a table."""
 
     text: str = ""  # the value as it is shown; empty where there is none
     sort: float | str | None = None  # the value to sort by; ``None`` goes last

@@ -20,7 +20,7 @@ MOST_UNITS, LONGEST_RESET, SHORTEST_RESET = 1e12, 1e8, 1e-3
 _LEARNING = 0.2  # the weight of a new observation of what a request costs
 
 
-class Told(NamedTuple):
+class ToldLimit(NamedTuple):
     """What an answer's headers tell of one limit."""
 
     kind: str  # one of KINDS
@@ -29,7 +29,7 @@ class Told(NamedTuple):
     reset: float  # seconds until nothing of it is used any more
 
 
-def told_limits(headers: Mapping[str, str]) -> Iterator[Told]:
+def told_limits(headers: Mapping[str, str]) -> Iterator[ToldLimit]:
     """The limits that an answer's headers tell of; those that can't be read are passed over."""
     for kind in KINDS:
         for form in (f"x-ratelimit-{{}}-{kind}", f"anthropic-ratelimit-{kind}-{{}}"):
@@ -42,7 +42,7 @@ def told_limits(headers: Mapping[str, str]) -> Iterator[Told]:
             except (ValueError, OverflowError):
                 continue
             if 0 < limit <= MOST_UNITS and 0 <= remaining <= limit and reset <= LONGEST_RESET:
-                yield Told(kind, limit, remaining, reset if reset >= SHORTEST_RESET else 0.0)
+                yield ToldLimit(kind, limit, remaining, reset if reset >= SHORTEST_RESET else 0.0)
 
 
 def seconds_until(text: str) -> float:
@@ -83,7 +83,7 @@ class Budget:
     def __init__(self, kind: str, pending: Iterable[tuple[int, float]] = ()) -> None:
         self.kind = kind
         self.cost = 1.0 if kind == "requests" else 0.0
-        self._told: Told | None = None
+        self._told: ToldLimit | None = None
         self._number, self._told_at = -1, 0.0  # of the request whose answer told of it last, and when it was sent
         self._rate = 0.0  # units a second that it refills by
         self._level, self._at = 0.0, 0.0  # what is left of it, and since when
@@ -95,7 +95,7 @@ class Budget:
         self._pending.append((number, at))
         self._spend(at)
 
-    def update(self, told: Told, number: int, sent_at: float) -> None:
+    def update(self, told: ToldLimit, number: int, sent_at: float) -> None:
         """Take over what the answer to the request ``number``, sent at ``sent_at``, tells.
 
         Answers come in any order; an older one than the latest says nothing new.
@@ -115,7 +115,7 @@ class Budget:
         for _, at in self._pending:
             self._spend(at)
 
-    def _learn_cost(self, told: Told, number: int, sent_at: float) -> None:
+    def _learn_cost(self, told: ToldLimit, number: int, sent_at: float) -> None:
         if self._told is None:
             self.cost = (told.limit - told.remaining) / (number + 1)
         elif told.limit == self._told.limit:

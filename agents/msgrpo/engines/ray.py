@@ -65,8 +65,8 @@ class Ray:
             raise ConfigError(f"engine = 'ray': {error}") from None
 
 
-class News(NamedTuple):
-    """What comes with every call to a worker."""
+class LatestWeights(NamedTuple):
+    """The weights to sample with, which come with every call to a worker."""
 
     version: int
     weights: Any  # a reference to packed weights of this version
@@ -155,7 +155,7 @@ class SamplerSetup:
         parts = EngineParts(model, self.tokenizer, self.config, self.dtype, moving=True)
         return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
 
-    def policies(self, made: Sampler, news: News) -> Policies:
+    def policies(self, made: Sampler, news: LatestWeights) -> Policies:
         """Who plays, by the weights that are wanted."""
         self._renew(made, news)
         assert news.policies is not None
@@ -168,7 +168,7 @@ class SamplerSetup:
     def answer(
         self,
         made: Sampler,
-        news: News,
+        news: LatestWeights,
         question: tuple[Any, ...],  # the arguments of the engine's generate
     ) -> list[Completion]:
         """Completions, by the weights that are wanted."""
@@ -176,7 +176,7 @@ class SamplerSetup:
         completions: list[Completion] = made.engine.generate(*question)
         return completions
 
-    def _renew(self, made: Sampler, news: News) -> None:
+    def _renew(self, made: Sampler, news: LatestWeights) -> None:
         if made.version != news.version:
             import ray
 
@@ -213,13 +213,13 @@ class RayEngine:
             sharers=parts.processes,
         ).__enter__()
         self.name = f"ray:{getattr(base.config, '_name_or_path', '') or 'model'}"
-        self._news = News(-1, None)
+        self._news = LatestWeights(-1, None)
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Put the new weights where workers fetch them; each has them before its next token."""
         import ray
 
-        self._news = News(version, ray.put(packed(weights, self._setup.dtype)))
+        self._news = LatestWeights(version, ray.put(packed(weights, self._setup.dtype)))
 
     def rollout(
         self,

@@ -15,7 +15,7 @@ class TokensTaken(NamedTuple):
 
     @property
     def all(self) -> int:
-        """Of both."""
+        """The tokens of rollouts and updates together."""
         return self.rollout + self.update
 
 

@@ -37,7 +37,7 @@ class APO(PlainSurrogate):
     clip_low: float = Field(0.2, ge=0, le=1)
     """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
     clip_high: float = Field(0.2, ge=0)
-    """And above at 1 + clip_high."""
+    """The ratio is clipped above at 1 + clip_high, where that lowers the objective."""
     kl_coefficient: float = Field(1e-3, ge=0)
     """Of the KL term that is weighed by the success rate."""
     length_base: float = Field(1.00001, ge=1)

@@ -20,7 +20,7 @@ class GSPO(PlainSurrogate):
     clip_low: float = Field(3e-4, ge=0, le=1)
     """The response's ratio is clipped below at 1 - clip_low, where that lowers the objective."""
     clip_high: float = Field(4e-4, ge=0)
-    """And above at 1 + clip_high."""
+    """The response's ratio is clipped above at 1 + clip_high, where that lowers the objective."""
 
     def terms(self, tokens: Tokens) -> Tensor:
         own_gradient = tokens.logprobs - tokens.logprobs.detach()  # 0, with the token's gradient

@@ -22,7 +22,7 @@ class MinPRO(PlainSurrogate):
     clip_low: float = Field(0.2, ge=0, le=1)
     """The token's own ratio is clipped below at 1 - clip_low, where that lowers the objective."""
     clip_high: float = Field(0.2, ge=0)
-    """And above at 1 + clip_high."""
+    """The token's own ratio is clipped above at 1 + clip_high, where that lowers the objective."""
     weight_low: float = Field(0.0, ge=0, le=1)
     """The least that a weight may be; others have 0.2."""
     weight_high: float | None = Field(None, ge=1)

@@ -38,7 +38,7 @@ class P3O(PlainSurrogate):
     clip_low: float = Field(0.2, ge=0, le=1)
     """The pair's ratio is clipped below at 1 - clip_low."""
     clip_high: float = Field(0.2, ge=0)
-    """And above at 1 + clip_high."""
+    """The pair's ratio is clipped above at 1 + clip_high."""
     discount: float = Field(1.0, gt=0, le=1)
     """Discount per step in an episode's return."""
     minibatches: int = 1

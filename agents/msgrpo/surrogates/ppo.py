@@ -16,7 +16,7 @@ class PPO(PlainSurrogate):
     clip_low: float = Field(0.2, ge=0, le=1)
     """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
     clip_high: float = Field(0.2, ge=0)
-    """And above at 1 + clip_high."""
+    """The ratio is clipped above at 1 + clip_high, where that lowers the objective."""
 
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 

@@ -132,7 +132,7 @@ def _weights(learner: Learner) -> Tensor:
 
 
 def _learning_rate(model: ScoreModel, rows: Sequence[TrainingRow], shift: float) -> float:
-    """With which the first step changes log-probabilities by ``shift`` on average, to first order."""
+    """The learning rate with which the first step changes log-probabilities by ``shift`` on average, to first order."""
     learner = _learner(model, _NO_CLIP, 1)
     tokens = [row.tokens for row in rows]
     before = torch.cat(learner.logprobs(tokens))

@@ -5,7 +5,7 @@ from time import monotonic, perf_counter
 
 import pytest
 
-from agents.models.served.limits import Budget, Told, seconds_until, told_limits
+from agents.models.served.limits import Budget, ToldLimit, seconds_until, told_limits
 from tests.agents.models.served.test_pacing import complete_many
 from tests.agents.openai_server import OpenAIServer
 
@@ -32,7 +32,7 @@ def test_what_is_no_time(text):
 def test_headers_of_both_forms_and_odd_ones():
     openai = {"limit-requests": "60", "remaining-requests": "59", "reset-requests": "1s", "limit-tokens": "100"}
     assert list(told_limits({f"x-ratelimit-{name}": text for name, text in openai.items()})) == [
-        Told("requests", 60, 59, 1)
+        ToldLimit("requests", 60, 59, 1)
     ]
     anthropic = {"output-tokens-limit": "8000", "output-tokens-remaining": "7000", "output-tokens-reset": "4"}
     assert [t.kind for t in told_limits({f"anthropic-ratelimit-{n}": t for n, t in anthropic.items()})] == [
@@ -46,31 +46,31 @@ def test_headers_of_both_forms_and_odd_ones():
 def test_a_budget_refills_at_the_rate_that_is_told():
     budget, now = Budget("requests"), monotonic()
     assert budget.wait() == 0  # nothing is known yet
-    budget.update(Told("requests", 60, 0, 60.0), number=10, sent_at=now)
+    budget.update(ToldLimit("requests", 60, 0, 60.0), number=10, sent_at=now)
     assert budget.wait() == pytest.approx(1.0, abs=0.05)
     for number in (11, 12):
         budget.sent(number, now)
     assert budget.wait() == pytest.approx(3.0, abs=0.05)  # two have been sent since
-    budget.update(Told("requests", 60, 30, 30.0), number=5, sent_at=now)  # an older answer
+    budget.update(ToldLimit("requests", 60, 30, 30.0), number=5, sent_at=now)  # an older answer
     assert budget.wait() == pytest.approx(3.0, abs=0.05)
-    budget.update(Told("requests", 60, 4, 56.0), number=11, sent_at=now - 2.5)  # one has been sent since then
+    budget.update(ToldLimit("requests", 60, 4, 56.0), number=11, sent_at=now - 2.5)  # one has been sent since then
     assert budget.wait() == 0
 
 
 def test_a_server_that_counts_by_windows_is_known_by_its_refusal():
     budget, now = Budget("requests"), monotonic()
-    budget.update(Told("requests", 60, 0, 20.0), number=3, sent_at=now)
+    budget.update(ToldLimit("requests", 60, 0, 20.0), number=3, sent_at=now)
     assert budget.wait() == pytest.approx(1 / 3, abs=0.05)
     budget.refused(19.9)
     assert budget.wait() == pytest.approx(20, abs=0.1)
-    budget.update(Told("requests", 60, 59, 60.0), number=4, sent_at=now)
+    budget.update(ToldLimit("requests", 60, 59, 60.0), number=4, sent_at=now)
     assert budget.wait() == 0
 
 
 def test_what_a_request_takes_of_the_tokens_is_learnt():
     budget, now = Budget("tokens"), monotonic()
     for number in range(30):
-        budget.update(Told("tokens", 10_000, 10_000 - 200 * (number + 1), 12 * (number + 1)), number, now)
+        budget.update(ToldLimit("tokens", 10_000, 10_000 - 200 * (number + 1), 12 * (number + 1)), number, now)
     assert budget.cost == pytest.approx(200, rel=0.01)
 
 
