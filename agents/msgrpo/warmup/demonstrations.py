@@ -62,7 +62,7 @@ class _Labelled:
         for request, rng in zip(requests, chances, strict=True):
             choices = self.teacher.choices(request)
             undecided = len(choices) > 1 and len(choices) == len(request.legal_actions)
-            turns.append(Turn("") if undecided else as_turn(choices[rng.integers(len(choices))]))
+            turns.append(Turn("") if undecided else as_turn(choices[int(rng.integers(len(choices)))]))
         return turns
 
 
