@@ -4,7 +4,7 @@ A language model plays episodes of a text game. Several episodes begin in the sa
 an episode is credited with the return of the whole episode, compared with the rest of its group. Some of the episodes,
 drawn with probability proportional to the size of that advantage, train the model by a clipped policy gradient.
 
-    python examples/msgrpo_minimal.py --model agents/tiny/weights/tiny
+    python examples/msgrpo_minimal.py --iterations 40
 
 This needs torch, transformers and ``textgames``. ``agents.msgrpo`` computes the same advantages, draws and gradients,
 which a test holds it to, and adds what a long run needs: checkpoints, adapters, shared prompts, engines, evaluations.
@@ -13,9 +13,9 @@ which a test holds it to, and adds what a long run needs: checkpoints, adapters,
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 from torch import Tensor
@@ -36,8 +36,7 @@ END = "</action>"
 class Settings:
     """What a training depends on, with the names that ``MSGRPOConfig`` has for it."""
 
-    env_id: str = "TextFrozenLake-v0"
-    env_kwargs: dict[str, Any] = field(default_factory=lambda: {"is_slippery": False, "max_steps": 8})
+    scenario: str = "frozen-lake"
     groups: int = 8
     group_size: int = 16
     episodes_drawn: int = 32
@@ -108,7 +107,7 @@ def answer(model: Any, tokenizer: Any, prompts: Sequence[list[int]], s: Settings
 def play(model: Any, tokenizer: Any, seeds: Sequence[int], s: Settings) -> list[Episode]:
     """An episode from every seed; equal seeds begin in the same state and make a group."""
     numbers = {seed: number for number, seed in enumerate(dict.fromkeys(seeds))}
-    envs: list[Any] = [gym.make(s.env_id, **s.env_kwargs) for _ in seeds]
+    envs = [textgames.SCENARIOS[s.scenario].make() for _ in seeds]
     seen = [env.reset(seed=seed) for env, seed in zip(envs, seeds, strict=True)]  # observations and infos
     episodes = [Episode(numbers[seed]) for seed in seeds]
     playing = list(range(len(seeds)))
@@ -239,7 +238,7 @@ def train(model: Any, tokenizer: Any, s: Settings) -> list[float]:
 def main() -> None:
     """Train a model of a folder or of the hub; the defaults suit the one that ships."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="agents/tiny/weights/tiny")
+    parser.add_argument("--model", default=str(Path(__file__).parents[1] / "agents" / "tiny" / "weights" / "tiny"))
     parser.add_argument("--iterations", type=int, default=Settings.iterations)
     parser.add_argument("--learning-rate", type=float, default=Settings.learning_rate)
     parser.add_argument("--out", help="where to save the model")
