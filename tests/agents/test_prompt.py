@@ -94,6 +94,18 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert PromptTexts.from_file("default").system == "mine"
 
 
+@pytest.mark.parametrize("mode", ["direct", "think"])
+def test_brief_prompts_of_a_game_differ_at_their_end_alone(mode):
+    first, second = (
+        PromptMap.from_file("brief", mode)(replace(REQUEST, observation=f"the {colour} door", steps_left=left))
+        for colour, left in (("red", 5), ("blue", 4))
+    )
+    assert first[-1].content == {"direct": "<action>", "think": "<think>"}[mode]  # what the response begins with
+    rest = {one[-2].content.replace(colour, "_") for one, colour in ((first, "red"), (second, "blue"))}
+    (text,) = rest  # no clock
+    assert text.index("<action>NAME</action>") < text.index("the _ door")
+
+
 def test_rules_that_were_reworded_are_told_as_they_were() -> None:
     (today, then), *_ = WITHOUT.reworded.items()
     request = TurnRequest("the board", f"Rules: {today}", ("left",))
