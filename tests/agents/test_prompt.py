@@ -86,7 +86,7 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert replace(PromptTexts.default(), clock="", reworded=WITHOUT.reworded) == WITHOUT
     assert "$steps_left" in PromptTexts.from_file("subgoals").clock
     with pytest.raises(
-        ValueError, match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are default"
+        ValueError, match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are brief, default"
     ):
         PromptTexts.from_file("without-clok")
     monkeypatch.chdir(tmp_path)
