@@ -14,7 +14,16 @@ from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
-AGENTS = ("planner", "greedy", "tiny-msgrpo-snake", "tiny-msgrpo-frozen-lake", "tiny", "blind", "random")
+AGENTS = (
+    "planner",
+    "greedy",
+    "tiny-msgrpo-snake",
+    "tiny-msgrpo-frozen-lake",
+    "smollm2-lake",
+    "tiny",
+    "blind",
+    "random",
+)
 """In the order of the tables."""
 
 
