@@ -81,7 +81,7 @@ def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
     assert weights[0] == weights[1]
     assert made() == about
     with pytest.raises(ConfigError, match="holds a warm start with other settings: choose another folder"):
-        made(learning_rate=1e-3)
+        made(learning_rate=2e-3)
     with pytest.raises(ConfigError, match="holds a warm start with other settings"):
         made(Teaching(("random",), 48))
 
