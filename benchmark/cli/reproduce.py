@@ -125,13 +125,14 @@ def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Name
         if getattr(args, name):
             raise UsageError(f"--{name} is of a reproduction with models that are made here; here there is --parts")
     experiment = read_pretrained(source, {**changes, "rivals": args.agent})
+    options = _options(source, processes, args)
     if args.ship:
         from benchmark.reproduce.pretrained.jobs import PretrainedFolder
         from benchmark.reproduce.pretrained.shipping import ship
 
-        folder = PretrainedFolder(_options(source, processes, args).out)
+        folder = PretrainedFolder(options.out)
         folder.claim_for(experiment)
         for place in ship(experiment, folder, Path(args.ship)):
             print(place)
         return 0
-    return reproduce_pretrained(experiment, _options(source, processes, args), source, args.parts or ())
+    return reproduce_pretrained(experiment, options, source, args.parts or ())

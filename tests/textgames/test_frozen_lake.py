@@ -141,7 +141,7 @@ def test_the_solver_plays_its_value() -> None:
         values.append(solver.optimal_value(state, 10))
         total = 0.0
         for left in range(10, 0, -1):
-            state, rewards, over = game.transition(state, {"player_0": solver.best_action(state, left)}, rng)
+            state, rewards, over = game.transition(state, {"player_0": solver.best_actions(state, left)[0]}, rng)
             total += rewards["player_0"]
             if over:
                 break
@@ -157,7 +157,7 @@ def test_the_solver_does_not_dawdle() -> None:
         state, steps = FrozenLakeState(lake, 0), 0
         fewest = next(n for n in range(1, 30) if solver.optimal_value(state, n) == 1)
         while game.is_playing(state, "player_0"):
-            action = solver.best_action(state, 29 - steps)
+            action = solver.best_actions(state, 29 - steps)[0]
             state, _, _ = game.transition(state, {"player_0": action}, np.random.default_rng(0))
             steps += 1
         assert steps == fewest

@@ -50,10 +50,6 @@ class FrozenLakeSolver(Yardstick):
         """``V_h(s)``: the optimal expected return with ``steps_left`` steps to go."""
         return float(self._tables(state.lake, steps_left)[0][steps_left][state.position])
 
-    def best_action(self, state: FrozenLakeState, steps_left: int) -> str:
-        """The first of :meth:`best_actions`, in the order of the actions."""
-        return self.best_actions(state, steps_left)[0]
-
     def best_actions(self, state: FrozenLakeState, steps_left: int) -> tuple[str, ...]:
         """The optimal actions that would be best with fewer steps too: no dawdling.
 

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from agents.models.local import llama_forward, path_attention
 from agents.models.local.llama_forward import LlamaWeights
-from agents.models.local.path_attention import Blocks
+from agents.models.local.path_attention import QUERIES, Blocks
 from agents.models.local.sampler import TokenIds
 
 Slots = NDArray[np.int64]
 _KEPT_BYTES = 2**28  # what is more is forgotten before the next call
-_QUERIES = 64  # of a block of attention
 _PASS_TOKENS = 2048  # computed at a time
 
 
@@ -138,9 +137,9 @@ def _blocks(segments: Sequence[_Segment]) -> Blocks:
     """Each block has queries of one segment, and meets the beginning of its path: a later token has a later place."""
     begin = np.cumsum([0, *(len(each.ids) - each.known for each in segments)])
     parts = [
-        (segment, start, min(start + _QUERIES, len(segment.ids)), int(first))
+        (segment, start, min(start + QUERIES, len(segment.ids)), int(first))
         for segment, first in zip(segments, begin, strict=False)
-        for start in range(segment.known, len(segment.ids), _QUERIES)
+        for start in range(segment.known, len(segment.ids), QUERIES)
     ]
     count, size = int(begin[-1]), max(stop - start for _, start, stop, _ in parts)
     longest = max(stop for _, _, stop, _ in parts)

@@ -16,7 +16,8 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
-_QUERIES = 64  # of a block; larger ones compute more pairs that are masked, smaller ones make thin products
+QUERIES = 64
+"""Queries of a block: larger ones compute more pairs that are masked, smaller ones make thin products."""
 _SCORES = 2**19  # scores that exist at a time, at least one block's: they stay in the caches of a processor
 
 
@@ -29,7 +30,7 @@ class Blocks(NamedTuple):
     bias: Tensor  # (N, Q, S) 0 where the query sees the key, else the lowest number; float32
 
 
-def tree_blocks(subtree_end: NDArray[np.int64], size: int = _QUERIES) -> Blocks:
+def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
     """Blocks of trees in depth-first order: token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1``, ``(T,)``."""
     count = len(subtree_end)
     size = min(size, count)

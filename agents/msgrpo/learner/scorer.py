@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from agents.models.local.llama_forward import hidden_states, read_weights, unwrap, why_not
-from agents.models.local.path_attention import TreeAttention
+from agents.models.local.path_attention import QUERIES, TreeAttention
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.packing import MicroBatch, pack
@@ -31,9 +31,6 @@ TOLERANCE = 5e-3
 LEAN_FROM = 5_000_000
 """Parameters from which the lean forward pass learns faster. The small trees of smaller models cost less with a dense
 mask than the gathering of keys."""
-
-_LEAN_BLOCK = 64
-"""Tokens that a lean forward pass is filled up to a multiple of."""
 
 
 class RowScores(NamedTuple):
@@ -165,7 +162,7 @@ def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tenso
     # a plain row is a tree of one branch
     end = batch.lengths[:, None].expand(count, width) if batch.subtree_end is None else batch.subtree_end
     index = moved[batch.index // width, 0] + batch.index % width
-    filling = -int(used.sum()) % _LEAN_BLOCK
+    filling = -int(used.sum()) % QUERIES
     tokens, positions = (F.pad(each[used], (0, filling)) for each in (batch.input_ids, batch.position_ids))
     ends = (end + moved)[used].numpy()
     alone = np.arange(len(ends) + 1, len(tokens) + 1)  # what fills up is a tree of its own, each

@@ -59,7 +59,7 @@ def test_the_tree_of_all_prompts_is_computed_once(tokenizer: Any) -> None:
 
 def test_random_prompts_in_many_calls_and_passes(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_prompts, "_PASS_TOKENS", 50)
-    monkeypatch.setattr(kept_prompts, "_QUERIES", 7)
+    monkeypatch.setattr(kept_prompts, "QUERIES", 7)
     model = make_model("qwen3", tokenizer)
     decoder = LeanDecoder(model)
     rng = np.random.default_rng(0)
