@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agents.load import load_agent
     from agents.loop.rollout import rollout
     from agents.loop.session import EpisodeSession
-    from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
+    from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
     from agents.models.cache import ResponseCache
     from agents.models.scripted import ScriptedModel
     from agents.policy import LanguageAgentPolicy
@@ -24,7 +24,7 @@ _NAMES = {
     "agents.load": ("load_agent",),
     "agents.loop.rollout": ("rollout",),
     "agents.loop.session": ("EpisodeSession",),
-    "agents.models.base": ("AsyncLanguageModel", "Completion", "Decoding", "LanguageModel"),
+    "agents.models.base": ("AsyncLanguageModel", "Decoding", "LanguageModel"),
     "agents.models.cache": ("ResponseCache",),
     "agents.models.scripted": ("ScriptedModel",),
     "agents.policy": ("LanguageAgentPolicy",),
@@ -36,7 +36,6 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "AsyncLanguageModel",
     "AsyncPolicy",
-    "Completion",
     "Decoding",
     "Episode",
     "EpisodeSession",

@@ -7,7 +7,7 @@ the action from it. (Dilkes et al., arXiv 2508.10839, section 4.)
 import asyncio
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,6 @@ from agents.models.answers import LegalAnswers
 from agents.models.base import (
     CLOSE_TAG,
     AsyncLanguageModel,
-    Completion,
     Decoding,
     LanguageModel,
     check_prefix,
@@ -208,27 +207,13 @@ class LanguageAgentPolicy:
         return f"{type(self).__name__}({self.name!r}, mode={self.prompt_map.mode!r}, {self.decoding})"
 
 
-def turn_of(prompt: Prompt, completion: Completion, seconds: float = 0.0) -> Turn:
-    """The decision that a completion makes; ``seconds`` counts where the model didn't take the time itself.
+def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
+    """A model's answer with what it was asked; ``seconds`` counts where the model didn't take the time itself.
 
     The response is whole: with the prefix that the prompt ends with, which the model went on from.
     """
-    return Turn(
-        response=completion.text if completion.error is not None else prefix_of(prompt) + completion.text,
-        prompt=prompt,
-        prompt_ids=completion.prompt_ids,
-        response_ids=completion.token_ids,
-        logprobs=completion.logprobs,
-        finish_reason=completion.finish_reason,
-        usage=completion.usage,
-        seconds=completion.seconds or seconds,
-        error=completion.error,
-        served_by=completion.served_by,
-        weights=completion.weights,
-        reasoning=completion.reasoning,
-        left_out=completion.left_out,
-        allowed=completion.allowed,
-    )
+    whole = answer.response if answer.error is not None else prefix_of(prompt) + answer.response
+    return replace(answer, prompt=prompt, response=whole, seconds=answer.seconds or seconds)
 
 
 def why_not_legal_only(game: "TSMG[Any]") -> str | None:

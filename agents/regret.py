@@ -21,8 +21,10 @@ from agents.action_probabilities import (
 )
 from agents.episode import EpisodeTask
 from agents.inspection import expected_regret
+from agents.intervals import half_interval
 from agents.policy import LanguageAgentPolicy
 from agents.turn import Policy, Prompt, Turn, TurnRequest, request_in
+from textgames.rounds import rounds_of_play
 from textgames.yardsticks import find_yardstick
 
 
@@ -68,15 +70,11 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
     for task in tasks:
         # the moves have a generator of their own, so that the starts are those of the scenario's episodes
         state, rng = game.initial_state(np.random.default_rng(task.seed)), np.random.default_rng([task.seed, 1])
-        over, played = False, 0
-        while not over and played != limit:
-            left, joint = None if limit is None else limit - played, {}
-            for player in game.to_move(state):
-                request = request_in(game, state, player, left)
-                joint[player] = request.legal_actions[int(rng.integers(len(request.legal_actions)))]
-                positions.append(Position(request, yardstick.values(state, left, player), task.seed))
-            state, _, over = game.transition(state, joint, rng)
-            played += 1
+        for played, here, joint_action, *_ in rounds_of_play(game, state, limit, rng):
+            left = None if limit is None else limit - played
+            for player in joint_action:
+                request = request_in(game, here, player, left)
+                positions.append(Position(request, yardstick.values(here, left, player), task.seed))
     return positions
 
 
@@ -139,15 +137,3 @@ def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
         invalid=float(np.mean([max(0.0, 1.0 - sum(each.values())) for each in found.probabilities])),
         positions=len(positions),
     )
-
-
-def half_interval(values: Sequence[float], episodes: Sequence[int]) -> float:
-    """Half the width of the 95% interval of the mean of ``values`` (normal), where those of one episode go together.
-
-    Values of one episode, such as the returns of its players, depend on each other: the episodes are the sample. With
-    one value per episode it is the usual interval. NaN for a single episode.
-    """
-    _, episode = np.unique(episodes, return_inverse=True)
-    sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
-    n = len(sums)
-    return float(1.96 * np.sqrt((sums**2).sum() * n / (n - 1)) / len(values)) if n > 1 else float("nan")

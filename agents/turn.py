@@ -170,19 +170,21 @@ def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer of a policy.
+    """One answer: of a policy, or of a model to one prompt, before the policy has put the prompt in.
 
     Attributes:
-        prompt: what the model was sent; empty for players without a model.
-        response: the free text that goes to the game, as it is.
+        response: the free text that goes to the game, as it is: without special tokens, the stop string that ended it
+            included (``...</action>``). A model leaves out the prefix that the prompt ends with; the policy's has it.
+        prompt: what the model was sent; empty for players without a model, and from the model itself.
         prompt_ids: token ids of the prompt, without padding; ``None`` where the model doesn't give them.
         response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
         logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
-            (temperature applied), as long as ``response_ids``; ``None`` likewise.
+            (temperature and top-p applied), as long as ``response_ids``; ``None`` likewise.
         finish_reason: ``"length"`` when the response was cut off at the token limit.
         usage: tokens as counted.
         seconds: wall-clock time of this decision; for a batch, that of the batch.
-        error: why there is no response (provider error). The episode is then unscored, neither lost nor won.
+        error: why there is no response (provider error), which is then empty. The episode is unscored, neither lost nor
+            won.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
         weights: which weights made which of the sampled tokens, in order and without gaps, where the model is being
             trained; empty for other players.

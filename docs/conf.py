@@ -10,6 +10,8 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "tools")]
 
@@ -83,3 +85,10 @@ html_css_files = ["site.css"]
 html_extra_path = ["../llms.txt"]
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+
+def setup(app: Sphinx) -> None:
+    """The pages of methods are made of the code each time that the site is built; the repository doesn't keep them."""
+    from pages.methods import write_pages
+
+    write_pages()

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
 
+from agents.intervals import student
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
 from agents.msgrpo.errors import ConfigError
@@ -50,13 +50,6 @@ class Timed:
         started = time.process_time()
         metrics = self.trainer.iterate()
         return time.process_time() - started, metrics
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and half-width of its 95% interval (Student's t)."""
-    if len(values) < 2:
-        return float(np.mean(values)), float("nan")
-    return float(np.mean(values)), float(stats.sem(values) * stats.t.ppf(0.975, len(values) - 1))
 
 
 def chosen(point: str | None, only: Sequence[str] | None) -> list[str]:
@@ -96,7 +89,8 @@ def measure(names: Sequence[str], rounds: int) -> tuple[dict[str, dict[str, floa
             ratios[full].append(spent[full][0] / float(np.mean(spent["plain"])))
     found = {"plain": {"ratio": 1.0, "half_width": 0.0, "seconds": float(np.mean(seconds)), "tokens": tokens["plain"]}}
     for full, each in ratios.items():
-        mean, half = interval(each)
+        mean, _, high = student(each)
+        half = float("nan") if high is None else high - mean
         own = {"ratio": mean, "half_width": half, "seconds": mean * float(np.mean(seconds)), "tokens": tokens[full]}
         found[full] = own
     return found, refused

@@ -11,6 +11,7 @@ import argparse
 
 import numpy as np
 
+from agents.intervals import half_interval
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from benchmark.reproduce.settings import read_experiment
 from textgames import SCENARIOS
@@ -47,7 +48,7 @@ def main() -> None:
     episodes = range(full.final_offset, full.final_offset + given.episodes)
     for name in given.scenario or full.scenarios:
         found = returns(SCENARIOS[name], StyleShares(given.sensible, given.hasty), episodes)
-        half = 1.96 * found.std(ddof=1) / np.sqrt(len(found))
+        half = half_interval(found)
         print(f"{name:22} {found.mean():6.3f} [{found.mean() - half:.3f}, {found.mean() + half:.3f}]")
 
 

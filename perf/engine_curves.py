@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from agents.intervals import student
 from agents.models.base import Decoding
 from agents.models.local.card import read_card
 from agents.models.local.transformers import TransformersModel
@@ -24,7 +24,6 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.trajectories import prompts_of
 from agents.policy import LanguageAgentPolicy
 from benchmark.credit.exact.truth import Truth
-from benchmark.reproduce.claims import student
 from benchmark.reproduce.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS
 from textgames.environments.rules import layout_generator
@@ -79,7 +78,7 @@ def run_of(folder: Path) -> dict[str, Any] | None:
 
 def told(values: list[float]) -> str:
     """Mean and Student's 95% interval over seeds; without an interval for one seed."""
-    mean, low, high = student(np.array(values))
+    mean, low, high = student(values)
     return f"{mean:+.3f}" if low is None or low == high else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
@@ -117,8 +116,8 @@ def plot(arms: dict[str, list[dict[str, Any]]], path: Path) -> None:
             at, mean = np.arange(WINDOW, WINDOW + curves.shape[1]), curves.mean(0)
             axis.plot(at, mean, color=colour, label=f"{LABELS.get(name, name)} ({len(runs)} seeds)")
             if len(runs) > 1:
-                reach = stats.t.ppf(0.975, len(runs) - 1) * stats.sem(curves, axis=0)
-                axis.fill_between(at, mean - reach, mean + reach, color=colour, alpha=0.12, linewidth=0)
+                _, low, high = zip(*map(student, curves.T), strict=True)
+                axis.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
         axis.set_xlabel("iterations")
         axis.set_ylabel(f"mean return of the rollouts, {WINDOW} iterations")
         axis.grid(alpha=0.3)

@@ -1,7 +1,7 @@
 """How fast every game that ships is, beside TextArena's version of it where there is one, in the same run.
 
     python perf/games.py [SCENARIO ...] [--seconds 0.3] [--rounds 5] [--json FILE]
-    python perf/games.py --json docs/games/speeds.json && python docs/tools/make_pages.py  # the table of games
+    python perf/games.py --json docs/games/speeds.json && python docs/tools/make_pages.py  # docs/notes/speeds.md
 
 A step is one decision: one player reads its observation and writes one response. Random play, resets included, steps
 per CPU-second of one process, the median over rounds in which ours and theirs play in turn.

@@ -131,7 +131,7 @@ def compare(title: str, inner: Any, tokenizer: Any, prompts: list[Prompt], optio
     made = options.batch * options.tokens
     if stop:
         rows = lean.generate(prompts, Decoding(1.0, max_tokens=options.tokens), [(k,) for k in range(len(prompts))])
-        made = sum(len(row.token_ids or ()) for row in rows)
+        made = sum(len(row.response_ids or ()) for row in rows)
     with torch.no_grad():
         seconds = median_seconds(
             {

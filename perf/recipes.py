@@ -21,6 +21,7 @@ import numpy as np
 
 from agents import EpisodeTask, load_agent, rollout
 from agents.exploitability import measure as measure_exploitability
+from agents.intervals import half_interval, wilson
 from agents.regret import DirectAnswers, exact_regret, random_positions
 from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import layout_generator
@@ -28,7 +29,6 @@ from textgames.solving.blind import blind_play
 
 RECIPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100
-Z = 1.959964  # of 95%
 
 
 class Measured(NamedTuple):
@@ -68,11 +68,12 @@ def outcome(name: str, folder: Path) -> Outcome:
     """Run a recipe in a folder, if its models aren't there yet, and measure both."""
     recipe = RECIPES[name]
     started, ran = perf_counter(), False
-    if not (folder / recipe["trained"] / "config.json").exists():
+    if not any((folder / recipe["trained"] / file).exists() for file in ("config.json", "adapter_config.json")):
         run(recipe["commands"], folder)
         ran = True
     seconds = perf_counter() - started if ran else float("nan")
-    base, trained = (measured(recipe, folder / recipe[which]) for which in ("base", "trained"))
+    specs = (f"hf:{folder / each}" if "/" in each else each for each in (recipe["base"], recipe["trained"]))
+    base, trained = (measured(recipe, spec) for spec in specs)
     scenario = SCENARIOS[recipe["scenario"]]
     blind = blind_play(scenario) if recipe["measure"] == "success" else None
     best = _best(recipe) if recipe["measure"] == "success" else 0.0
@@ -91,16 +92,16 @@ def run(commands: list[str], folder: Path) -> None:
             raise RuntimeError(f"{command}\n{done.stderr}")
 
 
-def measured(recipe: dict[str, Any], model: Path) -> Measured:
+def measured(recipe: dict[str, Any], model: str) -> Measured:
     """One model by its recipe's measure."""
     name = recipe["scenario"]
     scenario = SCENARIOS[name]
     seeds = range(scenario.seed(FRESH_OFFSET), scenario.seed(FRESH_OFFSET) + EPISODES)
     if recipe["measure"] == "success":
         tasks = [EpisodeTask.of(name, seed, invalid_action="random") for seed in seeds]
-        played = sorted(rollout(load_agent(f"hf:{model}"), tasks, max_concurrency=128), key=lambda one: one.seed)
+        played = sorted(rollout(load_agent(model), tasks, max_concurrency=128), key=lambda one: one.seed)
         return of_shares([float(next(iter(one.successes.values()))) for one in played])
-    policy: Any = load_agent(f"hf:{model}", temperature=1.0)  # the policy that is trained
+    policy: Any = load_agent(model, temperature=1.0)  # the policy that is trained
     if recipe["measure"] == "regret":
         found = exact_regret(
             DirectAnswers(policy), random_positions([EpisodeTask.of(name, seed) for seed in seeds[:POSITIONS]])
@@ -112,10 +113,7 @@ def measured(recipe: dict[str, Any], model: Path) -> Measured:
 
 def of_shares(each: list[float]) -> Measured:
     """A success rate with Wilson's interval."""
-    n, share = len(each), float(np.mean(each))
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z / (1 + Z**2 / n) * (share * (1 - share) / n + Z**2 / (4 * n**2)) ** 0.5
-    return Measured(share, middle - half, middle + half, tuple(each))
+    return Measured(*wilson(each), tuple(each))
 
 
 def gain_of(measure: str, base: Measured, trained: Measured) -> float:
@@ -126,7 +124,7 @@ def gain_of(measure: str, base: Measured, trained: Measured) -> float:
     if measure != "success":
         return base.low - trained.high
     gains = np.subtract(trained.each, base.each)
-    return float(gains.mean() - Z * gains.std(ddof=1) / len(gains) ** 0.5)
+    return float(gains.mean()) - half_interval(gains)
 
 
 def _best(recipe: dict[str, Any]) -> float | None:

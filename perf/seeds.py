@@ -22,10 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from agents import load_agent
 from agents.episode import EpisodeTask
+from agents.intervals import student
 from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.run.tokens import TokensTaken, tokens_taken
@@ -109,7 +109,7 @@ def _interval(values: list[float]) -> str:
     """Student's 95% interval of the mean; empty where there is no spread to tell it from."""
     if len(values) < 2 or np.ptp(values) == 0:
         return ""
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=float(np.mean(values)), scale=stats.sem(values))
+    _, low, high = student(values)
     return f"{low:.3f} to {high:.3f}"
 
 

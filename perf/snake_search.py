@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.intervals import half_interval
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 from textgames.snake import Snake, SnakeState
@@ -62,7 +63,7 @@ def play(scenario: Scenario, game: Snake, choose: Choose, episodes: int) -> Resu
 
 def interval(values: np.ndarray) -> str:
     """The mean and half the width of its 95% interval."""
-    return f"{values.mean():+.3f} ± {1.96 * values.std(ddof=1) / len(values) ** 0.5:.3f}"
+    return f"{values.mean():+.3f} ± {half_interval(values):.3f}"
 
 
 def main() -> None:

@@ -80,21 +80,40 @@ class Yardstick(ABC):
         """The value of the state itself for ``player``: that of its best action. 0 where no round is left."""
         return max(self.values(state, steps_left, player).values()) if steps_left != 0 else 0.0
 
-    def uniform_value(self, state: Any, steps_left: int | None, player: Player) -> float | None:
-        """The exact expected return of a player that picks every legal action with equal chances.
+    def best_actions(
+        self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
+    ) -> tuple[Action, ...]:
+        """The actions of the largest value; where values are exact, of these the ones that dawdle least.
 
-        ``None`` where it isn't computed.
+        Those are still the best with fewer rounds left: nothing else tells dawdling from going on.
+
+        Args:
+            state: the state of the game, as for :meth:`values`.
+            steps_left: rounds until the episode is truncated, this one included; ``None`` for no limit.
+            player: who is to move.
+            tie: values that differ by no more than this count as equal, so that rounding doesn't decide.
         """
-        return None
+        best = _largest(self.values(state, steps_left, player), tie)
+        for fewer in range((steps_left or 1) - 1, 0, -1):
+            if len(best) == 1 or not self.exact:
+                break
+            values = self.values(state, fewer, player)
+            best = _largest({action: values[action] for action in best}, tie)
+        return best
 
     def blind_value(
         self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float | None:
         """The exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
 
-        ``None`` where there is no shorter way to it than to go through all that may happen.
+        ``{}`` is uniform play. ``None`` where there is no shorter way to it than to go through all that may happen.
         """
         return None
+
+
+def _largest(values: Mapping[Action, float], tie: float) -> tuple[Action, ...]:
+    most = max(values.values())
+    return tuple([action for action, value in values.items() if value >= most - tie])
 
 
 class HeuristicYardstick(Yardstick):

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from agents.baselines.scripted_player import Choice
-from agents.baselines.search import SearchPlayer
+from agents.baselines.search import YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.frozen_lake.game import FrozenLake
 from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
@@ -13,15 +13,11 @@ from textgames.frozen_lake.solver import FrozenLakeSolver, horizon
 from textgames.frozen_lake.text import GRID_KEY, read_observation
 
 
-class FrozenLakePlayer(SearchPlayer):
+class FrozenLakePlayer(YardstickPlayer):
     """Frozen Lake's search: exact finite-horizon value iteration."""
 
-    kind = "optimal"
-    method = FrozenLakeSolver.method
-
     def __init__(self, game: FrozenLake) -> None:
-        self._game = game
-        self._solver = FrozenLakeSolver(game)
+        super().__init__(game, FrozenLakeSolver(game))
 
     @staticmethod
     def recognise(text: str) -> Any:
@@ -29,7 +25,7 @@ class FrozenLakePlayer(SearchPlayer):
 
     def greedy(self, request: TurnRequest) -> Choice:
         """The first step of a shortest way around the holes, as if the ice weren't slippery."""
-        lake, position = _read(request.observation)
+        lake, position = self._state(request)
         distances = _distances(lake)
         targets = move_table(lake.nrow, lake.ncol)[position]
         far = len(lake.tiles)
@@ -42,38 +38,27 @@ class FrozenLakePlayer(SearchPlayer):
             return Choice(ACTIONS[best], "There is no way to the goal from here.")
         return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
 
-    def values(self, request: TurnRequest) -> dict[str, float]:
-        return self._solver.action_values(*_read_with_steps(request))
-
     def plan(self, request: TurnRequest) -> Choice:
         """An action of the largest value; among those, the first that dawdles least."""
         return self.plans(request)[0]
 
     def plans(self, request: TurnRequest) -> list[Choice]:
         """All actions of the largest value that dawdle least: all legal ones where nothing can be reached any more."""
-        state, steps = _read_with_steps(request)
-        chance = self._solver.optimal_value(state, steps)
+        state = self._state(request)
+        steps = horizon(state, request.steps_left)
+        chance = self._yardstick.value(state, steps, request.player)
         return [
             Choice(action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}.")
-            for action in self._solver.best_actions(state, steps)
+            for action in self._yardstick.best_actions(state, steps, request.player)
         ]
 
-    def uniform_value(self, request: TurnRequest) -> float:
-        return self._solver.uniform_value(*_read_with_steps(request), request.player)
+    def _state(self, request: TurnRequest) -> FrozenLakeState:
+        """The state, on the one :class:`Lake` that stands for all observations of a map and remembers what it computed.
 
-
-def _read_with_steps(request: TurnRequest) -> tuple[FrozenLakeState, int]:
-    state = _read(request.observation)
-    return state, horizon(state, request.steps_left)
-
-
-def _read(observation: str) -> FrozenLakeState:
-    """The state, on the one :class:`Lake` that stands for all observations of a map and remembers what was computed.
-
-    Where the start tile was can't be seen and doesn't matter.
-    """
-    lake, position = read_observation(observation)
-    return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
+        Where the start tile was can't be seen and doesn't matter.
+        """
+        lake, position = read_observation(request.observation)
+        return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
 
 
 @lru_cache(maxsize=512)

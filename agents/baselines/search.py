@@ -102,12 +102,13 @@ class YardstickPlayer(SearchPlayer):
         self.kind, self.method = yardstick.kind, yardstick.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        state = self._game.read_observation(request.observation, request.player)
-        return dict(self._yardstick.values(state, request.steps_left, request.player))
+        return dict(self._yardstick.values(self._state(request), request.steps_left, request.player))
 
     def uniform_value(self, request: TurnRequest) -> float | None:
-        state = self._game.read_observation(request.observation, request.player)
-        return self._yardstick.uniform_value(state, request.steps_left, request.player)
+        return self._yardstick.blind_value(self._state(request), request.steps_left, request.player, {})
+
+    def _state(self, request: TurnRequest) -> Any:
+        return self._game.read_observation(request.observation, request.player)
 
 
 Factory = Callable[[Any], SearchPlayer]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from agents.turn import NO_USAGE, Allowed, FinishReason, Prompt, Usage, WeightsSpan
+from agents.turn import Prompt, Turn
 
 CLOSE_TAG = "</action>"
 """The default stop string. What follows a response's action is neither read nor worth paying for."""
@@ -60,42 +60,6 @@ class Decoding:
         return self.temperature == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What a model wrote for one prompt. The fields mean what they mean in :class:`agents.turn.Turn`.
-
-    Attributes:
-        text: the response, without special tokens, the stop string that ended it included (``...</action>``).
-        prompt_ids: token ids of the prompt, without padding; ``None`` where the model doesn't give them.
-        token_ids: the sampled token ids, the end-of-sequence token included; ``None`` likewise.
-        logprobs: natural log-probability of each of ``token_ids`` under the distribution that it was sampled from
-            (temperature and top-p applied); ``None`` likewise.
-        finish_reason: ``"length"`` when the response was cut off at ``max_tokens``.
-        usage: tokens as the model counted them.
-        seconds: wall-clock time; for a batch, that of the batch.
-        error: why there is no text (a provider's error); the text is then empty.
-        served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other models.
-        weights: which weights made which of ``token_ids``, from models that are being trained; empty for others.
-        reasoning: the text of the model's reasoning, where a server gives it apart from the response.
-        left_out: parameters of the decoding that weren't sent, since the server refuses them.
-        allowed: the tokens that might stand at each of ``token_ids``, where answers were constrained; else ``None``.
-    """
-
-    text: str
-    prompt_ids: tuple[int, ...] | None = None
-    token_ids: tuple[int, ...] | None = None
-    logprobs: tuple[float, ...] | None = None
-    finish_reason: FinishReason = "stop"
-    usage: Usage = NO_USAGE
-    seconds: float = 0.0
-    error: str | None = None
-    served_by: str | None = None
-    weights: tuple[WeightsSpan, ...] = ()
-    reasoning: str = ""
-    left_out: tuple[str, ...] = ()
-    allowed: Allowed | None = None
-
-
 @runtime_checkable
 class LanguageModel(Protocol):
     """A model in this process: completes a batch of prompts at once.
@@ -106,12 +70,10 @@ class LanguageModel(Protocol):
 
     name: str
 
-    def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
-    ) -> list[Completion]:
-        """One completion per prompt, in order.
+    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
+        """One :class:`~agents.turn.Turn` per prompt, in order, without the prompt.
 
-        A prompt that is longer than the model can read has its completion's :attr:`Completion.error` say so; the others
+        A prompt that is longer than the model can read has its completion's :attr:`Turn.error` say so; the others
         are answered.
 
         Args:
@@ -132,10 +94,10 @@ class AsyncLanguageModel(Protocol):
 
     name: str
 
-    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:
         """The completion of one prompt.
 
-        A provider's errors come back in :attr:`Completion.error`, after the retries that make sense; they are never
+        A provider's errors come back in :attr:`Turn.error`, after the retries that make sense; they are never
         raised. Errors of the program (a wrong type) are.
         """
 

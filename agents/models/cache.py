@@ -20,7 +20,6 @@ from agents.checksum import opened, sealed
 from agents.models.answers import LegalAnswers
 from agents.models.base import (
     AsyncLanguageModel,
-    Completion,
     Decoding,
     LanguageModel,
     check_prefix,
@@ -29,7 +28,7 @@ from agents.models.base import (
 )
 from agents.models.served.answers import writable
 from agents.redaction import Redactor
-from agents.turn import MOST_TOKENS, FinishReason, Prompt, Usage, WeightsSpan
+from agents.turn import MOST_TOKENS, FinishReason, Prompt, Turn, Usage, WeightsSpan
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -38,6 +37,8 @@ FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
 _APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
 _BUSY_SECONDS = 60.0
+_KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names of the file's own, which older versions wrote
+_NOT_KEPT = ("allowed", "prompt")
 
 
 class ResponseCacheError(ValueError):
@@ -80,12 +81,12 @@ class ResponseCache:
         identity += [] if answers is None else [asdict(answers)]
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
-    def get(self, key: str) -> Completion | None:
+    def get(self, key: str) -> Turn | None:
         """The kept completion, marked as cached, or ``None``."""
         rows = self._run("SELECT completion FROM responses WHERE key = ?", (key,))
         return read_row(rows[0][0]) if rows else None
 
-    def put(self, key: str, completion: Completion) -> None:
+    def put(self, key: str, completion: Turn) -> None:
         """Keep a completion, without any secret that the model repeated.
 
         Errors aren't responses and aren't kept, and neither is what :meth:`get` wouldn't take for a completion.
@@ -150,17 +151,17 @@ class ResponseCache:
         )
 
 
-def row_of(completion: Completion, redactor: Redactor) -> str:
+def row_of(completion: Turn, redactor: Redactor) -> str:
     """A completion as the cache keeps it: a JSON object with a checksum."""
     said = None if completion.served_by is None else writable(completion.served_by)
     kept = replace(completion, seconds=0.0, served_by=said, reasoning=writable(completion.reasoning))
-    # nobody learns from what is answered from here, so what was allowed isn't kept
-    plain = {name: value for name, value in asdict(kept).items() if name != "allowed"}
+    # nobody learns from what is answered from here, so what was allowed isn't kept; the prompt is in the key
+    plain = {_KEPT_AS.get(name, name): value for name, value in asdict(kept).items() if name not in _NOT_KEPT}
     text = json.dumps(plain | {"usage": list(kept.usage)})
     return sealed(redactor.scrub(text).encode(), b"}").decode()
 
 
-def read_row(row: object) -> Completion | None:
+def read_row(row: object) -> Turn | None:
     """The completion of a row, marked as cached; ``None`` where the row is damaged or was never one."""
     from pydantic import ValidationError
 
@@ -170,7 +171,8 @@ def read_row(row: object) -> Completion | None:
         return None
     usage = Usage(*data.pop("usage"))._replace(cached=True)
     data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
-    return Completion(**data, usage=usage)
+    named = {name: data.pop(kept) for name, kept in _KEPT_AS.items()}
+    return Turn(**data, **named, usage=usage)
 
 
 @cache
@@ -227,7 +229,7 @@ class CachedModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         generate: Any = self.model.generate  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
             return generate(prompts, decoding, seeds, *([] if answers is None else [answers]))  # type: ignore[no-any-return]
@@ -267,14 +269,14 @@ class AsyncCachedModel:
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None
-    ) -> Completion:
+    ) -> Turn:
         generate: Any = self.model.generate_async  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
             return await generate(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]
         key = self.cache.key(self.model, prompt, decoding, seed, *answers)
         completion = self.cache.get(key)
         if completion is None:
-            fresh: Completion = await generate(prompt, decoding, seed, *answers)
+            fresh: Turn = await generate(prompt, decoding, seed, *answers)
             self.cache.put(key, fresh)
             return fresh
         return completion

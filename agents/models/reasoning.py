@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agents.models.base import Completion
+from agents.turn import Turn
 
 OPEN, CLOSE = "<think>", "</think>"
 
@@ -60,21 +60,21 @@ def end_of_response(text: str, opening: Opening, stops: Sequence[str]) -> int | 
     return None
 
 
-def behind_reasoning(completion: Completion, opening: Opening, stops: Sequence[str], decode: Decode) -> Completion:
+def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], decode: Decode) -> Turn:
     """What an engine that was sent no stop string has written, ended at the first one behind the reasoning.
 
     The tokens after that are left out, as if the engine had stopped there.
     """
-    ids = completion.token_ids
+    ids = completion.response_ids
     if opening == "none" or ids is None or completion.error is not None:
         return completion
-    end = end_of_response(completion.text, opening, stops)
-    reasoning, response = split_reasoning(completion.text[:end], opening)
+    end = end_of_response(completion.response, opening, stops)
+    reasoning, response = split_reasoning(completion.response[:end], opening)
     if end is not None:
         kept = _fewest(ids, lambda begun: len(begun) >= end, decode)
         completion = replace(
             completion,
-            token_ids=ids[:kept],
+            response_ids=ids[:kept],
             logprobs=None if completion.logprobs is None else completion.logprobs[:kept],
             weights=tuple(span._replace(stop=min(span.stop, kept)) for span in completion.weights if span.start < kept),
             finish_reason="stop",
@@ -83,7 +83,7 @@ def behind_reasoning(completion: Completion, opening: Opening, stops: Sequence[s
     usage = completion.usage._replace(
         completion_tokens=len(ids), reasoning_tokens=reasoning_tokens(ids, opening, decode)
     )
-    return replace(completion, text=response, reasoning=reasoning, usage=usage)
+    return replace(completion, response=response, reasoning=reasoning, usage=usage)
 
 
 def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -> int:

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from agents.models.base import Completion, Decoding
-from agents.turn import Prompt, Usage
+from agents.models.base import Decoding
+from agents.turn import Prompt, Turn, Usage
 
-Script = Callable[[Prompt, Decoding, tuple[int, ...]], str | Completion]
+Script = Callable[[Prompt, Decoding, tuple[int, ...]], str | Turn]
 
 
 class ScriptExhaustedError(RuntimeError):
@@ -19,14 +19,14 @@ class ScriptedModel:
     Args:
         responses: the responses in the order in which they are asked for (any iterable, endless ones included), or a
             function ``(prompt, decoding, seed) -> response``. A response is a text, or a whole
-            :class:`~agents.models.base.Completion` (to play provider errors and truncated answers).
+            :class:`~agents.models.base.Turn` (to play provider errors and truncated answers).
         name: what results call it.
 
     A list gives its responses in the order of the calls, so its results depend on the order of play; for results that
     don't, use a function of the prompt and the seed.
     """
 
-    def __init__(self, responses: Iterable[str | Completion] | Script, name: str = "scripted") -> None:
+    def __init__(self, responses: Iterable[str | Turn] | Script, name: str = "scripted") -> None:
         if isinstance(responses, str):
             raise TypeError(f"responses is a list or a function, got the string {responses!r}; write [{responses!r}]")
         self.name = name
@@ -36,13 +36,11 @@ class ScriptedModel:
         self.calls = 0
         """Responses given so far."""
 
-    def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
-    ) -> list[Completion]:
+    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         """The next response for each prompt; :class:`ScriptExhaustedError` is raised when there are no more."""
         return [self._next(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
 
-    def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Completion:
+    def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:
         with self._lock:
             response = self._script(prompt, decoding, seed)
             if response is None:
@@ -51,7 +49,7 @@ class ScriptedModel:
                     "another one; give it more, an endless iterator (itertools.cycle), or a function"
                 )
             self.calls += 1
-        if isinstance(response, Completion):
+        if isinstance(response, Turn):
             return response
         words = sum(len(message.content.split()) for message in prompt)
-        return Completion(response, usage=Usage(words, len(response.split())))
+        return Turn(response, usage=Usage(words, len(response.split())))

@@ -10,14 +10,14 @@ from time import perf_counter
 from typing import Any
 
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
-from agents.models.base import CLOSE_TAG, Completion, Decoding, seed_number
+from agents.models.base import CLOSE_TAG, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
 from agents.models.reasoning import Opening, behind_reasoning
 from agents.prompt import as_text
-from agents.turn import Prompt, Usage
+from agents.turn import Prompt, Turn, Usage
 from textgames.extras import install_command, missing_packages
 
 
@@ -103,7 +103,7 @@ class VLLMModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         """One completion per prompt, in order; the engine batches them itself."""
         if not prompts:
             return []
@@ -184,23 +184,22 @@ def sampling_fields(
     }
 
 
-def held_to(completion: Completion, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Completion:
+def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Turn:
     """A completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
 
     Its grammars allow the tokens whose text goes on with an answer, as ours do; a completion that isn't so is an error.
     """
-    if answers is None or completion.token_ids is None:
+    if answers is None or completion.response_ids is None:
         return completion
-    if not completion.text.endswith(CLOSE_TAG):
-        wrong = (
-            f"its response {completion.text!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
-        )
-        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {wrong}")
+    if not completion.response.endswith(CLOSE_TAG):
+        said = completion.response
+        wrong = f"its response {said!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
+        return Turn("", finish_reason="error", error=f"vLLM was held to legal answers: {wrong}")
     try:
         rules = vocabulary().rules(answers)
-        return replace(completion, allowed=sets_of(rules, completion.token_ids, UNLIMITED))
+        return replace(completion, allowed=sets_of(rules, completion.response_ids, UNLIMITED))
     except ValueError as error:
-        return Completion("", finish_reason="error", error=f"vLLM was held to legal answers: {error}")
+        return Turn("", finish_reason="error", error=f"vLLM was held to legal answers: {error}")
 
 
 def cut_off(finish_reason: str | None) -> str | None:
@@ -210,19 +209,19 @@ def cut_off(finish_reason: str | None) -> str | None:
     return f"vLLM ended the response with finish_reason {finish_reason!r}"
 
 
-def _completion(output: Any, seconds: float) -> Completion:
+def _completion(output: Any, seconds: float) -> Turn:
     """One of vLLM's outputs as a completion."""
     best = output.outputs[0]
     if (message := cut_off(best.finish_reason)) is not None:
-        return Completion("", finish_reason="error", seconds=seconds, error=message)
+        return Turn("", finish_reason="error", seconds=seconds, error=message)
     token_ids, prompt_ids = tuple(best.token_ids), tuple(output.prompt_token_ids)
     logprobs = None
     if best.logprobs is not None:
         logprobs = tuple(step[token].logprob for step, token in zip(best.logprobs, token_ids, strict=True))
-    return Completion(
-        text=best.text,
+    return Turn(
+        response=best.text,
         prompt_ids=prompt_ids,
-        token_ids=token_ids,
+        response_ids=token_ids,
         logprobs=logprobs,
         finish_reason=best.finish_reason,
         usage=Usage(len(prompt_ids), len(token_ids)),

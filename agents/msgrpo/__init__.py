@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents.msgrpo.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.advantages import group_advantages
 from agents.msgrpo.credit.batch import episode_return
-from agents.msgrpo.draws.sampling import sample_episodes, sampled_advantages
+from agents.msgrpo.draws.sampling import sample_episodes
 from agents.msgrpo.errors import ConfigError
 from textgames.extras import install_command
 
@@ -26,7 +26,6 @@ __all__ = [
     "group_advantages",
     "policy_loss",
     "sample_episodes",
-    "sampled_advantages",
     "training_config_schema",
 ]
 

@@ -6,7 +6,6 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -22,6 +21,7 @@ from agents.msgrpo.plugins import accepted
 from agents.msgrpo.presets import layered, preset
 from agents.msgrpo.recipes import no_such_recipe, recipe_path
 from agents.msgrpo.settings import TrainingSettings
+from agents.toml import read_setting, read_toml
 from textgames.names import did_you_mean, nearest_or_all
 
 
@@ -80,28 +80,20 @@ class MSGRPOConfig(TrainingSettings):
         Raises:
             ConfigError: a file that can't be read or isn't TOML, and everything that the constructor refuses.
         """
-        try:
-            settings = tomllib.loads(recipe_path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            more = no_such_recipe(path) if isinstance(error, FileNotFoundError) else ""
-            raise ConfigError(f"can't read the config {str(path)!r}: {error.strerror or error}{more}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not a TOML file: {error}") from None
+        file = recipe_path(path)
+        advice = "" if file.exists() else no_such_recipe(path)
+        settings = read_toml(file, f"the config {str(path)!r}", ConfigError, advice)
         return cls.from_mapping(settings).with_overrides(overrides)
 
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
-        """The same settings with ``key=value`` strings applied; values are TOML, quotes around strings optional."""
+        """The same settings with ``key=value`` strings applied, whose values :func:`agents.toml.read_value` reads."""
         changes: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         method: dict[str, Any] = {}
         for override in overrides:
-            name, equals, text = (part.strip() for part in override.partition("="))
-            if not equals:
-                raise ConfigError(f"--set {override}: expected key=value, for example --set learning_rate=1e-5")
-            try:
-                value = tomllib.loads(f"value = {text}")["value"]
-            except tomllib.TOMLDecodeError:
-                value = text  # a string without its quotes
+            name, value = read_setting(override, "key=value, as in --set learning_rate=1e-5", ConfigError)
+            if _has_null(value):
+                raise ConfigError(f"--set {override}: there is no null in TOML; leave the setting out")
             point, *path = name.split(".")
             if point in POINTS and len(path) == 2:
                 tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
@@ -158,6 +150,11 @@ def sections() -> tuple[str, ...]:
 def describe(name: str) -> str:
     """A setting's documentation and what it accepts, in one line."""
     return f"{_properties()[name]['description']} Accepted: {_accepted(name)}."
+
+
+def _has_null(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value is None or any(map(_has_null, parts))
 
 
 def _toml(value: Any) -> str:

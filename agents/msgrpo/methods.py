@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.msgrpo.config import MSGRPOConfig
-from agents.msgrpo.credit import METHODS, NEEDS, CreditMethod
-from agents.msgrpo.draws import DRAWS, DrawRule
+from agents.msgrpo.credit import NEEDS, CreditMethod
+from agents.msgrpo.draws import DrawRule
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.fields import POINTS
-from agents.msgrpo.filters import FILTERS, GroupFilter
-from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
+from agents.msgrpo.filters import GroupFilter
+from agents.msgrpo.normalizers import Normalizer
 from agents.msgrpo.plugins import Registry
-from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Surrogate
-from agents.msgrpo.tasks import SAMPLERS, TaskSampler
+from agents.msgrpo.tasks import TaskSampler
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,8 @@ class Methods:
             ConfigError: a method or a setting that there isn't.
         """
 
-        def make(registry: Registry[Any], name: str) -> Any:
+        def make(registry: Registry[Any], name: str = "") -> Any:
+            name = name or getattr(config, registry.setting)
             own = config.method_settings.get(registry.point, {}).get(name, {})
             method = registry.make(name, own, vars(config))
             if hasattr(method, "compose"):  # it is made of other methods of its point, with their own settings
@@ -46,14 +46,8 @@ class Methods:
         for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
             for name in tables:
                 make(POINTS[point], name)
-        methods = cls(
-            make(SAMPLERS, config.task_sampling),
-            make(FILTERS, config.group_filter),
-            make(METHODS, config.credit),
-            make(DRAWS, config.episode_sampling),
-            make(SURROGATES, config.surrogate),
-            make(NORMALIZERS, config.loss_normalizer),
-        )
+        in_order = ("tasks", "filter", "credit", "draw", "surrogate", "normalizer")
+        methods = cls(*[make(POINTS[point]) for point in in_order])
         if unknown := set(methods.credit.needs) - set(NEEDS):
             words = ", ".join(map(repr, sorted(unknown)))
             raise ConfigError(f"credit = {config.credit!r} needs {words}; accepted are {', '.join(NEEDS)}")

@@ -14,13 +14,15 @@ of these is a registry of methods, so that they combine freely. A method's setti
 
 and ``MSGRPOConfig(credit="mine")``, or ``credit = "mine"`` in a file, uses it. ``"my_module:Mine"`` names a class
 without registering it. Settings stand in ``[credit.mine]``, those of a draw rule in ``[draw.NAME]``, and so on.
+
+A method that is only a choice of another one's settings is a :class:`Variant`, a line of its registry.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from inspect import signature
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar, dataclass_transform
+from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -42,19 +44,29 @@ def configured(cls: type[T]) -> type[T]:
     return dataclass(kw_only=True, config=config)(cls)  # type: ignore[return-value]  # it is the same class
 
 
+class Variant(NamedTuple):
+    """A name for another method with some of its settings: they take the place of the class's defaults.
+
+    They count more than what the method takes of the run's settings, and less than its own table.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+
+
 class Registry(Generic[T]):
     """The methods of one plug-in point.
 
     Args:
         point: what the tables of its methods' settings are called: ``"credit"`` for ``[credit.NAME]``.
-        built_in: ``{name: "module:Class"}`` of the methods that ship with the package; a module is imported when its
-            method is first used.
+        built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
+            them; a module is imported when its method is first used.
         setting: the setting that names the method in use, where it isn't called like the point.
     """
 
-    def __init__(self, point: str, built_in: Mapping[str, str], setting: str = "") -> None:
+    def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
         self.point, self.setting = point, setting or point
-        self._methods: dict[str, type[T] | str] = dict(built_in)
+        self._methods: dict[str, type[T] | str | Variant] = dict(built_in)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,6 +99,8 @@ class Registry(Generic[T]):
         """
         self.check(name)
         found = self._methods.get(name)
+        if isinstance(found, Variant):
+            return self.find(found.method)
         if found is None or isinstance(found, str):
             try:
                 cls: type[T] = resolve_name(found or name)
@@ -95,6 +109,16 @@ class Registry(Generic[T]):
             return cls
         return found
 
+    def variant(self, name: str) -> Variant:
+        """What a name stands for: another method with some of its settings, or itself with none chosen."""
+        found = self._methods.get(name)
+        return found if isinstance(found, Variant) else Variant(name, {})
+
+    def shared(self, name: str) -> dict[str, str]:
+        """``{own setting: the run's setting}`` of what a method takes of the run where its table says nothing."""
+        chosen = self.variant(name).settings
+        return {own: run for own, run in getattr(self.find(name), "shared", {}).items() if own not in chosen}
+
     def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
         """A method with its settings.
 
@@ -102,15 +126,14 @@ class Registry(Generic[T]):
             name: of the method.
             settings: its own, as they stand in ``[point.name]``.
             shared: values of the run's settings; the method takes those that it names in its class variable
-                ``shared``, ``{own field: the run's setting}``, where its own settings don't say otherwise.
+                ``shared``, ``{own field: the run's setting}``, where a variant or its own settings don't say otherwise.
 
         Raises:
             ConfigError: no such method, or a setting that it doesn't have or can't take.
         """
         cls = self.find(name)
-        taken = getattr(cls, "shared", {}) if shared is not None else {}
-        given = {own: shared[theirs] for own, theirs in taken.items()} if shared is not None else {}
-        given |= dict(settings or {})
+        given = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
+        given |= {**self.variant(name).settings, **(settings or {})}
         try:
             return cls(**given)
         except ValidationError as error:
@@ -127,6 +150,8 @@ class Registry(Generic[T]):
             for base in filter(is_dataclass, cls.__mro__[1:]):  # inherited fields have their text there
                 for setting, about in TypeAdapter(base).json_schema().get("properties", {}).items():
                     properties[setting] = about | properties[setting]
+            for setting, value in self.variant(name).settings.items():
+                properties[setting] = properties[setting] | {"default": value}
             return properties
         parameters = signature(cls).parameters
         return {} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else {one: {} for one in parameters}

@@ -1,4 +1,4 @@
-"""Published methods as settings, by name: the tables of ``presets.toml``."""
+"""Published methods as settings, by name: the lines of ``presets.toml``."""
 
 import tomllib
 from collections.abc import Mapping

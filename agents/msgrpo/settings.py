@@ -282,17 +282,8 @@ class TrainingSettings:
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        names = (
-            (METHODS, self.credit),
-            (DRAWS, self.episode_sampling),
-            (FILTERS, self.group_filter),
-            (SURROGATES, self.surrogate),
-            (NORMALIZERS, self.loss_normalizer),
-            (SAMPLERS, self.task_sampling),
-        )
-        for registry, name in names:
-            registry.check(name)
-        ENGINES.check(self.engine)
+        for registry in (*POINTS.values(), ENGINES):
+            registry.check(getattr(self, registry.setting))
         for point, tables in self.method_settings.items():
             if point not in POINTS:
                 raise ValueError(f"[{point}] holds no methods; accepted: {', '.join(POINTS)}")

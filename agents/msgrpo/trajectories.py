@@ -21,6 +21,7 @@ from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import CARD_NAME, PromptMap, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
+from textgames.rounds import rounds_of_play
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
@@ -210,15 +211,10 @@ def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator
     """``(player, prompt)`` of every decision in an episode of random legal actions."""
     env = textgames.parallel_env(task.env_id, **task.kwargs)
     game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
-    state, over, played = game.initial_state(rng), False, 0
-    while not over and played != limit:
-        joint = {}
+    for played, state, joint_action, *_ in rounds_of_play(game, game.initial_state(rng), limit, rng):
         left = None if limit is None else limit - played
-        for player in game.to_move(state):
-            joint[player] = game.sample_action(state, player, rng)
+        for player in joint_action:
             yield player, prompt_map(request_in(game, state, player, steps_left=left))
-        state, _, over = game.transition(state, joint, rng)
-        played += 1
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:
@@ -233,7 +229,7 @@ def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
     prompt, response = trajectory.prompt_ids[t], trajectory.response_ids[t]
     if not prompt or not response:
         raise ValueError(
-            "the rollout engine returned no token ids: prompt_ids and token_ids are what the learner trains on, and "
+            "the rollout engine returned no token ids: prompt_ids and response_ids are what the learner trains on, and "
             "text can't be re-tokenised faithfully"
         )
     if len(prompt) > max_prompt_tokens:

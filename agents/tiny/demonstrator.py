@@ -131,7 +131,7 @@ class Demonstrator:
         if best is None:
             if len(self._values) > 100_000:
                 self._values.clear()
-            tables = [self._solver.action_values(state, steps) for steps in range(1, _HORIZON + 1)]
+            tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(1, _HORIZON + 1)]
             total = {action: sum(table[action] for table in tables) for action in self.game.actions}
             best = [action for action, value in total.items() if value >= max(total.values()) - 1e-9]
             self._values[state] = best

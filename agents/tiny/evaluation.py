@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from agents.episode import Episode, EpisodeTask
+from agents.intervals import Array, Estimate, percentiles
 from agents.loop.rollout import rollout
 from agents.protocol import STANDARD
 from agents.tiny.statements import check
@@ -14,17 +15,6 @@ from agents.turn import Policy
 from textgames.scenarios import SCENARIOS
 
 _RESAMPLES = 2000
-
-
-class MeanInterval(NamedTuple):
-    """A mean with its 95% interval (percentile bootstrap over episodes)."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 class Figures(NamedTuple):
@@ -37,10 +27,10 @@ class Figures(NamedTuple):
     agent: str
     scenario: str
     episodes: int
-    success: MeanInterval
-    returned: MeanInterval
-    invalid: MeanInterval
-    length: MeanInterval
+    success: Estimate
+    returned: Estimate
+    invalid: Estimate
+    length: Estimate
     truth: float
 
 
@@ -65,13 +55,12 @@ def evaluate(policy: Policy, scenario: str, episodes: int) -> Figures:
     )
 
 
-def _mean(values: "np.ndarray[Any, np.dtype[np.float64]]", weights: Any = None) -> MeanInterval:
+def _mean(values: Array, weights: Array | None = None) -> Estimate:
     """Mean over episodes (with weights: ratio of sums) and its percentile bootstrap interval."""
     weights = np.ones_like(values) if weights is None else weights
     picks = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
     means = values[picks].sum(1) / weights[picks].sum(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return MeanInterval(float(values.sum() / weights.sum()), float(low), float(high))
+    return Estimate(float(values.sum() / weights.sum()), *percentiles(means))
 
 
 def _truth(episodes: Sequence[Episode]) -> float:

@@ -17,8 +17,9 @@ import numpy as np
 from agents.prompt import PromptMap, PromptTexts, as_text
 from agents.tiny.data import MARKED_STEPS, Example, around_the_clock
 from agents.turn import TurnRequest
+from textgames.rounds import rounds_of_play
 from textgames.scenarios import TRAINING_SEEDS, Scenario
-from textgames.tsmg import TSMG, Player
+from textgames.tsmg import TSMG, Action, Player
 
 _CONSTANT = 0.9  # a line in fewer of a player's observations than this share says something about the position
 
@@ -44,29 +45,30 @@ def legal_play(
         raise ValueError(f"{scenario.name} doesn't list its actions, so random legal play can't be demonstrated")
     prompt_map = PromptMap("direct", texts=PromptTexts.default() if texts is None else texts)
     frames = {player: _frame(prompt_map, game, player) for player in game.players}
+
+    def choose(state: Any, player: Player) -> Action:
+        legal = game.legal_actions(state, player)
+        drawn = legal[int(rng.integers(len(legal)))]
+        return favourite(game.observe(state, player), legal) if rng.random() < favourites else drawn
+
     examples: list[Example] = []
     while len(examples) < count:
-        state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
-        for step in range(scenario.horizon):
-            joint, left = {}, str(scenario.horizon - step)
-            for player in game.to_move(state):
+        start = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
+        for played, state, joint_action, *_ in rounds_of_play(game, start, scenario.horizon, rng, choose):
+            left = str(scenario.horizon - played)
+            for player, action in joint_action.items():
                 legal, observation = game.legal_actions(state, player), game.observe(state, player)
-                drawn = legal[int(rng.integers(len(legal)))]
-                joint[player] = favourite(observation, legal) if rng.random() < favourites else drawn
                 before, between, after = frames[player]
                 examples.append(
                     Example(
                         left.join(before),
                         observation,
                         f"{left.join(between)}{', '.join(legal)}{left.join(after)}",
-                        f"<action>{joint[player]}</action>",
+                        f"<action>{action}</action>",
                         (before, (*between, *after)),
                         (*before, *between, *after, *game.actions),
                     )
                 )
-            state, _, over = game.transition(state, joint, rng)
-            if over:
-                break
     return examples[:count]
 
 

@@ -130,8 +130,8 @@ def _table(figures: Sequence[Figures]) -> str:
     for one in figures:
         truth = "-" if one.truth != one.truth else f"{one.truth:.1%}"
         lines.append(
-            f"| {one.scenario} | {one.agent} | {one.episodes} | {one.success} | {one.returned} | {one.invalid} "
-            f"| {one.length} | {truth} |"
+            f"| {one.scenario} | {one.agent} | {one.episodes} | {one.success:.3f} | {one.returned:.3f} "
+            f"| {one.invalid:.3f} | {one.length:.3f} | {truth} |"
         )
     return "\n".join(lines)
 

@@ -1,15 +1,16 @@
-"""The command ``textbench``: one file per command, see :data:`COMMANDS`.
+"""The command ``textbench``: one file per command, see :data:`COMMANDS` and :data:`LAB`.
 
 Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 incomplete or failed, 2 wrong usage, 130
 interrupted. Only what a command needs is imported, and only when it runs: ``--help`` answers at once.
 """
 
 import os
+import re
 import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from argparse import _AppendAction as Repeated
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -17,29 +18,33 @@ from benchmark.errors import BenchmarkError
 from benchmark.foreign import foreign_agents
 
 COMMANDS = {
+    "list": "list scenarios and agents",
+    "play": "play a scenario yourself",
     "run": "play agents on scenarios into a leaderboard",
     "resume": "go on with an interrupted run",
     "leaderboard": "show scores of runs and entries, in the terminal or as a page",
     "compare": "compare agents on the same seeds",
     "replay": "step through an episode",
     "view": "show the leaderboard page in a browser",
-    "play": "play a scenario yourself",
-    "serve": "serve a game to trainers, as an OpenEnv environment",
-    "list": "list scenarios and agents",
+    "train": "fine-tune a model with MS-GRPO",
     "submit": "make a leaderboard entry of a run",
     "validate": "replay every episode of an entry and check it",
+    "doctor": "say what is installed and which agents can run",
+}
+"""What a user's day takes, with a line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
+
+LAB = {
+    "warmup": "let a model imitate a player before it is fine-tuned",
+    "credit": "measure methods of credit against the true advantage",
+    "inspect": "show what a model wants to do at each step, against the solver",
+    "exploitability": "compute what an agent loses to its worst opponent in a small game",
+    "reproduce": "reproduce the paper's experiment",
+    "serve": "serve a game to trainers, as an OpenEnv environment",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",
-    "doctor": "say what is installed and which agents can run",
-    "warmup": "let a model imitate a player before it is fine-tuned",
-    "train": "fine-tune a model with MS-GRPO",
-    "reproduce": "reproduce the paper's experiment",
-    "exploitability": "compute what an agent loses to its worst opponent in a small game",
-    "credit": "measure methods of credit against the true advantage",
-    "inspect": "show what a model wants to do at each step, against the solver",
 }
-"""Every command with its one line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
+"""The commands of research and upkeep, likewise: ``textbench lab NAME``. They go on working without ``lab``, too."""
 
 PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` included
 
@@ -66,11 +71,12 @@ class Parser(ArgumentParser):
             from textgames.names import did_you_mean
 
             flag = message.split(": ", 1)[1].split()[0]
-            if (option := self._option_before(flag)) is not None:
-                message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
-                self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
             known = [name for action in self._actions for name in action.option_strings]
             message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
+            if (option := self._option_before(flag)) is not None:
+                message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
+        # "argument --samples: must be a whole number", as all other sentences begin
+        message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
         self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
 
 
@@ -111,21 +117,24 @@ def console_main() -> NoReturn:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_overview())
-        return 0 if arguments else 2
-    if arguments[0] == "--version":
+    in_lab = arguments[:1] == ["lab"]
+    prog, known = ("textbench lab", LAB) if in_lab else ("textbench", COMMANDS | LAB)
+    name, *rest = arguments[in_lab:] or [""]
+    if name in ("", "-h", "--help", "help"):
+        print(_overview(in_lab))
+        return 0 if name else 2
+    if name == "--version":
         from benchmark.runs.provenance import code_version
 
         code = code_version()
         changed = ", with uncommitted changes" if code["dirty"] else ""
         print(f"textbench {code['version']}" + (f" ({code['commit'][:12]}{changed})" if code["commit"] else ""))
         return 0
-    name, *rest = arguments
-    if name not in COMMANDS:
+    if name not in known:
         from benchmark.errors import unknown_name
 
-        raise unknown_name("command" if not name.startswith("-") else "option before the command", name, COMMANDS)
+        kind = "option before the command" if name.startswith("-") else "command of the lab" if in_lab else "command"
+        raise unknown_name(kind, name, known)
     if (wrong := foreign_agents()) is not None:  # else the command dies in an import
         print(f"textbench: {wrong}", file=sys.stderr)  # not by _say(), which imports agents
         return 2
@@ -135,8 +144,11 @@ def _dispatch(arguments: list[str]) -> int:
 
         return int(command.run(Namespace(arguments=rest)))
     parser = Parser(
-        prog=f"textbench {name}",
+        prog=f"{prog} {name}",
         description=command.__doc__,
+        epilog=f"The place of this command is textbench lab {name}; textbench {name} goes on working."
+        if name in LAB
+        else None,
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -153,17 +165,27 @@ def _dispatch(arguments: list[str]) -> int:
     return int(command.run(args))
 
 
-def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
+def _overview(in_lab: bool) -> str:
+    if in_lab:
+        return f"""textbench lab: research and upkeep
+
+usage: textbench lab COMMAND [options]        textbench lab COMMAND --help
+
+{_told(LAB)}"""
     return f"""textbench: text games for language models, an honest benchmark
 
 usage: textbench COMMAND [options]        textbench COMMAND --help
 
-{commands}
+{_told(COMMANDS)}
 
 textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network
+textbench lab        lists the commands of research and upkeep; older spellings, without lab, go on working
 textbench --version  the version"""
+
+
+def _told(commands: Mapping[str, str]) -> str:
+    width = max(map(len, commands))
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in commands.items())
 
 
 def _say(message: str, arguments: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,8 +27,8 @@ def run(args: Namespace) -> int:
     """Print the comparison of all pairs of the agents."""
     from pathlib import Path
 
+    from benchmark.cli.arguments import given_or_newest
     from benchmark.cli.output import Output
-    from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError
     from benchmark.results import read_results
     from benchmark.runs.manifest import MANIFEST_NAME

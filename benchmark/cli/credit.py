@@ -7,18 +7,19 @@ it assigns are like the true ones, and how good the policy gradient is that they
 The names oracle (the true advantage) and noise (random numbers) are always among the methods.
 
 examples:
-  textbench credit tiny --game frozen-lake
-  textbench credit tiny --game frozen-lake-slippery --method all --json
-  textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
-  textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
-  textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
-  textbench credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
+  textbench lab credit tiny --game frozen-lake
+  textbench lab credit tiny --game frozen-lake-slippery --method all --json
+  textbench lab credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
+  textbench lab credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
+  textbench lab credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
+  textbench lab credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
 """
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from benchmark.cli.arguments import add_number, add_output_options, real_number, whole_number
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
@@ -36,28 +37,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--method", action="append", default=[], metavar="NAME", help="a method, or all (default: a handful)"
     )
-    parser.add_argument("--groups", default="8", metavar="N", help="starts, each a group of episodes (default 8)")
-    parser.add_argument("--group-size", default="16", metavar="N", help="episodes of a group (default 16)")
-    parser.add_argument("--batches", default="8", metavar="N", help="batches from the same starts (default 8)")
-    parser.add_argument("--horizon", metavar="N", help="rounds of an episode (default: the scenario's)")
+    add_number(parser, "--groups", 8, "starts, each a group of episodes", 1)
+    add_number(parser, "--group-size", 16, "episodes of a group", 2)
+    add_number(parser, "--batches", 8, "batches from the same starts", 1)
+    add_number(parser, "--horizon", None, "rounds of an episode (default: the scenario's)", 1)
     parser.add_argument("--temperature", default="1.25", metavar="T", help="default 1.25, as in training")
-    parser.add_argument("--samples", default="64", metavar="N", help="responses to each prompt, where needed (64)")
-    parser.add_argument(
-        "--format-penalty", default="1", metavar="X", help="what an invalid response costs (default 1, as in training)"
-    )
+    add_number(parser, "--samples", 64, "responses to each prompt, where needed", 2)
+    penalty = "what an invalid response costs (default 1, as in training)"
+    parser.add_argument("--format-penalty", type=real_number(0), default=1.0, metavar="X", help=penalty)
     parser.add_argument(
         "--draws", action="append", default=[], metavar="RULE", help="a draw rule to look at: aaw, uniform, off, ..."
     )
-    parser.add_argument(
-        "--m", action="append", default=[], metavar="M", help="episodes that a rule draws (default: half of a batch)"
-    )
-    parser.add_argument("--max-states", default="20000", metavar="N", help="the most states of the game (20000)")
+    drawn = "episodes that a rule draws (default: half of a batch)"
+    parser.add_argument("--m", type=whole_number(1), action="append", default=[], metavar="M", help=drawn)
+    add_number(parser, "--max-states", 20_000, "the most states of the game", 1)
     add_options(parser, [name for name in OF_ONE_AGENT if name != "temperature"])
-    parser.add_argument("--seed", default="0", metavar="N", help="of starts, episodes and sampling (default 0)")
+    add_number(parser, "--seed", 0, "of starts, episodes and sampling")
     parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
     parser.add_argument("--picture", metavar="FILE", help="draw where on the board methods are wrong, as an SVG")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_options(parser, "json", "quiet")
 
 
 def run(args: Namespace) -> int:
@@ -67,7 +65,6 @@ def run(args: Namespace) -> int:
     from agents.msgrpo.credit import METHODS
     from agents.msgrpo.draws import DRAWS
     from agents.msgrpo.errors import ConfigError, RolloutError
-    from benchmark.cli.sources import whole_number
     from benchmark.errors import BenchmarkError, UsageError
     from textgames.extras import install_command
 
@@ -81,14 +78,13 @@ def run(args: Namespace) -> int:
     names = tuple(args.method) or default_methods()
     if "all" in names:
         names = METHODS.names
-    sizes = [whole_number("--m", text, 1) for text in args.m]
-    if sizes and not args.draws:
+    if args.m and not args.draws:
         raise UsageError("--m says how many episodes a draw rule draws: name one with --draws, such as --draws aaw")
     try:
         for rule in args.draws:
             DRAWS.check(rule)
         instrument = _instrument(args, names)
-        report = instrument.measure(methods_of(names, instrument.setting), draws=args.draws, sizes=sizes)
+        report = instrument.measure(methods_of(names, instrument.setting), draws=args.draws, sizes=args.m)
     except (ConfigError, ValueError) as error:
         raise UsageError(f"{args.game}: {error}" if not isinstance(error, ConfigError) else str(error)) from None
     except (RolloutError, RuntimeError) as error:
@@ -107,25 +103,15 @@ def run(args: Namespace) -> int:
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
-    from benchmark.cli.sources import check_file_place, real_number, whole_number
+    from benchmark.cli.arguments import check_file_place
     from benchmark.credit.batches import Setting
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.show.pictures import check_drawable
-    from benchmark.errors import UsageError
-    from benchmark.runs.plan import find_scenarios
-    from textgames import SUITES
+    from benchmark.runs.plan import find_scenario
 
-    if args.game in SUITES:
-        raise UsageError(f"credit is measured on one scenario, {args.game!r} is several; see textbench list scenarios")
-    scenario = find_scenarios([args.game])[args.game]
-    setting = Setting(
-        scenario,
-        groups=whole_number("--groups", args.groups, 1),
-        group_size=whole_number("--group-size", args.group_size, 2),
-        horizon=None if args.horizon is None else whole_number("--horizon", args.horizon, 1),
-        format_penalty=real_number("--format-penalty", args.format_penalty),
-        seed=whole_number("--seed", args.seed, 0),
-    )
+    scenario = find_scenario(args.game, "measure")
+    shared = {name: getattr(args, name) for name in ("groups", "group_size", "horizon", "format_penalty", "seed")}
+    setting = Setting(scenario, **shared)
     methods_of(names, setting)
     if args.picture is not None:
         check_drawable(setting.game())
@@ -133,9 +119,9 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     return Instrument(
         _policy(args, scenario),
         setting,
-        batches=whole_number("--batches", args.batches, 1),
-        samples=whole_number("--samples", args.samples, 2),
-        max_states=whole_number("--max-states", args.max_states, 1),
+        batches=args.batches,
+        samples=args.samples,
+        max_states=args.max_states,
         gradient=not args.no_gradient,
         progress=_progress(args.quiet),
     )
@@ -158,10 +144,9 @@ def _draw(instrument: "Instrument", file: str) -> None:
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
-    from benchmark.play.agents.players import check_plays, load_one
+    from benchmark.play.agents.players import load_one
 
-    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT))
-    check_plays(args.agent, policy, [scenario])
+    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT), scenario)
     _take_one_thread(policy)
     return policy
 

@@ -9,6 +9,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from benchmark.cli.arguments import add_output_options
 from benchmark.play.options import OF_ONE_AGENT, RunOptions, add_options, read_options
 
 
@@ -16,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Whom to ask."""
     parser.add_argument("--agent", metavar="SPEC", help="ask this agent for one action: tests the key and the endpoint")
     add_options(parser, OF_ONE_AGENT)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser, "json")
 
 
 def run(args: Namespace) -> int:

@@ -1,17 +1,17 @@
 """Write results for other programs: CSV, Parquet, plots, and data to train on.
 
 examples:
-  textbench export runs/a --csv episodes.csv
-  textbench export runs/a --csv - --steps | head
-  textbench export leaderboards --parquet results.parquet --plot scores.svg
-  textbench export runs/a --sft demonstrations.jsonl --keep best
-  textbench export runs/a --preferences pairs.jsonl --mode direct
+  textbench lab export runs/a --csv episodes.csv
+  textbench lab export runs/a --csv - --steps | head
+  textbench lab export leaderboards --parquet results.parquet --plot scores.svg
+  textbench lab export runs/a --sft demonstrations.jsonl --keep best
+  textbench lab export runs/a --preferences pairs.jsonl --mode direct
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option
 
 if TYPE_CHECKING:
     from benchmark.score.results import ResultColumns
@@ -54,8 +54,8 @@ def run(args: Namespace) -> int:
     """Write."""
     import sys
 
+    from benchmark.cli.arguments import check_file_place, given_or_newest
     from benchmark.cli.output import Output
-    from benchmark.cli.sources import check_file_place, given_or_newest
     from benchmark.errors import UsageError
     from benchmark.results import read_results
     from benchmark.show import export

@@ -5,14 +5,15 @@ models there is also what is left after the reasoning that it wrote, exact. A st
 there in expectation.
 
 examples:
-  textbench inspect                                   tiny on frozen-lake's first episode
-  textbench inspect tiny-msgrpo-snake --scenario snake --episode 3
-  textbench inspect hf:./checkpoint --samples 64 --json
+  textbench lab inspect                                   tiny on frozen-lake's first episode
+  textbench lab inspect tiny-msgrpo-snake --scenario snake --episode 3
+  textbench lab inspect hf:./checkpoint --samples 64 --json
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Whom to inspect, and where."""
     parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
-    parser.add_argument("--episode", default="0", metavar="K", help="number of the episode (default 0)")
-    parser.add_argument("--seed", metavar="N", help="the episode's seed, in place of its number")
-    parser.add_argument("--samples", default="32", metavar="N", help="fresh responses per step (default 32)")
+    add_number(parser, "--episode", 0, "number of the episode", metavar="K")
+    add_number(parser, "--seed", None, "the episode's seed, in place of its number")
+    add_number(parser, "--samples", 32, "fresh responses per step")
     add_options(parser, OF_ONE_AGENT)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser, "json")
 
 
 def run(args: Namespace) -> int:
@@ -35,23 +36,15 @@ def run(args: Namespace) -> int:
     import json
 
     from agents.inspection import inspect_episode
-    from benchmark.cli.sources import whole_number
     from benchmark.errors import BenchmarkError, UsageError
-    from benchmark.play.agents.players import check_plays, load_one
-    from benchmark.runs.plan import find_scenarios
+    from benchmark.play.agents.players import load_one
+    from benchmark.runs.plan import find_scenario
 
-    if args.scenario in ("all", "paper"):
-        raise UsageError(f"inspect one scenario, {args.scenario!r} is several; see textbench list scenarios")
-    scenario = find_scenarios([args.scenario])[args.scenario]
-    if args.seed is None:
-        seed = scenario.seed(whole_number("--episode", args.episode, 0))
-    else:
-        seed = whole_number("--seed", args.seed, 0)
-    samples = whole_number("--samples", args.samples, 0)
-    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT))
-    check_plays(args.agent, policy, [scenario])
+    scenario = find_scenario(args.scenario, "inspect")
+    seed = scenario.seed(args.episode) if args.seed is None else args.seed
+    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT), scenario)
     try:
-        inspection = inspect_episode(policy, scenario, seed, samples=samples)
+        inspection = inspect_episode(policy, scenario, seed, samples=args.samples)
     except ValueError as error:
         raise UsageError(str(error)) from None
     except RuntimeError as error:

@@ -10,7 +10,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from benchmark.cli.sources import add_import_option, add_page_options, given_or_newest
+from benchmark.cli.arguments import add_import_option, add_page_options, given_or_newest
 
 if TYPE_CHECKING:
     from benchmark.cli.output import Output

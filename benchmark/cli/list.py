@@ -3,6 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from benchmark.cli.arguments import add_output_options
+
 if TYPE_CHECKING:
     from benchmark.show.terminal_tables import Sheet
 
@@ -12,7 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "what", nargs="?", choices=("suites", "scenarios", "agents"), help="only these (default: everything)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser, "json")
 
 
 def run(args: Namespace) -> int:

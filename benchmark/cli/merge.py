@@ -3,12 +3,12 @@
 example (two machines play different seeds of the same scenarios):
   textbench run --agent openai:MODEL --episodes 100                    on one
   textbench run --agent openai:MODEL --episodes 100 --seed-offset 100  on the other
-  textbench merge runs/one runs/other --out runs/both
+  textbench lab merge runs/one runs/other --out runs/both
 """
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:

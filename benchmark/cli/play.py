@@ -24,14 +24,11 @@ def run(args: Namespace) -> int:
     """Play one episode."""
     from benchmark.errors import UsageError
     from benchmark.play.by_hand import play_by_hand
-    from benchmark.runs.plan import MAX_SEEDS, find_scenarios, num_players
+    from benchmark.runs.plan import MAX_SEEDS, find_scenario, num_players
 
-    found = find_scenarios([args.scenario])
-    if args.scenario not in found:
-        raise UsageError(f"play one scenario, {args.scenario!r} is several; see textbench list scenarios")
+    scenario = find_scenario(args.scenario, "play")
     if not 0 <= args.episode < MAX_SEEDS:
         raise UsageError(f"--episode must be from 0 to {MAX_SEEDS - 1}, got {args.episode}")
-    scenario = found[args.scenario]
     if args.against is not None and num_players(scenario) == 1:
         raise UsageError(f"{args.scenario} is played alone: leave out --against {args.against}")
     return play_by_hand(scenario, scenario.seed(args.episode), args.against)

@@ -11,7 +11,7 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def run(args: Namespace) -> int:
     """Show."""
     import sys
 
+    from benchmark.cli.arguments import given_or_newest
     from benchmark.cli.output import Output
-    from benchmark.cli.sources import given_or_newest
     from benchmark.errors import UsageError, unknown_name
     from benchmark.runs.folder import RunFolder
     from benchmark.show.viewer import EpisodePicker, print_episode, step_through

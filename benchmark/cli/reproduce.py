@@ -5,19 +5,20 @@ Every job's result is on disk, so the same command goes on where it was stopped.
 starts, and corrects that by what its jobs take.
 
 examples:
-  textbench reproduce --quick                     the first claim, in a few minutes
-  textbench reproduce --dry-run                   what the full one would do, and for how long
-  textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
-  textbench reproduce --config stability          what each setting of MS-GRPO changes
-  textbench reproduce --config credit             methods of credit measured and compared by training
-  textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
-  textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
+  textbench lab reproduce --quick                     the first claim, in a few minutes
+  textbench lab reproduce --dry-run                   what the full one would do, and for how long
+  textbench lab reproduce --seeds 2 --games frozen-lake --out runs/lake
+  textbench lab reproduce --config stability          what each setting of MS-GRPO changes
+  textbench lab reproduce --config credit             methods of credit measured and compared by training
+  textbench lab reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
+  textbench lab reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, smollm2, or a TOML "
         "file",
     )
-    parser.add_argument("--seeds", metavar="N", help="training runs per game and arm")
-    parser.add_argument("--iterations", metavar="N", help="of MS-GRPO, per run")
+    add_number(parser, "--seeds", None, "training runs per game and arm", 1)
+    add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)
     parser.add_argument("--games", metavar="NAME", nargs="+", help="training scenarios")
     parser.add_argument("--arms", metavar="NAME", nargs="+", help="only these arms of the recipe")
     parser.add_argument("--parts", metavar="NAME", nargs="+", help="only these parts of smollm2, and what they need")
@@ -42,18 +43,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--agent", metavar="SPEC", action="append", help="another model beside smollm2's, such as gguf:PATH"
     )
     parser.add_argument("--out", metavar="DIR", help="folder of the results (default runs/reproduce-RECIPE)")
-    parser.add_argument("--jobs", metavar="N", help="processes, each with one thread (default: one per core)")
+    add_number(parser, "--jobs", None, "processes, which share the cores (default: one per core; 1 for smollm2)", 1)
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and how long it would take")
     parser.add_argument("--report", action="store_true", help="only write the report of what is there")
     parser.add_argument("--ship", metavar="DIR", help="write the models that the package ships, by the fixed rule")
     parser.add_argument("--note", metavar="TEXT", action="append", help="a sentence that the report begins with")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_options(parser, "json", "quiet")
 
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
-    from benchmark.cli.sources import whole_number
     from benchmark.credit.study.settings import is_study
     from benchmark.reproduce.command import reproduce
     from benchmark.reproduce.pretrained.settings import is_pretrained
@@ -65,17 +64,13 @@ def run(args: Namespace) -> int:
         if source not in _QUICK:
             raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
         source = _QUICK[source]
-    counts = {
-        name: None if text is None else whole_number(f"--{name}", text, 1)
-        for name, text in (("seeds", args.seeds), ("iterations", args.iterations), ("jobs", args.jobs))
-    }
-    asked = counts.pop("jobs")
+    counts = {"seeds": args.seeds, "iterations": args.iterations}
     if is_pretrained(source):
-        return _pretrained(source, counts, asked or 1, args)
+        return _pretrained(source, counts, args.jobs or 1, args)
     for name in ("parts", "agent"):
         if getattr(args, name):
             raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
-    processes = asked or default_processes()
+    processes = args.jobs or default_processes()
     changes = {**counts, "games": args.games, "arms": args.arms}
     if is_study(source):
         return _study(source, changes, processes, args)
@@ -117,7 +112,7 @@ def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace
 
 
 def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
-    """The experiment with a pretrained model, whose jobs take all cores each."""
+    """The experiment with a pretrained model, one job at a time where nothing is said: each takes 4 GB."""
     from benchmark.reproduce.pretrained.command import reproduce_pretrained
     from benchmark.reproduce.pretrained.settings import read_pretrained
 

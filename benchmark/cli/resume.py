@@ -11,8 +11,8 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option
-from benchmark.play.options import CLUSTER, OPERATING, add_options, checked_options, read_options
+from benchmark.cli.arguments import add_import_option, add_output_options
+from benchmark.play.options import CLUSTER, OPERATING, add_options, read_options
 
 _NAMES = (*(name for name in OPERATING if name != "out"), "sets", *CLUSTER)
 
@@ -31,24 +31,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--episodes", metavar="N", help="extend the run to so many episodes per scenario and agent")
     parser.add_argument("--repair", action="store_true", help="set damaged lines aside and play their episodes again")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
-    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_options(parser, "json", "stats", "quiet", json="print one JSON document instead of tables")
     add_import_option(parser)
 
 
 def run(args: Namespace) -> int:
     """Play what the folder lacks."""
-    from dataclasses import replace
     from pathlib import Path
 
     from benchmark.cli.output import Output, report
     from benchmark.play.session import reopen_session
 
     options = read_options(args, names=_NAMES)
-    changed = {name: getattr(args, name) for name in ("base_url", "episodes") if getattr(args, name) is not None}
-    changed = checked_options(changed, {"episodes": "--episodes"})
-    options = replace(options, **changed, given=options.given | changed.keys())
     output = Output(args.json, args.quiet, args.stats)
     session = reopen_session(
         Path(args.folder), options, output.say, repair=args.repair, allowed=args.allow, ask=ask_at_terminal

@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from benchmark.cli.arguments import add_output_options
 from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are lis
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the options of a run."""
     add_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
-    parser.add_argument("--stats", action="store_true", help="print every table with every figure, not a dozen lines")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_options(parser, "json", "stats", "quiet", json="print one JSON document instead of tables")
     parser.add_argument("--dry-run", action="store_true", help="say what would be played, and play nothing")
 
 

@@ -4,10 +4,10 @@ Every client has a session of its own. A client's reset(seed=7, layout_seed=3) s
 reset(split="test", index=12) the episode 12 of textbench run.
 
 examples:
-  textbench serve frozen-lake
-  textbench serve tic-tac-toe --against planner --port 9000
-  textbench serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
-  TEXTBENCH_SERVE_TOKEN=... textbench serve snake --host 0.0.0.0 --allow-host games.example.com
+  textbench lab serve frozen-lake
+  textbench lab serve tic-tac-toe --against planner --port 9000
+  textbench lab serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
+  TEXTBENCH_SERVE_TOKEN=... textbench lab serve snake --host 0.0.0.0 --allow-host games.example.com
 """
 
 import re
@@ -15,9 +15,8 @@ import socket
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from benchmark.cli.sources import whole_number
+from benchmark.cli.arguments import add_number
 
-LAST_PORT = 65_535
 LEAST_TOKEN = 8  # characters
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -26,8 +25,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """What, where, and how."""
     parser.add_argument("scenario", metavar="SCENARIO", help="see textbench list scenarios; or my_module:MyGame-v0")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
-    parser.add_argument("--port", default="8000", metavar="N", help="port (default 8000; 0 takes a free one)")
-    parser.add_argument("--max-sessions", default="256", metavar="N", help="clients at once (default 256)")
+    add_number(parser, "--port", 8000, "port; 0 takes a free one", most=65_535)
+    add_number(parser, "--max-sessions", 256, "clients at once", 1)
     parser.add_argument(
         "--allow-host",
         action="append",
@@ -40,18 +39,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SECRET",
         help="let in only who brings it; better in $TEXTBENCH_SERVE_TOKEN (others see options)",
     )
-    parser.add_argument(
-        "--idle-timeout",
-        default="3600",
-        metavar="S",
-        help="seconds after which a silent session ends (default 3600; 0 never)",
-    )
+    add_number(parser, "--idle-timeout", 3600, "seconds after which a silent session ends; 0: never", metavar="S")
     parser.add_argument("--no-web", action="store_true", help="leave out the page at /web")
     parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default random)")
     parser.add_argument("--self-play", action="store_true", help="the client plays all seats, one after the other")
     parser.add_argument("--seat", metavar="PLAYER", help="which player the client is (default: the first)")
     parser.add_argument("--mode", metavar="NAME", help="template of the prompts: think (default), direct")
-    parser.add_argument("--history", default="0", metavar="K", help="last turns in a prompt (default 0)")
+    add_number(parser, "--history", 0, "last turns in a prompt", metavar="K")
     parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the game in place of its own"
@@ -65,15 +59,12 @@ def run(args: Namespace) -> int:
     from benchmark.errors import UsageError
     from textgames.extras import missing_packages
 
-    port, most = whole_number("--port", args.port, 0), whole_number("--max-sessions", args.max_sessions, 1)
-    if port > LAST_PORT:
-        raise UsageError(f"--port must be at most {LAST_PORT}, got {port}")
     if missing := missing_packages("openenv", extra="openenv"):
         raise UsageError(f"textbench serve needs what isn't installed, {missing}")
     served = _served(args)
     gate = _gate(args)
     try:
-        listening = listen(args.host, port)
+        listening = listen(args.host, args.port)
     except OSError as error:
         raise UsageError(str(error)) from None
     host = f"[{args.host}]" if ":" in args.host else args.host
@@ -85,7 +76,7 @@ def run(args: Namespace) -> int:
         if gate["token"] is None and gate["bound"] not in LOOPBACK:
             print("whoever reaches this port can play: --token SECRET lets in only who brings it", file=sys.stderr)
         name = served["scenario"].name
-        print(f"{name} for up to {most} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        print(f"{name} for up to {args.max_sessions} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:
         from textbench.integrations.openenv import (
@@ -94,7 +85,7 @@ def run(args: Namespace) -> int:
         from textbench.integrations.openenv.server import GameServer, make_app
 
         try:
-            app = make_app(ServedGame(**served), max_sessions=most, web=not args.no_web, **gate)
+            app = make_app(ServedGame(**served), max_sessions=args.max_sessions, web=not args.no_web, **gate)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from None
         GameServer(app, announce).serve_on(listening)
@@ -113,31 +104,26 @@ def _gate(args: Namespace) -> dict[str, Any]:
     for name in args.allow_host:
         if not re.fullmatch(r"(\*\.)?[\w.-]+|\[?[0-9a-fA-F:]+\]?", name):
             raise UsageError(f"--allow-host takes a name without scheme and port, got {name!r}")
-    idle = whole_number("--idle-timeout", args.idle_timeout, 0)
-    return {"bound": args.host, "allow": tuple(args.allow_host), "token": token, "idle": float(idle)}
+    return {"bound": args.host, "allow": tuple(args.allow_host), "token": token, "idle": float(args.idle_timeout)}
 
 
 def _served(args: Namespace) -> dict[str, Any]:
     """The arguments of :class:`textbench.integrations.openenv.ServedGame`."""
     from agents import PromptMap, PromptTexts, load_agent
     from benchmark.errors import UsageError
-    from benchmark.runs.plan import find_scenarios, num_players
+    from benchmark.runs.plan import find_scenario, num_players
     from textgames.registry import registered_ids
 
     name = f"textgames:{args.scenario}" if args.scenario in registered_ids() else args.scenario
-    found = find_scenarios([name])
-    if name not in found:
-        raise UsageError(f"serve one scenario, {args.scenario!r} is several; see textbench list scenarios")
-    scenario = found[name]
+    scenario = find_scenario(name, "serve")
     told = {"--against": args.against, "--seat": args.seat, "--self-play": args.self_play}
     if num_players(scenario) == 1 and (flags := [flag for flag, value in told.items() if value]):
         raise UsageError(f"{args.scenario} is played alone: leave out {', '.join(flags)}")
     if args.self_play and args.against is not None:
         raise UsageError("--self-play leaves no seat to --against: give one of them")
-    history = whole_number("--history", args.history, 0)
     try:
         texts = PromptTexts.default() if args.prompts is None else PromptTexts.from_file(args.prompts)
-        prompts = PromptMap(args.mode or PromptMap.mode, history, texts)
+        prompts = PromptMap(args.mode or PromptMap.mode, args.history, texts)
         opponents = None if args.self_play else load_agent(args.against or "random")
     except (ValueError, TypeError, ModuleNotFoundError) as error:
         raise UsageError(str(error)) from None
@@ -152,15 +138,13 @@ def _served(args: Namespace) -> dict[str, Any]:
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
     """The settings of ``--set``."""
+    from agents.toml import read_setting
     from benchmark.errors import UsageError
-    from benchmark.play.agents.options import value_of
 
-    settings = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        if not (separator and name.isidentifier()):
-            raise UsageError(f"--set takes NAME=VALUE, got {pair!r}")
-        settings[name] = value_of(value)
+    settings = dict(read_setting(pair, "NAME=VALUE", UsageError) for pair in pairs)
+    for name in settings:
+        if not name.isidentifier():
+            raise UsageError(f"--set takes NAME=VALUE, got the name {name!r}")
     return settings
 
 

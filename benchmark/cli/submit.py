@@ -6,7 +6,7 @@ example:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -13,13 +13,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.cli.sources import add_import_option
+from benchmark.cli.arguments import add_import_option, add_output_options
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the entries to check."""
     parser.add_argument("entries", nargs="+", metavar="ENTRY", help="entries, or a folder of them")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser, "json")
     add_import_option(parser)
 
 

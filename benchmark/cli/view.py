@@ -9,13 +9,13 @@ examples:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.sources import add_import_option, add_page_options, given_or_newest
+from benchmark.cli.arguments import add_import_option, add_number, add_page_options, given_or_newest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What to show."""
     parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    add_number(parser, "--port", 0, "port on 127.0.0.1; 0 takes a free one", most=65_535)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_page_options(parser)
     add_import_option(parser)

@@ -6,14 +6,16 @@ run does it: a normalized score of 0 is the best play that doesn't read. The fol
 further with model = "DIR"; it knows its prompts. The same command goes on where it was stopped.
 
 examples:
-  textbench warmup --model smollm2 --scenario frozen-lake
-  textbench warmup --model smollm2 --scenario frozen-lake snake --teacher random planner --examples 4000
-  textbench warmup --model hf:./base --scenario frozen-lake --mode think --full --set learning_rate=5e-5
+  textbench lab warmup --model smollm2 --scenario frozen-lake
+  textbench lab warmup --model smollm2 --scenario frozen-lake snake --teacher random planner --examples 4000
+  textbench lab warmup --model hf:./base --scenario frozen-lake --mode think --full --set learning_rate=5e-5
 """
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from benchmark.cli.arguments import add_number, add_output_options, real_number
 
 if TYPE_CHECKING:
     from agents.msgrpo.config import MSGRPOConfig
@@ -32,10 +34,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="T",
         help="who is imitated, several in equal parts: planner (default), greedy, random, or another agent",
     )
-    parser.add_argument("--examples", default="2000", metavar="N", help="decisions to learn from (default 2000)")
+    add_number(parser, "--examples", 2000, "decisions to learn from", 1)
     parser.add_argument(
         "--explore",
-        default="0.5",
+        type=real_number(0, 1),
+        default=0.5,
         metavar="P",
         help="share of moves that the random player takes, after which the teacher still says what it would do "
         "(default 0.5)",
@@ -43,9 +46,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--mode", default="direct", metavar="MODE", help="response mode: direct (default) or think")
     parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts (TOML)")
     weights = parser.add_mutually_exclusive_group()
-    weights.add_argument("--rank", metavar="R", help="rank of the LoRA adapter (default 16)")
+    add_number(weights, "--rank", None, "rank of the LoRA adapter (default 16)", 1, metavar="R")
     weights.add_argument("--full", action="store_true", help="train all weights")
-    parser.add_argument("--seed", default="0", metavar="N", help="of layouts, order and adapter (default 0)")
+    add_number(parser, "--seed", 0, "of layouts, order and adapter")
     parser.add_argument(
         "--set",
         dest="sets",
@@ -54,16 +57,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="another setting of textbench train",
     )
-    parser.add_argument("--eval-episodes", default="50", metavar="N", help="episodes of the evaluation (default 50)")
+    add_number(parser, "--eval-episodes", 50, "episodes of the evaluation")
     parser.add_argument("--out", metavar="DIR", help="the model's folder (default runs/warmup-SCENARIO)")
-    parser.add_argument("--json", action="store_true", help="print the evaluation as one JSON document")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_options(parser, "json", "quiet", json="print the evaluation as one JSON document")
 
 
 def run(args: Namespace) -> int:
     """Learn, then evaluate before and after."""
     from benchmark.cli.output import Output
-    from benchmark.cli.sources import real_number, whole_number
     from benchmark.errors import BenchmarkError, UsageError
     from textgames.extras import missing_packages
 
@@ -73,15 +74,10 @@ def run(args: Namespace) -> int:
     from agents.msgrpo.errors import ConfigError, DivergenceError, UnusableModelError
     from agents.msgrpo.warmup.start import Teaching, warm_start
 
-    examples = whole_number("--examples", args.examples, 1)
-    episodes = whole_number("--eval-episodes", args.eval_episodes, 0)
-    explore = real_number("--explore", args.explore)
-    if explore > 1:
-        raise UsageError(f"--explore is a share from 0 to 1, got {args.explore!r}")
     output = Output(args.json, args.quiet)
     try:
-        config = _config(args, examples)
-        made = warm_start(config, Teaching(tuple(args.teacher), examples, explore), output.say)
+        config = _config(args)
+        made = warm_start(config, Teaching(tuple(args.teacher), args.examples, args.explore), output.say)
     except (ConfigError, UnusableModelError, ModuleNotFoundError) as error:
         raise UsageError(str(error)) from error
     except DivergenceError as error:
@@ -94,29 +90,27 @@ def run(args: Namespace) -> int:
         f"token, in {made['seconds']:.0f} s"
     )
     output.say(f"to train it further: model = {config.out!r}; to play it: textbench run --agent hf:{config.out}")
-    return _evaluated(args, config, episodes, output) if episodes else 0
+    return _evaluated(args, config, output) if args.eval_episodes else 0
 
 
-def _config(args: Namespace, examples: int) -> "MSGRPOConfig":
+def _config(args: Namespace) -> "MSGRPOConfig":
     """The trainer's settings, as the options say and then ``--set``."""
     from agents.msgrpo.warmup.start import warmup_config
-    from benchmark.cli.sources import whole_number
     from benchmark.runs.plan import find_scenarios
 
     scenarios = tuple(find_scenarios(args.scenario))
-    rank = 0 if args.full else 16 if args.rank is None else whole_number("--rank", args.rank, 1)
     settings: dict[str, Any] = {
-        "lora_rank": rank,
+        "lora_rank": 0 if args.full else args.rank or 16,
         "response_mode": args.mode,
         "prompt_file": args.prompts or "",
-        "seed": whole_number("--seed", args.seed, 0),
+        "seed": args.seed,
         "out": args.out or str(Path("runs") / f"warmup-{'-'.join(scenarios)}"),
     }
     model = args.model.removeprefix("hf:")
-    return warmup_config(model, scenarios, examples, **settings).with_overrides(args.sets)
+    return warmup_config(model, scenarios, args.examples, **settings).with_overrides(args.sets)
 
 
-def _evaluated(args: Namespace, config: "MSGRPOConfig", episodes: int, output: Any) -> int:
+def _evaluated(args: Namespace, config: "MSGRPOConfig", output: Any) -> int:
     """Play the scenarios' own episodes, which nothing is trained on, with the model as it was and as it is."""
     from agents.load import check_spec
     from benchmark.cli.output import report
@@ -132,7 +126,7 @@ def _evaluated(args: Namespace, config: "MSGRPOConfig", episodes: int, output: A
     values: dict[str, Any] = {
         "agents": (f"base={base}", f"warm=hf:{config.out}"),
         "scenarios": config.scenarios,
-        "episodes": episodes,
+        "episodes": args.eval_episodes,
         "mode": config.response_mode,
         "max_tokens": config.max_response_tokens,
         "out": str(Path(config.out) / "evaluation"),

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
+from agents.intervals import Array, Estimate, bootstrap, percentiles, ratio, weights
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
-from benchmark.credit.estimates import Array, Figure, figure, ratio, weights
 from benchmark.credit.exact.truth import Truth
-from benchmark.score.statistics import LEVELS
 
 NOTHING = 1e-9
 """Advantages of no larger size count as 0: they are what rounding leaves."""
@@ -28,10 +28,10 @@ class Fidelity:
         mean_sign_agreement: likewise.
     """
 
-    correlation: Figure
-    sign_agreement: Figure
-    mean_correlation: Figure
-    mean_sign_agreement: Figure
+    correlation: Estimate
+    sign_agreement: Estimate
+    mean_correlation: Estimate
+    mean_sign_agreement: Estimate
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def _sums(x: Array, y: Array) -> Array:
 def fidelity(compared: Compared) -> Fidelity:
     """The figures of what was compared; their intervals hold for other episodes from the same starts."""
     return Fidelity(
-        correlation=figure(compared.parts, _correlation),
-        sign_agreement=figure(compared.parts, ratio(6, 7)),
+        correlation=bootstrap(compared.parts, _correlation),
+        sign_agreement=bootstrap(compared.parts, ratio(6, 7)),
         mean_correlation=_of_means(compared, _correlation),
         mean_sign_agreement=_of_means(compared, ratio(6, 7)),
     )
@@ -94,7 +94,7 @@ def _correlation(means: Array) -> Array:
     return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
 
 
-def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Figure:
+def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Estimate:
     """A figure of the mean advantage in each cell, weighted by visits; batches are the independent parts."""
     names = sorted({cell for met in compared.cells for cell in met})
     number = {cell: index for index, cell in enumerate(names)}
@@ -114,11 +114,11 @@ def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Figure:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(of(columns(visits.sum(axis=0), sums.sum(axis=0))))
         if not np.isfinite(value):
-            return Figure(None)
+            return Estimate(nan)
         if len(visits) < 2:
-            return Figure(value)
+            return Estimate(value)
         drawn = weights(len(visits))
         replicates = of(columns(drawn @ visits, drawn @ sums))
     # reweighting the batches adds to the noise of the means, which lowers a correlation: only the spread is taken
-    low, high = np.nanquantile(replicates, LEVELS) + value - np.nanmean(replicates)
-    return Figure(value, max(-1.0, min(float(low), value)), min(1.0, max(float(high), value)))
+    low, high = (end + value - float(np.nanmean(replicates)) for end in percentiles(replicates))
+    return Estimate(value, max(-1.0, min(low, value)), min(1.0, max(high, value)))

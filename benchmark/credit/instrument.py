@@ -12,13 +12,13 @@ from zlib import crc32
 
 import numpy as np
 
+from agents.intervals import Estimate, bootstrap, mean
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
 from agents.turn import Policy
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws.comparison import DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.estimates import Figure, figure, mean
 from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
@@ -208,7 +208,7 @@ class Instrument:
         return {
             name: _Gradients(
                 means[name],
-                {variant: figure(np.array(values)[:, None], mean(0)) for variant, values in variants[name].items()},
+                {variant: bootstrap(np.array(values)[:, None], mean(0)) for variant, values in variants[name].items()},
                 tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
             )
             for name in credited
@@ -247,7 +247,7 @@ class Instrument:
 
 class _Gradients(NamedTuple):
     means: list[BatchGradient]
-    normalisations: dict[str, Figure]
+    normalisations: dict[str, Estimate]
     draws: tuple[DrawResult, ...]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from agents.intervals import Estimate
 from benchmark.credit.draws.comparison import DrawResult
-from benchmark.credit.estimates import Figure
 from benchmark.credit.fidelity import Fidelity
 from benchmark.credit.gradients.quality import GradientQuality
 
@@ -29,7 +29,7 @@ class MethodResult:
     name: str
     fidelity: Fidelity | None
     gradient: GradientQuality | None
-    normalisations: Mapping[str, Figure] = field(default_factory=dict)
+    normalisations: Mapping[str, Estimate] = field(default_factory=dict)
     draws: tuple[DrawResult, ...] = ()
     extra_tokens: float = 0.0
     seconds: float = 0.0

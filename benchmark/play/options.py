@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, same_protocol
+from agents.toml import read_toml
 from benchmark.errors import UsageError, shown, unknown_name
-from benchmark.toml_files import read_toml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -216,6 +216,11 @@ def read_options(
 ) -> RunOptions:
     """Combine command line, configuration file, environment and defaults.
 
+    Args:
+        args: the command line; an option that it has counts, whatever it is.
+        environ: the environment; the process's own when not given.
+        names: the options that may also stand in the file or the environment.
+
     Raises:
         UsageError: an unknown name in the file or the environment, or a value that isn't accepted; says where it came
             from.
@@ -232,13 +237,11 @@ def read_options(
     if "agent_options" in config:
         values["agent_options"], origins["agent_options"] = config["agent_options"], f"agent_options in {args.config}"
     for variable, name in VARIABLES.items():
-        if name not in names:
-            continue
         if getattr(args, name, None) is not None:
             values[name], origins[name] = getattr(args, name), flag_of(name)
         elif name in config:
             values[name], origins[name] = config[name], f"{name} in {args.config}"
-        elif variables.get(variable):
+        elif name in names and variables.get(variable):
             text = variables[variable]
             values[name], origins[name] = text.split(",") if takes_many(name) else text, variable
         if name in values and takes_many(name) and isinstance(values[name], str):
@@ -338,7 +341,7 @@ def _accepted(name: str) -> str:
 
 
 def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
-    data = read_toml(Path(file), f"the configuration file {file}")
+    data = read_toml(Path(file), f"the configuration file {file}", UsageError)
     spelt = {name.replace("-", "_"): value for name, value in data.items()}
     for name in spelt:
         if name not in names:

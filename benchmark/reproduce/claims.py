@@ -2,23 +2,19 @@
 
 A claim *holds* here when the whole 95% interval of its figure is on its side, *does not hold* when the whole interval
 is on the other side, and is *undecided* otherwise. Sources of chance are the training run (its seed) and the episode,
-so differences between trained models and bases are bootstrapped over both: runs and episodes are drawn with replacement
-independently of each other, all agents on the same episodes (the pigeonhole bootstrap of Owen, "The pigeonhole
-bootstrap", 2007). Differences between arms are paired by seed, with Student's interval over seeds.
+so differences between trained models and bases are bootstrapped over both. Differences between arms are paired by
+seed, with Student's interval over seeds.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmark.reproduce.reproduction import Array, Reproduction
-from benchmark.score.statistics import CONFIDENCE, Estimate
+from agents.intervals import Array, Estimate, difference_of_means, ratio_of_means, student
+from benchmark.reproduce.reproduction import Reproduction
 
-RESAMPLES = 4000
-SEED = 20250810
 HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake
 
 LAKE, SNAKE = "frozen-lake", "snake"
@@ -166,68 +162,3 @@ def _finding(about: str, estimate: Estimate, threshold: float, trained: Array) -
 
 def _claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
     return Claim(name, text, tuple(findings), combine([finding.verdict for finding in findings]))
-
-
-def difference_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs minus that of one agent, on the same episodes.
-
-    Args:
-        trained: shape (runs, episodes).
-        base: shape (episodes,).
-    """
-    means, base_means = _resampled(trained, base)
-    return _percentile(float(trained.mean() - base.mean()), means - base_means)
-
-
-def ratio_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
-
-    It has no interval where the base's mean is 0, in the sample or in a resample.
-    """
-    means, base_means = _resampled(trained, base)
-    if base.mean() <= 0 or (base_means <= 0).any():
-        return Estimate(float("inf") if base.mean() <= 0 else float(trained.mean() / base.mean()), None, None)
-    return _percentile(float(trained.mean() / base.mean()), means / base_means)
-
-
-def student(values: Array) -> Estimate:
-    """The mean with Student's interval, which has no ends for fewer than two values."""
-    mean = float(values.mean())
-    if len(values) < 2:
-        return Estimate(mean, None, None)
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1)) / sqrt(len(values))
-    return Estimate(mean, mean - half, mean + half)
-
-
-def student_p_value(values: Array) -> float:
-    """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
-    if len(values) < 2 or not values.std():
-        return 1.0
-    from scipy.special import stdtr
-
-    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
-    return 2 * float(stdtr(len(values) - 1, -abs(t)))
-
-
-def mean_over_runs(trained: Array) -> Estimate:
-    """The mean over runs and episodes with its bootstrap interval over both; shape (runs, episodes)."""
-    means, _ = _resampled(trained, trained[0])
-    return _percentile(float(trained.mean()), means)
-
-
-def _resampled(trained: Array, base: Array) -> tuple[Array, Array]:
-    """Means of the runs' and of the base's episodes in every resample of runs and of episodes."""
-    runs, episodes = trained.shape
-    rng = np.random.default_rng([SEED, runs, episodes])
-    run_weights = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
-    episode_weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=RESAMPLES) / episodes
-    means: Array = np.einsum("br,re,be->b", run_weights, trained, episode_weights, optimize=True)
-    base_means: Array = episode_weights @ base
-    return means, base_means
-
-
-def _percentile(value: float, replicates: Array) -> Estimate:
-    low, high = np.quantile(replicates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(value, float(low), float(high))

@@ -18,7 +18,7 @@ from benchmark.reproduce.claims import Claim
 from benchmark.reproduce.display import ProgressDisplay
 from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.plots import NO_MATPLOTLIB, draw_plots
-from benchmark.reproduce.report import claims_of, figure, report_data, report_markdown
+from benchmark.reproduce.report import claims_of, report_data, report_markdown
 from benchmark.reproduce.reproduction import Reproduction, read_reproduction
 from benchmark.reproduce.schedule import run_jobs
 from benchmark.reproduce.settings import Experiment
@@ -159,9 +159,19 @@ def _say_plan(timetable: Timetable, options: Options, groups: Sequence[tuple[str
 def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     """Write a report's Markdown and its JSON beside each other; returns the JSON."""
     write_atomically(folder / REPORT_MARKDOWN, text)
-    printed = json.dumps(data, indent=1) + "\n"
+    printed = _compact(data)
     write_atomically(folder / REPORT_JSON, printed)
     return printed
+
+
+def _compact(data: dict[str, Any]) -> str:
+    """A report as JSON of one record a line: an indented one had 80,000 lines."""
+    parts = []
+    for key, value in data.items():
+        records = [json.dumps(one) for one in value] if isinstance(value, list) else []
+        told = "[\n  " + ",\n  ".join(records) + "\n ]" if records else json.dumps(value)
+        parts.append(f" {json.dumps(key)}: {told}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 PlotT = TypeVar("PlotT")
@@ -194,7 +204,8 @@ def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:
             needed = f"needed: above {finding.threshold:g}"
-            print(f"  {figure(finding.estimate):24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
+            told = f"{finding.estimate:z.3f}"
+            print(f"  {told:24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
         print()
     if results.missing:
         print(f"not complete: {len(results.missing)} jobs have no result")

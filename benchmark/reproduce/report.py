@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from agents.clock import duration
-from benchmark.reproduce.claims import Claim, judge, mean_over_runs
-from benchmark.reproduce.reproduction import Array, Played, Reproduction
+from agents.intervals import Array, Estimate, mean_over_runs
+from benchmark.reproduce.claims import Claim, judge
+from benchmark.reproduce.reproduction import Played, Reproduction
 from benchmark.reproduce.settings import Experiment
-from benchmark.score.statistics import Estimate, mean_estimate
+from benchmark.score.statistics import mean_estimate
 from benchmark.show.columns import number
 
 _LAST_LOSSES = 5  # losses are means over 1% of the steps
@@ -131,7 +132,7 @@ def _claims_text(claims: Sequence[Claim]) -> str:
                 verdict = f"**{finding.verdict}**"
             needed = f"> {finding.threshold:g}"
             text = claim.text if index == 0 else ""
-            rows.append([text, finding.about, figure(finding.estimate), needed, finding.samples, verdict])
+            rows.append([text, finding.about, f"{finding.estimate:z.3f}", needed, finding.samples, verdict])
     return f"{table(['claim', 'figure', 'here (95% interval)', 'needed', 'from', 'here it'], rows)}\n\n{_LEGEND}"
 
 
@@ -179,7 +180,7 @@ def _run_cell(played: Sequence[Played]) -> str:
     invalid = data["invalid_rate"]
     marks = f", {invalid:.1%} invalid" if invalid >= 0.005 else ""
     success = f" / {data['success'].value:.1%}" if data["success"].value > 0 else ""
-    return f"{figure(data['returned'])}{success}{marks}"
+    return f"{data['returned']:z.3f}{success}{marks}"
 
 
 def _arms_text(results: Reproduction, experiment: Experiment) -> str:
@@ -275,14 +276,6 @@ def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def figure(estimate: Estimate) -> str:
-    """``"0.512 [0.470, 0.555]"``, or ``"-"`` for what isn't a number."""
-    value, low, high = estimate
-    if not isfinite(value):
-        return "-"
-    return number(value) if low is None or high is None else f"{number(value)} [{number(low)}, {number(high)}]"
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -329,11 +322,11 @@ def _claim_data(claim: Claim) -> dict[str, Any]:
 
 
 def clean(value: Any) -> Any:
-    """Plain data without NaN and infinity, which JSON doesn't have: they become ``None``."""
+    """Plain data with six significant digits, without NaN and infinity, which JSON doesn't have: they are ``None``."""
     if isinstance(value, Mapping):
         return {key: clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if isfinite(value) else None
     return value

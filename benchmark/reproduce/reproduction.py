@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from agents.intervals import Array
 from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.settings import Experiment
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from benchmark.errors import BenchmarkError
 from benchmark.reproduce.jobs import AnyJob, Folder
+from benchmark.reproduce.timing import default_processes
 from benchmark.reproduce.work import do as do_job
 
 STOP_SECONDS = 10.0
@@ -75,7 +76,9 @@ def run_jobs(
     order.prepare()
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
-    executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop))
+    executor = ProcessPoolExecutor(
+        min(processes, len(left)), context, begin, (shares, stop, max(1, default_processes() // processes))
+    )
     waiting: list[str] = []
     running: dict[Future[None], str] = {}
     with stopping(executor, stop):
@@ -153,10 +156,11 @@ _shares: Any = None  # in a worker: the shares of all jobs, in memory that the m
 _stop: Any = None  # in a worker: whether the main process wants the workers to stop
 
 
-def begin(shares: Any, stop: Any) -> None:
-    """Make this process a worker."""
+def begin(shares: Any, stop: Any, threads: int) -> None:
+    """Make this process a worker, before it imports torch."""
     global _shares, _stop  # shared memory reaches a worker at its start only, not with a job
     _shares, _stop = shares, stop
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     os.setpgrp()  # a SIGTERM to the whole group is for the main process, which then stops its workers
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # SIGINT stays held back
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -3,17 +3,17 @@
 ``recipe file + options of the command line -> Experiment``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from agents.toml import read_toml
 from benchmark.errors import UsageError, problem_of, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
-from benchmark.toml_files import read_toml
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
@@ -21,6 +21,7 @@ RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake",
 
 _NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
 
+Model = TypeVar("Model", bound=BaseModel)
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
@@ -185,6 +186,38 @@ def recipe_of(settings: Mapping[str, Any]) -> Any:
     return Recipe(**values)
 
 
+def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:
+    """The content of a recipe: one of those that are ``shipped`` in the package's folder ``recipes``, or a TOML file.
+
+    Raises:
+        UsageError: no such recipe, or it isn't TOML.
+    """
+    file = files(package).joinpath(f"recipes/{source}.toml") if str(source) in shipped else Path(source)
+    return read_toml(file, f"the recipe {str(source)!r}", UsageError, f"; there are {', '.join(shipped)}")
+
+
+def is_recipe_of(kind: str, source: str | Path, shipped: Sequence[str]) -> bool:
+    """Whether a recipe, by name or as a file, is of an experiment whose recipes say ``kind``."""
+    file = Path(source)
+    named = file.suffix == ".toml" and file.is_file()
+    return str(source) in shipped or (named and read_toml(file, "it", UsageError).get("kind") == kind)
+
+
+def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Path, called: str) -> Model:
+    """A recipe's content as the record of its experiment, which an error calls ``called``.
+
+    Raises:
+        UsageError: an unknown setting, or a value that can't be.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            raise unknown_name(f"setting of {called} (in {source})", str(first["loc"][0]), model.model_fields) from None
+        raise UsageError(f"{source}: {problem_of(error)}") from None
+
+
 def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
     """Read a recipe and apply the command line's changes.
 
@@ -196,8 +229,8 @@ def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None
         UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
             the recipe doesn't have.
     """
-    data = _read_toml(source)
-    experiment = _experiment(data, source)
+    data = read_recipe(source, RECIPES, "benchmark.reproduce")
+    experiment = checked_recipe(Experiment, data, source, "a reproduction")
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in values.get("games", ()):
         if name not in experiment.scenarios:
@@ -207,24 +240,7 @@ def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None
             raise unknown_name("arm in this recipe", name, experiment.arms)
     if "arms" in values:
         values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
-    return _experiment({**data, **values}, source) if values else experiment
-
-
-def _read_toml(source: str | Path) -> dict[str, Any]:
-    shipped = files("benchmark.reproduce").joinpath(f"recipes/{source}.toml")
-    file = shipped if str(source) in RECIPES else Path(source)
-    return read_toml(file, f"the recipe {str(source)!r}", f"; there are {', '.join(RECIPES)}")
-
-
-def _experiment(data: Mapping[str, Any], source: str | Path) -> Experiment:
-    try:
-        return Experiment.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "extra_forbidden":
-            name = str(first["loc"][-1])
-            raise unknown_name(f"setting of a reproduction (in {source})", name, Experiment.model_fields) from None
-        raise UsageError(f"{source}: {problem_of(error)}") from None
+    return checked_recipe(Experiment, {**data, **values}, source, "a reproduction") if values else experiment
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

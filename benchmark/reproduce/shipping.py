@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from agents.files import replacing_folder
+from agents.intervals import Estimate
 from benchmark.errors import UsageError
 from benchmark.reproduce.jobs import Folder
-from benchmark.reproduce.report import figure, success_of, table
+from benchmark.reproduce.report import success_of, table
 from benchmark.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from benchmark.reproduce.settings import Experiment
-from benchmark.score.statistics import Estimate, mean_estimate
+from benchmark.score.statistics import mean_estimate
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
@@ -82,13 +83,12 @@ def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ())
     players = [agent for agent in ("random", "small") if agent in results.agents]
     rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
     head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
-    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
     about = (
         f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
         "return, success rate behind the slash, 95% intervals."
     )
     controls = _controls_text([control for control in results.controls if control["agent"] == "small"]).rstrip()
-    text = "\n\n".join([about, "\n".join(lines), controls, *notes])
+    text = "\n\n".join([about, table(head, rows), controls, *notes])
     return (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", text)
 
 
@@ -169,12 +169,12 @@ def _results_text(experiment: Experiment, folder: Folder, results: Reproduction,
 
 
 def _evaluated(result: Mapping[str, Any]) -> str:
-    interval = Estimate(result["mean_return"], result["low"], result["high"])
-    return f"{figure(interval)} / {result['success']:.3f}"
+    returned = Estimate(result["mean_return"], result["low"], result["high"])
+    return f"{returned:z.3f} / {result['success']:.3f}"
 
 
 def _cell(played: Played) -> str:
-    return f"{figure(mean_estimate(played.returns))} / {figure(success_of(played.successes))}"
+    return f"{mean_estimate(played.returns):z.3f} / {success_of(played.successes):z.3f}"
 
 
 def _controls_text(controls: Sequence[Mapping[str, Any]]) -> str:

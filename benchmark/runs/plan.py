@@ -192,6 +192,17 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
 
 
+def find_scenario(name: str, verb: str) -> Scenario:
+    """The one scenario of that name, for a command that can't ``verb`` several.
+
+    Raises:
+        UsageError: as :func:`find_scenarios`, or the name is that of several.
+    """
+    if name in SUITES:
+        raise UsageError(f"{verb} one scenario, {name!r} is several; see textbench list scenarios")
+    return find_scenarios([name])[name]
+
+
 def _scenarios_of_game(env_id: str) -> str:
     """What to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
     names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]

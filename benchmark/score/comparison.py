@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
+from agents.intervals import Array
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView
@@ -94,7 +95,7 @@ def return_range(scenario: Scenario) -> tuple[float, ...]:
     return scenario.game().return_range or ()
 
 
-def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) -> stats.Array:
+def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) -> Array:
     """``return_a - return_b`` on every seed that both scored, in the order of seeds; luck-free where there are such."""
     cells = [results.cells[agent, scenario] for agent in (a, b) if (agent, scenario) in results.cells]
     if len(cells) < 2:

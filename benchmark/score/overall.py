@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.intervals import CONFIDENCE, Array, Estimate
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
@@ -132,7 +133,7 @@ def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
 
 def _estimates(
     results: ResultColumns, references: References, agents: Sequence[str], names: Sequence[str]
-) -> tuple[dict[str, stats.Estimate], dict[str, stats.Estimate]]:
+) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
     """The overall scores of agents that have all of these scenarios, and their success rates.
 
     The success rate is over those of the scenarios whose game knows success, weighted in the same way.
@@ -140,7 +141,7 @@ def _estimates(
     knowing = [name for name in names if results.scenarios[name].game().success_means]
     levels = [max(results.cells[agent, name].confidence for name in names) for agent in agents]
 
-    def tables(over: Sequence[str]) -> list[list[stats.Array]]:
+    def tables(over: Sequence[str]) -> list[list[Array]]:
         return [
             [episode_table(results.cells[agent, name], results.scenarios[name], references)[0] for name in over]
             for agent in agents
@@ -175,7 +176,7 @@ def _above_somewhere(results: ResultColumns, references: References, agent: str,
     The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
     clearly above it in a single one.
     """
-    level = 1 - (1 - stats.CONFIDENCE) / len(names)
+    level = 1 - (1 - CONFIDENCE) / len(names)
     for name in names:
         table = episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
         (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
@@ -243,7 +244,7 @@ class OverallTest:
         p = stats.paired_p_value(np.concatenate(parts)) if highest > 0 else 1.0
         return difference, min(1.0, self._family * p)
 
-    def _common(self, a: str, b: str, name: str) -> tuple[list[stats.Array], stats.Array, float]:
+    def _common(self, a: str, b: str, name: str) -> tuple[list[Array], Array, float]:
         """The returns of both on the seeds that both scored, luck-free where there are such, blind play's, the span."""
         scenario, cells = self._results.scenarios[name], self._results.cells
         if (a, name) not in cells or (b, name) not in cells:

@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from agents.toml import read_toml
 from benchmark.errors import UsageError, problem_of
 from benchmark.runs.manifest import Price, PriceShape
-from benchmark.toml_files import read_toml
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
@@ -27,7 +27,7 @@ def read_prices(file: str | Path) -> dict[str, Price]:
     Raises:
         UsageError: it can't be read, or an entry isn't two numbers of at least 0; names the entry.
     """
-    data = read_toml(Path(file), f"the price file {file}")
+    data = read_toml(Path(file), f"the price file {file}", UsageError)
     try:
         accepted: TypeAdapter[Any] = TypeAdapter(dict[str, PriceShape])
         return dict(accepted.validate_python(data.get("prices")))

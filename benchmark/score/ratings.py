@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.score.statistics import LEVELS, SEED, Array, Estimate
+from agents.intervals import SEED, Array, Estimate, of_replicates
 
 ELO = 400 / log(10)  # Elo points per natural-log unit of strength
 ALPHA = 0.1
@@ -154,7 +154,7 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
     values = _strengths(_points(table, np.ones(len(table)), count))
     seeds, seed_of_game = np.unique(table[:, 3], return_inverse=True)
     if len(seeds) < 2:
-        return [Estimate(float(value), None, None) for value in values]
+        return [Estimate(float(value)) for value in values]
     rng = np.random.default_rng(SEED)
     pairs = np.unique(np.sort(table[:, :2], axis=1), axis=0)
     replicates = []
@@ -163,9 +163,8 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
         weights = rng.standard_exponential(len(seeds) + len(pairs))
         weights = np.concatenate([weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
         replicates.append(_points(np.concatenate([table[:, :3], further]), weights, count))
-    low, high = np.quantile(strengths_of_many(np.array(replicates)), LEVELS, axis=0)
-    ends = zip(values, np.minimum(low, values), np.maximum(high, values), strict=True)
-    return [Estimate(*map(float, row)) for row in ends]
+    of_each = strengths_of_many(np.array(replicates)).T
+    return [of_replicates(float(value), each) for value, each in zip(values, of_each, strict=True)]
 
 
 def _strengths(points: Array, tolerance: float = 1e-8) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.intervals import CONFIDENCE
 from agents.turn import eaten_up
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
@@ -26,7 +27,6 @@ from benchmark.score.luck.folder import FolderLuck, SeedLuck
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
 from benchmark.score.protocols import with_labels
 from benchmark.score.ratings import Game
-from benchmark.score.statistics import CONFIDENCE
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 

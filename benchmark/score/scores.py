@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.intervals import Array, Estimate
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range
 from benchmark.score.document import (
@@ -150,7 +151,7 @@ def score_row(
     return row
 
 
-def possible_returns(scenario: Scenario, table: stats.Array) -> list[float]:
+def possible_returns(scenario: Scenario, table: Array) -> list[float]:
     """Returns that an episode table needn't show and that are possible: the bounds that the game states.
 
     Where it states none, the sample has to do; only if all its returns are equal, those of the references stand in.
@@ -170,7 +171,7 @@ def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | Non
     return LuckView(values=values.name, beta=free.beta, sd_ratio=free.sd_ratio, z=check["z"], p=check["p"])
 
 
-def normalised(scenario: Scenario, table: stats.Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
+def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
     """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
     about: dict[str, Any] = {
         "played": scale.reference is not None and scale.reference.kind != "optimal",
@@ -186,7 +187,7 @@ def above_blind(score: EstimateView | None) -> bool | None:
     return None if score is None else score["value"] > 0 and (score["low"] is None or score["low"] > 0)
 
 
-def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
+def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[Array, Scale]:
     """The columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed in order, and the references in them.
 
     The last one is freed from luck by exact values, else by a heuristic, else it is the plain return.
@@ -195,11 +196,11 @@ def episode_table(cell: Cell, scenario: Scenario, references: References | None)
     known = cell.memo.get("episodes")  # the scores of a scenario, of its suites and over all need the same one
     if known is None or known[0] is not references:
         known = cell.memo["episodes"] = (references, _episode_table(cell, scenario, references))
-    found: tuple[stats.Array, Scale] = known[1]
+    found: tuple[Array, Scale] = known[1]
     return found
 
 
-def _episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[stats.Array, Scale]:
+def _episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[Array, Scale]:
     columns = cell.table()
     seeds = columns["seed"].astype(int).tolist()
     scale = references.scale(scenario, seeds) if references is not None else NO_SCALE
@@ -290,14 +291,14 @@ def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None
     return float(dollars + completion * price["output"]) / 1e6
 
 
-def to_view(estimate: stats.Estimate) -> EstimateView | None:
+def to_view(estimate: Estimate) -> EstimateView | None:
     """The estimate as plain JSON; ``None`` when it isn't a number."""
     if not isfinite(estimate.value):
         return None
     return EstimateView(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
-def views(estimates: Mapping[str, stats.Estimate]) -> dict[str, EstimateView]:
+def views(estimates: Mapping[str, Estimate]) -> dict[str, EstimateView]:
     """The estimates that are numbers as plain JSON."""
     return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.intervals import Array, Estimate
 from benchmark.score.results import Cell, columns_per_seed
-from benchmark.score.statistics import Array, Estimate, mean_estimate
+from benchmark.score.statistics import mean_estimate
 from textgames.scenarios import Scenario
 
 

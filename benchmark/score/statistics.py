@@ -16,38 +16,21 @@ a sample of equal values has no interval at all.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import ceil, isfinite
+from math import ceil, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from agents.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
 
-CONFIDENCE = 0.95
-LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-
-RESAMPLES = 4000  # Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate
 LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
-SEED = 20250810
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
 GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
 _SAMPLED, _SPARE = 16, 8  # every how manieth value is in the sample, and how far above its place it is cut
 _SERIAL = 8192  # numbers of a matrix whose product with a vector is done by one thread, in OpenBLAS and in MKL
 _BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
-
-
-class Estimate(NamedTuple):
-    """A figure with its 95% interval.
-
-    The ends are ``None`` where there are fewer than two episodes, where all episodes are equal and nobody knows what
-    else was possible, and where the figure is fixed by definition.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 class Statistic(NamedTuple):
@@ -138,14 +121,18 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
 
 
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
-    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes."""
+    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes.
+
+    There is no interval where there are fewer than two episodes, where all episodes are equal and nobody knows what
+    else was possible, and where the figure is fixed by definition.
+    """
     sums, rest = _resampled(table)
     means = table.mean(axis=0)
     estimates = []
     for one in statistics:
         value, further = _value(means, one), one.further(table)
         if not isfinite(value) or _is_constant(table, one, further):
-            estimates.append(Estimate(value, None, None))
+            estimates.append(Estimate(value))
         else:
             estimates.append(_interval(value, *_replicates(one, further, sums, rest), confidence))
     return estimates
@@ -219,7 +206,7 @@ def means_of_estimates(
                 low = np.zeros_like(low) if below is not None and below[agent][stream] else low
                 ends[agent] = _sum_of(ends[agent], (weights[stream] * low, weights[stream] * np.maximum(floor, high)))
     estimates = [
-        Estimate(value, None, None) if sums is None else _interval(value, *sums, confidence)
+        Estimate(value) if sums is None else _interval(value, *sums, confidence)
         for value, sums, confidence in zip(values, ends, confidences, strict=True)
     ]
     return estimates if below is None else [_floored(*pair) for pair in zip(estimates, below, strict=True)]
@@ -244,7 +231,7 @@ def _interval(value: float, lowered: Array, raised: Array, confidence: float) ->
     """The value with the ends of its interval, from the replicates with either further episode."""
     low, high = _quantile(lowered, (1 - confidence) / 2), _quantile(raised, (1 + confidence) / 2)
     if low is None or high is None or high - low <= 1e-9 * max(1.0, abs(value)):
-        return Estimate(value, None, None)
+        return Estimate(value)
     # Sums of weights are 1 but for rounding, and a share of 100% must not reach further.
     return Estimate(value, value if low > value - 1e-12 else low, value if high < value + 1e-12 else high)
 
@@ -355,6 +342,16 @@ def paired_p_value(differences: Array) -> float:
         end += step
     extreme = np.abs(2 * np.arange(total + 1) - total) >= reached
     return min(1.0, float(chances[extreme].sum()))
+
+
+def student_p_value(values: Array) -> float:
+    """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
+    if len(values) < 2 or not values.std():
+        return 1.0
+    from scipy.special import stdtr
+
+    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
+    return 2 * float(stdtr(len(values) - 1, -abs(t)))
 
 
 def _on_a_grid(sizes: Array) -> NDArray[np.int64]:

@@ -12,8 +12,8 @@ counting on the looks' correlation, for which returns would have to be normal.)
 from collections.abc import Mapping
 from typing import Any
 
+from agents.intervals import CONFIDENCE
 from benchmark.score.document import EstimateView, ScoreView
-from benchmark.score.statistics import CONFIDENCE
 
 FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least
 MOST = 1600  # episodes of each agent and scenario, where nobody says

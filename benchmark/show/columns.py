@@ -163,6 +163,9 @@ def same_episodes(rows: Sequence[ScoreView]) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
+AGENT: Column[ScoreView] = Column("agent", "agent", agent_figure, "ascending")
+"""The name alone, for tables beside that of the scores, which has the notes on it."""
+
 SCORES: tuple[Column[ScoreView], ...] = (
     Column("rank", "rank", rank_figure, "ascending", "=: can't be told apart from the best agent of this rank"),
     Column("agent", "agent", _scored_agent, "ascending"),
@@ -240,6 +243,23 @@ SCORES: tuple[Column[ScoreView], ...] = (
     ),
 )
 
+MEANINGS = {
+    "mean_return": ("Return", "the sum of an episode's rewards; the mean is over episodes"),
+    "luck_free_return": (
+        "Luck-free return",
+        "the mean return with the luck of the game's own draws taken out; ranks go by it",
+    ),
+    "normalized": ("Normalised", f"{ENDS}; both on the same seeds"),
+    "beta": ("Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"),
+    "z": ("Luck z", "an agent's luck in standard deviations of honest play"),
+    "success": ("Success", "share of episodes in which the player {aim}"),
+    "invalid": ("Invalid", "share of responses that named no legal action; {protocol}"),
+    "length": ("Length", "rounds until the end; in a round everyone whose turn it is acts once"),
+    "tokens": ("Tokens", "of prompts and responses, per episode"),
+    "cost": ("Cost", "US dollars over all episodes"),
+}
+"""What these columns count, as (term, meaning), where there is room for it; {aim} and {protocol} are the scenario's."""
+
 
 def _invalid_share(row: OverallView) -> Figure:
     share = row["invalid_rate"]
@@ -289,14 +309,16 @@ RATINGS: tuple[Column[RatingView], ...] = (
 )
 
 
-def metric_columns(rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
-    """A column for every metric that these rows have."""
-    return _named_columns("metrics", "{}", rows)
+def further_columns(rows: Sequence[ScoreView]) -> list[tuple[str, str, list[Column[ScoreView]]]]:
+    """What tables these rows need beside the scores, as (key, caption, columns after the agent's).
 
-
-def seat_columns(rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:
-    """A column for every seat of a game for several players: the mean return there."""
-    return _named_columns("seats", "as {}", rows)
+    A column for every metric that they have, and for every seat of a game for several players: the mean return there.
+    """
+    tables = [
+        ("metrics", "more figures", _named_columns("metrics", "{}", rows)),
+        ("seats", "mean return by seat", _named_columns("seats", "as {}", rows)),
+    ]
+    return [table for table in tables if table[2]]
 
 
 def _named_columns(part: Literal["metrics", "seats"], title: str, rows: Sequence[ScoreView]) -> list[Column[ScoreView]]:

@@ -109,12 +109,9 @@ def further_sheets(rows: Sequence[ScoreView], most: int = 5) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        for what, columns in (
-            ("more figures", common.metric_columns(group)),
-            ("mean return by seat", common.seat_columns(group)),
-        ):
+        for _, what, columns in common.further_columns(group):
             for start in range(0, len(columns), most):
-                chosen = [replace(common.SCORES[1], figure=common.agent_figure), *columns[start : start + most]]
+                chosen = [common.AGENT, *columns[start : start + most]]
                 sheets.append(_sheet(f"{scenario}, {what}", chosen, group, ()))
     return sheets
 

@@ -3,21 +3,22 @@
     python docs/tools/make_pages.py            # everything
     python docs/tools/make_pages.py --check    # only say what is stale
 
-The made parts of the games' pages with their pictures, the table of all games, the pages of methods, the tables of the
-reference pages, the JSON Schemas, and the picture of the README. All play is seeded, so that nothing changes where
-nothing has changed. What is measured is kept beside the pages: docs/games/scores.json by docs/tools/measure_scores.py,
-docs/games/speeds.json by perf/games.py, docs/credit/report.json by ``textbench credit``.
+The made parts of the games' pages with their pictures, the gallery of all games, the table of speeds, the prompt on
+the page of players, the tables of the reference pages, the JSON Schemas, and the picture of the README. All play is
+seeded, so that nothing changes where nothing has changed. What is measured is kept beside the pages:
+docs/games/scores.json by docs/tools/measure_scores.py, docs/games/speeds.json by perf/games.py,
+docs/games/headroom.json by perf/headroom.py. The pages of methods are made when the site is built: docs/conf.py.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import games, games_table, methods, reference
+from pages import gallery, games, prompt, reference, speeds
 from pages.pictures import training
 
 DOCS = Path(__file__).parents[1]
-MAKERS = (reference, methods, games_table, games, training)
+MAKERS = (reference, prompt, gallery, speeds, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

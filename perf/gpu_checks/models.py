@@ -23,8 +23,8 @@ def shape_of(config: MSGRPOConfig, *, small: bool) -> Shape:
     """
     if config.model in SHAPES:
         return SMALL if small else SHAPES[config.model]
-    # what stands in runs/ was made by python -m agents.tiny --quick
-    if config.model in ("tiny-quick", "tiny-legal") or config.model.startswith("runs/"):
+    # what stands in runs/ was made by python -m agents.tiny --quick, or on smollm2, which needs no GPU
+    if config.model in ("tiny-quick", "tiny-legal", "smollm2-lake-start") or config.model.startswith("runs/"):
         made = Recipe.legal_play(config.scenarios) if config.model == "tiny-legal" else Recipe.quick()
         return Shape(made.layers, made.hidden_size, made.intermediate_size, made.heads, made.kv_heads, SMALL.vocabulary)
     raise ValueError(f"no shape is known for model = {config.model!r}; known: {', '.join((*SHAPES, 'tiny-quick'))}")

@@ -10,7 +10,7 @@ import torch
 from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.local.llama_forward import read_weights
 from agents.models.local.memory import bytes_beside
 from agents.models.local.sampler import sample
@@ -19,6 +19,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.learner.packing import pack
 from agents.msgrpo.learner.scorer import TokenScorer, score_rows
 from agents.msgrpo.rows import TokenRow
+from agents.turn import Turn
 from gpu_checks.machine import clock
 from gpu_checks.models import random_model, word_tokenizer
 
@@ -113,7 +114,7 @@ def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: 
             player.generate(prompts, decoding, seeds)
             started = clock(device)
             completions = player.generate(prompts, decoding, seeds)
-            made = sum(len(each.token_ids or ()) for each in completions)
+            made = sum(len(each.response_ids or ()) for each in completions)
             result[f"{name}_tokens_per_second"] = made / (clock(device) - started)
             result |= {f"{name}_{key}": value for key, value in _mismatch(scorer, completions).items()}
         del vllm
@@ -121,9 +122,9 @@ def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: 
     return result
 
 
-def _mismatch(scorer: TokenScorer, completions: list[Completion]) -> dict[str, float]:
+def _mismatch(scorer: TokenScorer, completions: list[Turn]) -> dict[str, float]:
     """How far a sampler's log-probabilities are from the learner's, in nats per token."""
-    rows = [TokenRow(tuple(each.prompt_ids or ()), tuple(each.token_ids or ())) for each in completions]
+    rows = [TokenRow(tuple(each.prompt_ids or ()), tuple(each.response_ids or ())) for each in completions]
     batches = pack(rows, packing="rows", micro_batch_tokens=8192, tree_tokens=1)
     learner = torch.cat([each.double().cpu() for each in score_rows(scorer, rows, batches)])
     sampler = torch.tensor([each for one in completions for each in one.logprobs or ()], dtype=torch.float64)

@@ -124,7 +124,7 @@ def test_the_planner_is_optimal_and_greedy_is_not_on_slippery_ice():
         env = scenario.parallel_env()
         env.reset(seed=seed)
         starts.append(env.state())
-    optimum = sum(solver.optimal_value(state, scenario.horizon) for state in starts) / len(starts)
+    optimum = sum(solver.value(state, scenario.horizon, "player_0") for state in starts) / len(starts)
     planner = mean_return(play("planner", scenario.name, seeds))
     greedy = mean_return(play("greedy", scenario.name, seeds))
     error = (optimum * (1 - optimum) / len(seeds)) ** 0.5

@@ -6,17 +6,7 @@ import pickle
 
 import pytest
 
-from agents import (
-    Completion,
-    Decoding,
-    LanguageAgentPolicy,
-    Message,
-    PromptMap,
-    ScriptedModel,
-    Turn,
-    TurnRequest,
-    Usage,
-)
+from agents import Decoding, LanguageAgentPolicy, Message, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
 from agents.models.scripted import ScriptExhaustedError
 from agents.turn import AsyncPolicy, Policy, is_served
 
@@ -35,15 +25,15 @@ class Server:
         await asyncio.sleep(0.001 * (5 - seed[0]) if seed else 0)
         self.in_flight -= 1
         if seed == (3,):
-            return Completion("", finish_reason="error", error="status 500")
-        return Completion(f"{seed} {prompt[-1].content.split()[0]}")
+            return Turn("", finish_reason="error", error="status 500")
+        return Turn(f"{seed} {prompt[-1].content.split()[0]}")
 
     async def aclose(self):
         self.closed += 1
 
 
 def test_a_turn_holds_the_prompt_and_everything_that_the_model_told():
-    completion = Completion("<action>up</action>", (1, 2), (3,), (-0.5,), "length", Usage(2, 1), 0.25)
+    completion = Turn("<action>up</action>", (), (1, 2), (3,), (-0.5,), "length", Usage(2, 1), 0.25)
     seen = []
 
     def script(prompt, decoding, seed):
@@ -71,7 +61,7 @@ def test_bare_observations_are_requests():
 
 
 def test_provider_errors_are_returned_and_programming_errors_raised():
-    failing = Completion("", finish_reason="error", error="status 503")
+    failing = Turn("", finish_reason="error", error="status 503")
     (turn,) = LanguageAgentPolicy(ScriptedModel([failing])).act(["obs"])
     assert (turn.error, turn.response, turn.finish_reason) == ("status 503", "", "error")
     with pytest.raises(ZeroDivisionError):
@@ -188,7 +178,7 @@ def test_a_response_begins_with_the_prefix_that_the_model_went_on_from(served):
         name = "echo"
 
         async def generate_async(self, prompt, decoding, seed):
-            return Completion("up</action>" if prompt[-1] == Message("assistant", "<action>") else "?")
+            return Turn("up</action>" if prompt[-1] == Message("assistant", "<action>") else "?")
 
     model = Echo() if served else ScriptedModel(["up</action>"])
     policy = LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct"))

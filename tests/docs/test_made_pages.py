@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from make_pages import stale
-from pages import games, games_table
+from pages import gallery, games, prompt, speeds
 from pages.games import GamePage, told_together
 from pages.marks import marked, names_in, put, remade
 from pages.pictures.animation import WIDTH
@@ -27,7 +27,7 @@ def test_every_scenario_has_a_page_with_its_made_parts() -> None:
     assert sorted(name for page in PAGES.values() for name in page.scenarios) == sorted(SCENARIOS)
     for page in PAGES.values():
         parts = names_in(page.file.read_text())
-        assert {"picture", "prompt", *["scores"] * bool(page.scenarios)} <= set(parts), page.name
+        assert {"picture", "observation", *["scenarios", "scores"] * bool(page.scenarios)} <= set(parts), page.name
         assert parts == sorted(set(parts), key=list(games.PARTS).index), page.name
 
 
@@ -40,9 +40,9 @@ def test_a_page_is_as_its_game_makes_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.name)
-def test_settings_and_scores_are_not_stale(page: GamePage) -> None:
+def test_tables_are_not_stale(page: GamePage) -> None:
     text = page.file.read_text()
-    for part in {"settings", "scores"} & set(names_in(text)):
+    for part in {"settings", "scenarios", "scores"} & set(names_in(text)):
         assert put(text, part, games.PARTS[part](page)) == text
 
 
@@ -51,14 +51,27 @@ def test_nothing_is_stale() -> None:
     assert [file for file, _ in stale()] == []
 
 
-def test_the_table_of_all_games_is_what_was_measured() -> None:
-    ((file, text),) = games_table.files()
+def test_the_gallery_has_every_scenario_once() -> None:
+    ((file, text),) = gallery.files()
     assert file.read_text() == text
     for name in SCENARIOS:
-        assert text.count(f"| [{name}](games/") == 1
-    speeds = json.loads(games_table.SPEEDS.read_text())
-    assert sorted(speeds) == sorted(SCENARIOS)
-    for one in speeds.values():
+        assert text.count(f"- [{name}](games/") == 1
+    for link in re.findall(r"\]\((games/[^)]+)\)", text):
+        assert (file.parent / link).is_file(), link
+
+
+def test_the_prompt_of_the_players_page_is_what_is_sent() -> None:
+    ((file, text),) = prompt.files()
+    assert file.read_text() == text
+
+
+def test_the_table_of_speeds_is_what_was_measured() -> None:
+    ((file, text),) = speeds.files()
+    assert file.read_text() == text
+    measured_speeds = json.loads(speeds.SPEEDS.read_text())
+    assert sorted(measured_speeds) == sorted(SCENARIOS)
+    for name, one in measured_speeds.items():
+        assert (f"| `{name}` |" in text) == (one["peer"] is not None)
         if one["peer"] is not None:
             assert one["ratio"] == pytest.approx(one["steps_per_second"] / one["peer_steps_per_second"], rel=0.01)
 

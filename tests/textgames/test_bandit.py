@@ -219,7 +219,7 @@ def test_the_oracle_is_worth_what_the_best_arm_pays() -> None:
     state = BanditState((0.2, 0.9, 0.4), (1, 1, 1), (0.0, 1.0, 1.0), (1, 2, 3))
     assert oracle.values(state, 4, ME) == pytest.approx({"red": 0.2 + 2.7, "blue": 3.6, "green": 0.4 + 2.7})
     assert oracle.value(state, None, ME) == pytest.approx(7 * 0.9)  # the game ends by itself after ten rounds
-    assert oracle.uniform_value(state, 4, ME) == pytest.approx(4 * 0.5)
+    assert oracle.blind_value(state, 4, ME, {}) == pytest.approx(4 * 0.5)
     # the identity behind scores without luck: start value minus regret is the sum of the means that were chosen
     advantage = oracle.values(state, 4, ME)["red"] - oracle.value(state, 4, ME)
     assert advantage == pytest.approx(0.2 - 0.9)

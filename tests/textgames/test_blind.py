@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import textgames
 from textgames import SCENARIOS, TSMG, Scenario
 from textgames.frozen_lake import FrozenLake
 from textgames.solving import blind_search, fixed_policies
@@ -75,19 +74,6 @@ def test_shares_are_those_of_the_legal_actions() -> None:
     assert chances_of({"a": 1.0}, ("b", "c")) == [0.5, 0.5]
     # so "left 1" goes right in the last cell of the corridor, where left isn't legal
     assert blind_value(Corridor(), 4, 1, ME, {"left": 1.0}) == 0.75
-
-
-@pytest.mark.parametrize(
-    "name", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "taxi", "bandit"]
-)
-def test_uniform_play_is_worth_what_the_yardstick_says(name: str) -> None:
-    """Another computation of the same, by another code."""
-    scenario = SCENARIOS[name]
-    game, yardstick = scenario.game(), textgames.find_yardstick(scenario.game())
-    assert yardstick is not None
-    state = game.initial_state(np.random.default_rng(5))
-    expected = yardstick.uniform_value(state, scenario.horizon, ME)
-    assert blind_value(game, state, scenario.horizon, ME, {}) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend", "prisoners-dilemma-tft"])

@@ -95,7 +95,7 @@ def test_the_oracle_against_value_iteration_over_all_outcomes() -> None:
     assert oracle.value(state, 5, ME) == pytest.approx(max(expected.values()))  # the game is over after two rounds
     assert oracle.values(state, 1, ME) == pytest.approx({"cooking": 0.5, "travel": 2.5})
     uniform = sum(action_value_uniform(game, state, action) for action in game.actions) / 2
-    assert oracle.uniform_value(state, None, ME) == pytest.approx(uniform)
+    assert oracle.blind_value(state, None, ME, {}) == pytest.approx(uniform)
 
 
 def action_value_uniform(game: ContextualBandit, state: ContextualState, action: str) -> float:

@@ -14,6 +14,7 @@ from textgames.conformance.play import written
 from textgames.environments.rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
 from textgames.registry import settings_of
+from textgames.solving.blind import blind_value
 from textgames.yardsticks import find_yardstick
 
 HOSTILE = (
@@ -292,7 +293,7 @@ def test_exact_values_are_those_of_looking_at_everything(name: str) -> None:
             values = yardstick.values(state, steps_left, player)
             assert list(values) == list(plain)
             assert list(values.values()) == pytest.approx([best for best, _ in plain.values()], abs=1e-9)
-            uniform = yardstick.uniform_value(state, steps_left, player)
+            uniform = blind_value(game, state, steps_left, player, {})
             if uniform is not None:
                 assert uniform == pytest.approx(np.mean([each for _, each in plain.values()]), abs=1e-9)
         state, _, over = game.transition(state, {player: game.sample_action(state, player, rng)}, rng)

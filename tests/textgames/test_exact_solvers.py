@@ -9,6 +9,7 @@ import pytest
 from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.snake import Snake
+from textgames.solving.blind import blind_value
 from textgames.solving.minimax import Minimax
 from textgames.solving.value_iteration import ValueIteration
 from textgames.tsmg import TSMG
@@ -92,8 +93,9 @@ def test_values_are_those_of_plain_recursion(players: tuple[str, ...], seed: int
             assert solver.value(state, steps, players[-1]) == pytest.approx(
                 expected if players == ONE else -expected, abs=1e-12
             )
-            uniform = recursion(game, state, steps, uniform=True)
-            assert solver.uniform_value(state, steps, "player_0") == pytest.approx(uniform, abs=1e-12)
+            if players == ONE:
+                uniform = recursion(game, state, steps, uniform=True)
+                assert blind_value(game, state, steps, "player_0", {}) == pytest.approx(uniform, abs=1e-12)
             if steps:
                 (mover,) = game.to_move(state)
                 values = solver.values(state, steps, mover)
@@ -106,7 +108,9 @@ def test_a_game_that_ends_by_itself_needs_no_limit(players: tuple[str, ...]) -> 
     game = RandomGame(players=players, seed=3, acyclic=True)
     solver = ValueIteration(game) if players == ONE else Minimax(game)
     assert solver.value(4, None, "player_0") == pytest.approx(recursion(game, 4, 12), abs=1e-12)
-    assert solver.uniform_value(4, None, "player_0") == pytest.approx(recursion(game, 4, 12, True), abs=1e-12)
+    if players == ONE:
+        uniform = recursion(game, 4, 12, uniform=True)
+        assert blind_value(game, 4, None, "player_0", {}) == pytest.approx(uniform, abs=1e-12)
     assert solver.value(4, 1000, "player_0") == pytest.approx(recursion(game, 4, 12), abs=1e-12)
     assert solver.value(4, 2, "player_0") == pytest.approx(recursion(game, 4, 2), abs=1e-12)
 
@@ -118,9 +122,8 @@ def test_value_iteration_agrees_with_frozen_lakes_own(is_slippery: bool) -> None
     for seed in range(8):
         start = game.initial_state(np.random.default_rng(seed))
         for steps in (15, 3):
-            for solve in ("values", "uniform_value"):
-                expected = getattr(own, solve)(start, steps, "player_0")
-                assert getattr(generic, solve)(start, steps, "player_0") == pytest.approx(expected, abs=1e-12)
+            expected = own.values(start, steps, "player_0")
+            assert generic.values(start, steps, "player_0") == pytest.approx(expected, abs=1e-12)
 
 
 def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +135,7 @@ def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatc
         def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[Any]:
             return [(1.0, state, {"player_0": 1.0}, False)]
 
-    monkeypatch.setattr("textgames.solving.reachable._MOST_ROUNDS", 1000)
+    monkeypatch.setattr("textgames.solving.backward_induction._MOST_ROUNDS", 1000)
     assert ValueIteration(Mint(players=ONE, seed=0)).value(0, 50, "player_0") == 50
     with pytest.raises(ValueError, match="give it a limit"):
         ValueIteration(Mint(players=ONE, seed=0)).value(0, None, "player_0")
@@ -186,6 +189,9 @@ def test_states_that_are_worth_the_same_are_solved_once() -> None:
     class Twice(RandomGame):
         """The random game with every state there twice, ``s`` and ``s + 100``; rounds change between the two."""
 
+        def to_move(self, state: int) -> tuple[str, ...]:
+            return super().to_move(state % 100)
+
         def legal_actions(self, state: int, player: str) -> tuple[str, ...]:
             return super().legal_actions(state % 100, player)
 
@@ -201,7 +207,7 @@ def test_states_that_are_worth_the_same_are_solved_once() -> None:
         expected = plain.values(state, 6, "player_0")
         assert merged.values(state, 6, "player_0") == pytest.approx(expected, abs=1e-12)
         assert merged.value(state, 6, "player_0") == pytest.approx(max(expected.values()), abs=1e-12)
-    assert len(plain._find(0, 6).numbers) > 1.5 * len(merged._find(0, 6).numbers)
+    assert len(plain._find(0, 6).space.numbers) > 1.5 * len(merged._find(0, 6).space.numbers)
 
 
 def test_the_states_that_are_kept_are_bounded() -> None:
@@ -209,7 +215,7 @@ def test_the_states_that_are_kept_are_bounded() -> None:
     solver = ValueIteration(game, max_states=40)
     for seed in range(20):
         solver.value(game.initial_state(np.random.default_rng(seed)), 8, "player_0")
-        assert sum(len(solved.numbers) for solved in solver._solved) <= 40
+        assert sum(len(solved.space.numbers) for solved in solver._solved) <= 40
     with pytest.raises(ValueError, match="more than 5 states can be reached within 8 rounds"):
         ValueIteration(game, max_states=5).value(game.initial_state(np.random.default_rng(0)), 8, "player_0")
 

@@ -128,7 +128,7 @@ def test_the_solver_agrees_with_plain_recursion(is_slippery: bool, success_rate:
     for lake in lakes(6, sizes=(2, 3)):
         for cell in range(len(lake.tiles)):
             state = FrozenLakeState(lake, cell)
-            assert solver.optimal_value(state, 4) == pytest.approx(value(state, 4), abs=1e-12)
+            assert solver.value(state, 4, "player_0") == pytest.approx(value(state, 4), abs=1e-12)
 
 
 def test_the_solver_plays_its_value() -> None:
@@ -138,10 +138,11 @@ def test_the_solver_plays_its_value() -> None:
     for seed in range(800):
         rng = np.random.default_rng(seed)
         state = game.initial_state(rng)
-        values.append(solver.optimal_value(state, 10))
+        values.append(solver.value(state, 10, "player_0"))
         total = 0.0
         for left in range(10, 0, -1):
-            state, rewards, over = game.transition(state, {"player_0": solver.best_actions(state, left)[0]}, rng)
+            action = solver.best_actions(state, left, "player_0")[0]
+            state, rewards, over = game.transition(state, {"player_0": action}, rng)
             total += rewards["player_0"]
             if over:
                 break
@@ -155,9 +156,9 @@ def test_the_solver_does_not_dawdle() -> None:
     solver = FrozenLakeSolver(game)
     for lake in lakes(30, sizes=(4, 5)):
         state, steps = FrozenLakeState(lake, 0), 0
-        fewest = next(n for n in range(1, 30) if solver.optimal_value(state, n) == 1)
+        fewest = next(n for n in range(1, 30) if solver.value(state, n, "player_0") == 1)
         while game.is_playing(state, "player_0"):
-            action = solver.best_actions(state, 29 - steps)[0]
+            action = solver.best_actions(state, 29 - steps, "player_0")[0]
             state, _, _ = game.transition(state, {"player_0": action}, np.random.default_rng(0))
             steps += 1
         assert steps == fewest
@@ -168,9 +169,9 @@ def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
     solver = FrozenLakeSolver(game)
     assert game.lake is not None
     start = FrozenLakeState(game.lake, 0)
-    assert [solver.optimal_value(start, steps) for steps in range(5)] == [0, 0, 0, 1, 1]
+    assert [solver.value(start, steps, "player_0") for steps in range(5)] == [0, 0, 0, 1, 1]
     with pytest.raises(ValueError, match="-1"):
-        solver.optimal_value(start, -1)
+        solver.value(start, -1, "player_0")
 
 
 @pytest.mark.parametrize(

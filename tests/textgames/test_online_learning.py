@@ -79,7 +79,7 @@ def test_the_oracle_is_the_sum_of_the_minima() -> None:
     assert oracle.value(STATE, None, ME) == -5
     assert oracle.values(STATE, None, ME) == {"highway": -7, "bridge": -5}
     assert oracle.values(STATE, 2, ME) == {"highway": -3, "bridge": -1}
-    assert oracle.uniform_value(STATE, None, ME) == pytest.approx(-11.5)
+    assert oracle.blind_value(STATE, None, ME, {}) == pytest.approx(-11.5)
     assert oracle.value(STATE._replace(chosen=(0, 0, 0)), 0, ME) == 0
 
 

@@ -49,7 +49,7 @@ def test_a_lake_can_be_crossed_often_enough_to_measure_anything(name: str) -> No
     assert isinstance(game, FrozenLake)
     solver = FrozenLakeSolver(game)
     starts = [game.initial_state(np.random.default_rng(scenario.seed(episode))) for episode in range(50)]
-    assert np.mean([solver.optimal_value(start, scenario.horizon) for start in starts]) > 0.3
+    assert np.mean([solver.value(start, scenario.horizon, "player_0") for start in starts]) > 0.3
 
 
 def test_no_evaluation_seed_is_a_training_seed() -> None:

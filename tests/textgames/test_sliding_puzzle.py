@@ -10,6 +10,7 @@ import pytest
 
 from textgames.planning.sliding_puzzle import GOAL, SlidingPuzzle, SlidingState, SlidingYardstick, distance, slide
 from textgames.planning.sliding_puzzle import distance_table as table
+from textgames.solving.blind import blind_value
 
 RNG = np.random.default_rng(0)
 # positions at each distance from the goal with the gap in a corner: sequence A089473 of the OEIS
@@ -107,7 +108,7 @@ def test_values_are_those_of_brute_force(start: int, moves: int) -> None:
     game = SlidingPuzzle(min_distance=2, max_distance=6, max_moves=9, step_reward=-0.1, goal_reward=2.0)
     state, yardstick = game.initial_state(np.random.default_rng(start)), SlidingYardstick(game)
     assert yardstick.value(state, moves, "player_0") == pytest.approx(by_force(game, state, moves, max))
-    assert yardstick.uniform_value(state, moves, "player_0") == pytest.approx(by_force(game, state, moves, np.mean))
+    assert blind_value(game, state, moves, "player_0", {}) == pytest.approx(by_force(game, state, moves, np.mean))
     # the game's own limit counts too
     late = state._replace(moves=7)
     assert yardstick.value(late, None, "player_0") == pytest.approx(by_force(game, late, 2, max))

@@ -8,6 +8,7 @@ import pytest
 
 from textgames.planning.sokoban import Sokoban, SokobanYardstick
 from textgames.planning.sokoban_levels import ACTIONS, Level, SokobanState, level_table, moves_to_solve
+from textgames.solving.blind import blind_value
 
 RNG = np.random.default_rng(0)
 ONE, TWO = Sokoban(), Sokoban(boxes=2, shortest=8, longest=20, max_moves=30)
@@ -152,7 +153,7 @@ def test_values_are_those_of_brute_force(game: Sokoban) -> None:
         state = start._replace(moves=game.max_moves - 5)
         assert yardstick.value(state, None, "player_0") == pytest.approx(by_force(game, state, 5, max))
         assert yardstick.value(start, 4, "player_0") == pytest.approx(by_force(game, start, 4, max))
-        assert yardstick.uniform_value(start, 4, "player_0") == pytest.approx(by_force(game, start, 4, np.mean))
+        assert blind_value(game, start, 4, "player_0", {}) == pytest.approx(by_force(game, start, 4, np.mean))
         full = 10 + game.boxes - 0.1 * start.shortest
         assert yardstick.value(start, game.max_moves, "player_0") == pytest.approx(full)
 

@@ -16,6 +16,7 @@ from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, 
 from textgames.environments.aec import TextAECEnv
 from textgames.environments.rules import ONE_SEAT_SETTINGS
 from textgames.registry import aec_env, game_of, parallel_env, settings_of
+from textgames.rounds import rounds_of_play
 
 _FRAMES = 8
 """So many pictures of an episode are compared."""
@@ -158,13 +159,11 @@ def _paid_by_the_rules(
     game, limit = env.game, env.rules.max_steps or ROUNDS
     rng: Any = np.random.default_rng()
     rng.bit_generator.state = env.save_state().rng_state
-    state, over, draws, paid = env.state(), False, np.random.default_rng(seed), dict.fromkeys(game.players, 0.0)
+    draws, paid = np.random.default_rng(seed), dict.fromkeys(game.players, 0.0)
     joint_actions: list[dict[str, str]] = []
-    while not over and len(joint_actions) < limit:
-        joint = {player: draw(game, state, player, draws) for player in game.to_move(state)}
-        joint_actions.append({player: written(game, action) for player, action in joint.items()})
-        state, rewards, over = game.transition(state, joint, rng)
-        for player, reward in rewards.items():
+    for each in rounds_of_play(game, env.state(), limit, rng, lambda state, player: draw(game, state, player, draws)):
+        joint_actions.append({player: written(game, action) for player, action in each.joint_action.items()})
+        for player, reward in each.rewards.items():
             paid[player] += reward
     return paid, joint_actions
 

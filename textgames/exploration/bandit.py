@@ -312,9 +312,6 @@ class BanditOracle(Yardstick):
         later = (left - 1) * max(state.means)
         return {name: mean + later if left else 0.0 for name, mean in zip(self._game.actions, state.means, strict=True)}
 
-    def uniform_value(self, state: BanditState, steps_left: int | None, player: Player) -> float:
-        return self._left(state, steps_left) * sum(state.means) / len(state.means)
-
     def blind_value(
         self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:

@@ -250,12 +250,6 @@ class ContextualOracle(Yardstick):
         means = expected_rewards(state.weights, state.context)
         return {name: mean + later for name, mean in zip(self._game.actions, means, strict=True)}
 
-    def uniform_value(self, state: ContextualState, steps_left: int | None, player: Player) -> float:
-        """The mean over the arms now; nothing after it, since contexts are symmetric around zero."""
-        if not self._left(state, steps_left):
-            return 0.0
-        return float(np.mean(expected_rewards(state.weights, state.context)))
-
     def blind_value(
         self, state: ContextualState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:

@@ -229,9 +229,6 @@ class OnlineOracle(Yardstick):
         later = sum(min(row) for row in rows[1:])
         return {name: 0.0 - loss - later for name, loss in zip(self._game.actions, rows[0], strict=True)}
 
-    def uniform_value(self, state: OnlineState, steps_left: int | None, player: Player) -> float:
-        return 0.0 - sum(sum(row) for row in self._rows(state, steps_left)) / self._game.num_actions
-
     def blind_value(
         self, state: OnlineState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:

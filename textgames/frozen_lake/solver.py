@@ -24,58 +24,22 @@ class FrozenLakeSolver(Yardstick):
         self._kernel_key = (game.is_slippery, game.success_rate)
 
     def values(self, state: FrozenLakeState, steps_left: int | None, player: str) -> dict[str, float]:
-        return self.action_values(state, horizon(state, steps_left))
-
-    def uniform_value(self, state: FrozenLakeState, steps_left: int | None, player: str) -> float:
-        """``V_h(s) = 1/4 sum_a sum_s' P(s'|s,a) (r + V_{h-1}(s'))`` from the map's own transition kernel."""
-        lake, position = state
-        cells = len(lake.tiles)
-        kernel, reward = np.zeros((cells, cells)), np.zeros(cells)
-        for cell in range(cells):
-            for action in range(len(ACTIONS)):
-                for chance, target, pay, _ in outcomes(lake, cell, action, *self._kernel_key):
-                    kernel[cell, target] += chance / len(ACTIONS)
-                    reward[cell] += chance * pay / len(ACTIONS)
-        values = np.zeros(cells)
-        for _ in range(horizon(state, steps_left)):
-            values = reward + kernel @ values
-        return float(values[position])
-
-    def action_values(self, state: FrozenLakeState, steps_left: int) -> dict[str, float]:
-        """``Q_h(s, a)`` of every action: expected return of ``a`` now and optimal play after it."""
-        q = self._tables(state.lake, steps_left)[1][steps_left]
+        steps = horizon(state, steps_left)
+        q = self._tables(state.lake, steps)[steps]
         return {name: float(q[state.position, action]) for action, name in enumerate(ACTIONS)}
 
-    def optimal_value(self, state: FrozenLakeState, steps_left: int) -> float:
-        """``V_h(s)``: the optimal expected return with ``steps_left`` steps to go."""
-        return float(self._tables(state.lake, steps_left)[0][steps_left][state.position])
-
-    def best_actions(self, state: FrozenLakeState, steps_left: int) -> tuple[str, ...]:
-        """The optimal actions that would be best with fewer steps too: no dawdling.
-
-        Values that agree to 1e-12 count as equal, so that rounding doesn't decide.
-        """
-        tables = self._tables(state.lake, steps_left)[1]
-        candidates = np.arange(len(ACTIONS))
-        for steps in range(steps_left, 0, -1):
-            q = tables[steps][state.position][candidates]
-            candidates = candidates[q >= q.max() - 1e-12]
-        return tuple(ACTIONS[index] for index in candidates)
-
-    def _tables(self, lake: Lake, horizon: int) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-        """``V[h]`` of shape (cells,) and ``Q[h]`` of shape (cells, 4), for every ``h`` up to at least ``horizon``."""
+    def _tables(self, lake: Lake, horizon: int) -> list[NDArray[np.float64]]:
+        """``Q[h]`` of shape (cells, 4) for every ``h`` up to at least ``horizon``; ``V[h]`` is the largest of a row."""
         if horizon < 0:
             raise ValueError(f"steps_left must not be negative, got {horizon}")
         key = ("value iteration", *self._kernel_key)
         if key not in lake.memo:
-            cells = len(lake.tiles)
-            lake.memo[key] = (*_kernel(lake, *self._kernel_key), [np.zeros(cells)], [np.zeros((cells, 4))])
-        probabilities, targets, rewards, values, action_values = lake.memo[key]
-        while len(values) <= horizon:
-            q = rewards + (probabilities * values[-1][targets]).sum(axis=2)
-            action_values.append(q)
-            values.append(q.max(axis=1))
-        return values, action_values
+            lake.memo[key] = (*_kernel(lake, *self._kernel_key), [np.zeros((len(lake.tiles), 4))])
+        probabilities, targets, rewards, tables = lake.memo[key]
+        while len(tables) <= horizon:
+            tables.append(rewards + (probabilities * tables[-1].max(axis=1)[targets]).sum(axis=2))
+        found: list[NDArray[np.float64]] = tables
+        return found
 
 
 def horizon(state: FrozenLakeState, steps_left: int | None) -> int:

@@ -310,11 +310,6 @@ class SlidingYardstick(Yardstick):
             for tile in movable(state.tiles)
         }
 
-    def uniform_value(self, state: SlidingState, steps_left: int | None, player: str) -> float:
-        """Exact, by going through all positions once for every move that is left."""
-        moves = self._moves_left(state, steps_left)
-        return float(_uniform_values(moves, self._game.step_reward, self._game.goal_reward)[rank(state.tiles)])
-
     def _worth(self, tiles: str, moves_left: int) -> float:
         moves = distance(tiles)
         if moves > moves_left:
@@ -324,16 +319,3 @@ class SlidingYardstick(Yardstick):
     def _moves_left(self, state: SlidingState, steps_left: int | None) -> int:
         left = self._game.max_moves - state.moves
         return left if steps_left is None else min(left, steps_left)
-
-
-@lru_cache(maxsize=4)
-def _uniform_values(moves: int, step_reward: float, goal_reward: float) -> NDArray[np.float64]:
-    """The expected return of ``moves`` random moves from every position, by rank; shape (9!,)."""
-    table = distance_table()
-    has = table.next >= 0
-    chances = has / has.sum(axis=1, keepdims=True)
-    goal, values = rank(GOAL), np.zeros(len(table.positions))
-    for _ in range(moves):
-        values[goal] = goal_reward  # what arriving there pays, as nothing comes after it
-        values = step_reward + sum(chances[:, column] * values[table.next[:, column]] for column in range(4))
-    return values

@@ -265,10 +265,6 @@ class SokobanYardstick(Yardstick):
         after = table.optimal_values(self._moves_left(state, steps_left) - 1)[table.next[:, position]]
         return dict(zip(ACTIONS, (table.rewards[:, position] + after).tolist(), strict=True))
 
-    def uniform_value(self, state: SokobanState, steps_left: int | None, player: str) -> float:
-        table = level_table(state.level, len(state.boxes))
-        return float(table.uniform_values(self._moves_left(state, steps_left))[self._position(state)])
-
     def _position(self, state: SokobanState) -> int:
         return level_table(state.level, len(state.boxes)).position(state.player, state.boxes)
 

@@ -94,7 +94,7 @@ class LevelTable:
         self.rewards = STEP_REWARD + BOX_REWARD * (on[self.next] - on)
         self.rewards += SOLVED_REWARD * self.solved[self.next]
         self.distance = self._distances()
-        self._optimal, self._uniform = [np.zeros(len(on))], [np.zeros(len(on))]
+        self._optimal = [np.zeros(len(on))]
 
     def _moved(self, beside: NDArray[np.intp]) -> NDArray[np.intp]:
         """The next position of each one; ``beside`` is the place that a step leads to from each place, -1 at a wall."""
@@ -144,13 +144,6 @@ class LevelTable:
             best = (self.rewards + self._optimal[-1][self.next]).max(axis=0)
             self._optimal.append(np.where(self.solved, 0.0, best))
         return self._optimal[moves]
-
-    def uniform_values(self, moves: int) -> NDArray[np.float64]:
-        """The expected return of ``moves`` random moves from every position."""
-        while len(self._uniform) <= moves:
-            mean = (self.rewards + self._uniform[-1][self.next]).mean(axis=0)
-            self._uniform.append(np.where(self.solved, 0.0, mean))
-        return self._uniform[moves]
 
 
 @lru_cache(maxsize=64)

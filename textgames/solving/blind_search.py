@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.rounds import rounds_of_play
 from textgames.solving.fixed_policies import BlindPlay, FixedPolicy, blind_evaluator, chances_of, policy_text
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action
@@ -87,13 +88,8 @@ def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
         pairs: list[FixedPolicy] = [{one: 0.5, other: 0.5} for one, other in combinations(game.actions, 2)]
         return [{}, *[{action: 1.0} for action in game.actions], *(pairs if len(game.actions) <= 12 else [])]
     rng = np.random.default_rng([STREAM, SAMPLED_ACTIONS])
-    names = [_any_action(game, game.initial_state(rng), rng) for _ in range(SAMPLED_ACTIONS)]
+    names = [game.sample_action(game.initial_state(rng), game.players[0], rng) for _ in range(SAMPLED_ACTIONS)]
     return [{}, *[{name: 1.0} for name in dict.fromkeys(names)]]
-
-
-def _any_action(game: TSMG[Any], state: Any, rng: np.random.Generator) -> Action:
-    legal = game.legal_actions(state, game.players[0])
-    return legal[int(rng.integers(len(legal)))] if legal else game.sample_action(state, game.players[0], rng)
 
 
 def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
@@ -176,14 +172,10 @@ def played(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Eval
     return evaluate
 
 
-def _play(game: TSMG[Any], state: Any, horizon: int, policy: FixedPolicy, rng: np.random.Generator) -> float:
-    player, total = game.players[0], 0.0
-    for _ in range(horizon):
-        action = draw(game, state, policy, rng)
-        state, rewards, over = game.transition(state, {player: action}, rng)
-        total += rewards[player]
-        if over or not game.is_playing(state, player):
-            break
+def _play(game: TSMG[Any], start: Any, horizon: int, policy: FixedPolicy, rng: np.random.Generator) -> float:
+    total = 0.0
+    for each in rounds_of_play(game, start, horizon, rng, lambda state, player: draw(game, state, policy, rng)):
+        total += each.rewards[game.players[0]]
     return total
 
 

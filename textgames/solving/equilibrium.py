@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.game_tree import DecisionTree, Floats, GameTree, InformationSet, Key, Policy, expand
+from textgames.solving.game_tree import DecisionTree, GameTree, InformationSet, Key, Policy, expand
 from textgames.solving.policies import Behaviour, as_behaviour, as_policy, mixed, normalised, uniform_policy
+from textgames.solving.state_space import Floats
 from textgames.tsmg import Action, Player
 
 __all__ = [

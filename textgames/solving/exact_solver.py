@@ -1,10 +1,10 @@
 """What value iteration and minimax share: a yardstick that solves all that can be reached from a state."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from textgames.solving.reachable import Branch, Expanded, Play, Reachable
+from textgames.solving.backward_induction import BackwardInduction
+from textgames.solving.state_space import StateSpace, decisions_in, joint_actions
 from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import Yardstick
 
@@ -29,19 +29,18 @@ class ExactSolver(Yardstick):
         self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
     ) -> None:
         self._game, self._canonical, self._max_states = game, canonical, max_states
-        self._solved: list[Reachable] = []  # what was asked about last comes last
+        self._solved: list[BackwardInduction] = []  # what was asked about last comes last
 
-    @abstractmethod
-    def _mover(self, state: Any) -> tuple[Player, bool]:
-        """Who acts in a state, and whether it wants the return to be large."""
+    def _mover(self, state: Any) -> Player:
+        movers = self._game.to_move(state)
+        if len(movers) != 1:
+            who, name = " and ".join(movers) or "nobody", type(self._game).__name__
+            raise ValueError(f"{self.method} is for players who take turns, in {name} {who} moves")
+        return movers[0]
 
     def _outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
-        """What may come of a round."""
+        """What may come of a round; the first player's rewards are what the values are of."""
         return self._game.outcomes(state, joint_action)
-
-    @abstractmethod
-    def _reward(self, rewards: Mapping[Player, float]) -> float:
-        """The reward whose sum the values are: that of the first player."""
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> dict[Action, float]:
         """``Q_h(s, a)`` of every legal action of ``player``, who is to move.
@@ -50,67 +49,51 @@ class ExactSolver(Yardstick):
             ValueError: somebody else is to move; no step is left; or the game is too large, or without a limit doesn't
                 come to an end.
         """
-        mover, maximises = self._mover(state)
-        if player != mover:
+        if player != (mover := self._mover(state)):
             raise ValueError(f"{mover} is to move, so the actions of {player} have no values here")
         if steps_left is not None and steps_left < 1:
             raise ValueError(f"steps_left must be at least 1, or None for no limit, got {steps_left}")
         after_it = None if steps_left is None else steps_left - 1
-        solved, sign = self._find(state, steps_left), 1.0 if maximises else -1.0
+        solved, first = self._find(state, steps_left), self._game.players[0]
         found = {}
-        for action, branch in zip(self._game.legal_actions(state, mover), self._branches(state, mover), strict=True):
+        for joint_action in joint_actions(decisions_in(self._game, state)):
             expected = 0.0
-            for chance, after, reward, over in branch:
-                ahead = 0.0 if over else solved.value(after, after_it, "best")
-                expected += chance * (reward + ahead)
-            found[action] = sign * expected + 0.0  # not -0.0, which would be printed
+            for chance, after, rewards, over in self._outcomes(state, joint_action):
+                ahead = 0.0 if over else solved.value(self._same(after), after_it)
+                expected += chance * (rewards[first] + ahead)
+            found[joint_action[mover]] = (expected if mover == first else -expected) + 0.0  # not -0.0, when printed
         return found
 
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
-        return self._value(state, steps_left, player, "best")
-
-    def uniform_value(self, state: Any, steps_left: int | None, player: Player) -> float:
-        """The exact expected return where everybody picks every legal action with equal chances."""
-        return self._value(state, steps_left, player, "uniform")
-
-    def _value(self, state: Any, steps_left: int | None, player: Player, play: Play) -> float:
         if player not in self._game.players:
             raise ValueError(f"the game's players are {', '.join(self._game.players)}, got {player!r}")
         if steps_left is not None and steps_left < 0:
             raise ValueError(f"steps_left must be at least 0, or None for no limit, got {steps_left}")
-        value = self._find(state, steps_left).value(self._same(state), steps_left, play)
+        value = self._find(state, steps_left).value(self._same(state), steps_left)
         return value if player == self._game.players[0] else 0.0 - value
 
     def _same(self, state: Any) -> Hashable:
         return state if self._canonical is None else self._canonical(state)
 
-    def _find(self, state: Any, steps_left: int | None) -> Reachable:
-        root = self._same(state)
+    def _find(self, state: Any, steps_left: int | None) -> BackwardInduction:
+        start = self._same(state)
         for solved in reversed(self._solved):  # mostly it is the one that was asked last
-            if solved.covers(root, steps_left):
+            if solved.covers(start, steps_left):
                 if solved is not self._solved[-1]:
                     self._solved.remove(solved)
                     self._solved.append(solved)
                 return solved
-        solved = Reachable(root, self._expand, steps_left, self._max_states)
+        space = StateSpace.of(self._game, [start], steps_left, self._max_states, outcomes=self._merged_outcomes)
+        solved = BackwardInduction(space, self._game.players[0])
         self._solved.append(solved)
-        while sum(len(kept.numbers) for kept in self._solved) > self._max_states and len(self._solved) > 1:
+        while sum(len(kept.space.numbers) for kept in self._solved) > self._max_states and len(self._solved) > 1:
             del self._solved[0]
         return solved
 
-    def _expand(self, state: Hashable) -> Expanded:
-        mover, maximises = self._mover(state)
-        branches = self._branches(state, mover)
-        if not branches:
-            raise ValueError(f"{type(self._game).__name__} lists no actions of {mover}, so it can't be solved exactly")
-        return Expanded(maximises, branches)
-
-    def _branches(self, state: Any, mover: Player) -> list[Branch]:
-        same, reward = self._same, self._reward
-        return [
-            [
-                (chance, same(after), reward(rewards), over)
-                for chance, after, rewards, over in self._outcomes(state, {mover: action})
-            ]
-            for action in self._game.legal_actions(state, mover)
-        ]
+    def _merged_outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
+        """Outcomes between the states that stand for those of the same worth."""
+        if len(joint_action) != 1:
+            self._mover(state)  # says what is wrong
+        found = self._outcomes(state, joint_action)
+        same = self._canonical
+        return found if same is None else [(chance, same(after), paid, over) for chance, after, paid, over in found]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.reachable import Branch, Expanded, Reachable
-from textgames.tsmg import TSMG, Action, Player
+from textgames.solving.backward_induction import BackwardInduction
+from textgames.solving.state_space import StateSpace
+from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import find_yardstick
 
 FixedPolicy = Mapping[Action, float]
@@ -104,34 +105,26 @@ class BlindGraph:
     """
 
     def __init__(self, game: TSMG[Any], start: Any, steps_left: int | None, player: Player) -> None:
-        self._steps_left = steps_left
-        self._legal: list[tuple[Action, ...]] = []  # of every state that was expanded, in that order
         outcomes_left = 20 * MAX_STATES
 
-        def expand(state: Any) -> Expanded:
+        def outcomes(state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
             nonlocal outcomes_left
-            legal = game.legal_actions(state, player)
-            if not legal:
-                raise ValueError("the actions can't be listed")
-            branches: list[Branch] = []
-            for action in legal:
-                outcomes = game.outcomes(state, {player: action})
-                outcomes_left -= len(outcomes)
-                if outcomes_left < 0:
-                    raise ValueError("a round has too many outcomes")
-                branches.append([(chance, after, rewards[player], over) for chance, after, rewards, over in outcomes])
-            self._legal.append(legal)
-            return Expanded(True, branches)
+            found = game.outcomes(state, joint_action)
+            outcomes_left -= len(found)
+            if outcomes_left < 0:
+                raise ValueError("a round has too many outcomes")
+            return found
 
-        self._reachable = Reachable(start, expand, steps_left, MAX_STATES)
-        self._reachable.numbers.clear()  # only the start is asked about: many graphs are kept, and the states are most
+        space = StateSpace.of(game, [start], steps_left, MAX_STATES, outcomes=outcomes)
+        self._solved, self._steps_left = BackwardInduction(space, player), steps_left
+        space.numbers.clear()  # only the start is asked about: many graphs are kept, and the states are most
 
     def values(self, policies: Sequence[FixedPolicy]) -> NDArray[np.float64]:
         """The value of the start under each policy, shape (policies,)."""
         known: dict[tuple[Action, ...], NDArray[np.float64]] = {}  # most states have the same legal actions
-        for legal in self._legal:
+        states = [mover.actions for (mover,) in self._solved.space.decisions]
+        for legal in states:
             if legal not in known:
                 known[legal] = np.array([chances_of(policy, legal) for policy in policies]).T
-        end = np.ones((1, len(policies)))
-        chances = np.concatenate([end, *[known[legal] for legal in self._legal]])
-        return self._reachable.fixed_values(self._steps_left, chances)
+        chances = np.concatenate([np.empty((0, len(policies))), *[known[legal] for legal in states]])
+        return self._solved.fixed_values(self._steps_left, chances)

@@ -13,12 +13,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from textgames.solving.state_space import Decision, Floats, Indices, decisions_in, joint_actions
 from textgames.tsmg import TSMG, Action, Player
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 Key = tuple[Player, str]
 """What identifies an information set: who reads, and what it reads."""
@@ -179,29 +176,26 @@ class _Builder:
         if node.rounds == self.horizon:
             self.leaves.append(node)
             return []
-        game, moving = self.game, self.game.to_move(node.state)
-        places = [(self.index[player], self.meet(node, player)) for player in moving]
+        game, decisions = self.game, decisions_in(self.game, node.state)
+        places = [(self.index[each.player], self.meet(node, each)) for each in decisions]
+        numbered = product(*[range(found.first, found.first + len(found.set.actions)) for _, found in places])
         children: list[_Node] = []
-        for choice in product(*[range(len(found.set.actions)) for _, found in places]):
+        for joint_action, numbers in zip(joint_actions(decisions), numbered, strict=True):
             sequences = list(node.sequences)
-            joint = {}
-            for (place, found), number in zip(places, choice, strict=True):
-                joint[found.set.player] = found.set.actions[number]
-                sequences[place] = found.first + number
-            for chance, state, rewards, over in game.outcomes(node.state, joint):
+            for (place, _), number in zip(places, numbers, strict=True):
+                sequences[place] = number
+            for chance, state, rewards, over in game.outcomes(node.state, joint_action):
                 returns = tuple([sum_ + rewards[p] for sum_, p in zip(node.returns, game.players, strict=True)])
                 child = _Node(state, node.chance * chance, tuple(sequences), returns, node.rounds + 1)
                 (self.leaves if over else children).append(child)
         return children
 
-    def meet(self, node: _Node, player: Player) -> _Found:
+    def meet(self, node: _Node, decision: Decision) -> _Found:
         """The information set of a player who is to move, which is new or known."""
-        place = self.index[player]
-        observation, actions = self.game.observe(node.state, player), self.game.legal_actions(node.state, player)
+        player, actions = decision
+        place, observation = self.index[player], self.game.observe(node.state, player)
         found = self.found[place].get(observation)
         if found is None:
-            if not actions:
-                raise ValueError(f"the legal actions of {type(self.game).__name__} can't be listed, so it has no tree")
             levels, parent = self.levels[place], node.sequences[place]
             level = levels[parent]
             default = self.game.default_action(node.state, player)

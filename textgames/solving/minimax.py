@@ -28,26 +28,18 @@ class Minimax(ExactSolver):
             raise ValueError(f"minimax is for two players, {type(game).__name__} has {len(game.players)}")
         super().__init__(game, canonical=canonical, max_states=max_states)
         self.kind = "clairvoyant" if game.hidden_information else "optimal"
-        self._first, self._second = game.players
-
-    def _mover(self, state: Any) -> tuple[Player, bool]:
-        movers = self._game.to_move(state)
-        if len(movers) != 1:
-            who = " and ".join(movers) or "nobody"
-            raise ValueError(f"minimax is for players who take turns, in {type(self._game).__name__} {who} moves")
-        return movers[0], movers[0] == self._first
 
     def _outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
         if self._game.has_outcomes:
-            return self._game.outcomes(state, joint_action)
-        no_chance: Any = _NoChance(type(self._game).__name__)
-        return [(1.0, *self._game.transition(state, joint_action, no_chance))]
-
-    def _reward(self, rewards: Mapping[Player, float]) -> float:
-        reward = rewards[self._first]
-        if abs(reward + rewards[self._second]) > 1e-9:
-            raise ValueError(f"minimax is for games whose rewards sum to 0, got {dict(rewards)}")
-        return reward
+            found = self._game.outcomes(state, joint_action)
+        else:
+            no_chance: Any = _NoChance(type(self._game).__name__)
+            found = [(1.0, *self._game.transition(state, joint_action, no_chance))]
+        first, second = self._game.players
+        for _, _, rewards, _ in found:
+            if abs(rewards[first] + rewards[second]) > 1e-9:
+                raise ValueError(f"minimax is for games whose rewards sum to 0, got {dict(rewards)}")
+        return found
 
 
 class _NoChance:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from textgames.solving.game_tree import DecisionTree, Floats, GameTree, InformationSet, Key, Policy
+from textgames.solving.game_tree import DecisionTree, GameTree, InformationSet, Key, Policy
+from textgames.solving.state_space import Floats
 from textgames.tsmg import Action
 
 Behaviour = tuple[Floats, ...]

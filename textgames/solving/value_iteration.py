@@ -1,10 +1,10 @@
 """Finite-horizon value iteration for any game of one player that tells its outcomes."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from textgames.solving.exact_solver import MAX_STATES, ExactSolver
-from textgames.tsmg import TSMG, Player
+from textgames.tsmg import TSMG
 
 
 class ValueIteration(ExactSolver):
@@ -33,10 +33,3 @@ class ValueIteration(ExactSolver):
             raise ValueError(f"value iteration needs {name}.outcomes(state, joint_action), which {name} doesn't have")
         super().__init__(game, canonical=canonical, max_states=max_states)
         self.kind = "clairvoyant" if game.hidden_information else "optimal"
-        self._player = game.players[0]
-
-    def _mover(self, state: Any) -> tuple[Player, bool]:
-        return self._player, True
-
-    def _reward(self, rewards: Mapping[Player, float]) -> float:
-        return rewards[self._player]

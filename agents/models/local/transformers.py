@@ -3,7 +3,7 @@
 ``TransformersModel(model, tokenizer)`` wraps a model that is in memory already (one that is being trained, for example;
 changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`` loads one. What a completion holds:
 
-* ``token_ids`` are exactly the sampled ids. They are never re-tokenised, so a trainer can score them as they are.
+* ``response_ids`` are exactly the sampled ids. They are never re-tokenised, so a trainer can score them as they are.
 * ``text`` is their decoding, special tokens written out, without a final end-of-sequence token. If the token that
   completed a stop string has more text after it, that rest is cut from ``text`` (as servers do) but the id stays.
 * ``logprobs`` are natural logarithms under the distribution that was sampled from, temperature and top-p applied (at
@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from agents.models.answers import LegalAnswers, Rules, Vocabulary
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.batching import one_thread, split_batch
 from agents.models.local.generic_decoder import GenericDecoder
@@ -48,7 +48,7 @@ from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, Toke
 from agents.models.local.templates import Thinking
 from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
 from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
-from agents.turn import Prompt, Usage
+from agents.turn import Prompt, Turn, Usage
 
 _SMALL_MODEL = 5_000_000  # parameters
 
@@ -225,7 +225,7 @@ class TransformersModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         if len(prompts) != len(seeds):
             raise ValueError(f"one seed per prompt: got {len(prompts)} prompts and {len(seeds)} seeds")
         if not prompts:
@@ -248,20 +248,18 @@ class TransformersModel:
         return [
             self._completion(ids, sampled[row], openings[row], check, seconds)
             if row in sampled
-            else Completion("", finish_reason="error", seconds=seconds, error=wrong[row])
+            else Turn("", finish_reason="error", seconds=seconds, error=wrong[row])
             for row, ids in enumerate(encoded)
         ]
 
-    def _completion(
-        self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float
-    ) -> Completion:
+    def _completion(self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float) -> Turn:
         ids = row.ids[:-1] if row.ids and row.ids[-1] in self._reader.eos_ids else row.ids
         reasoning, response = split_reasoning(self.decode(ids), opening)
         thought = reasoning_tokens(ids, opening, self.decode)
-        return Completion(
-            text=check.trim(response),
+        return Turn(
+            response=check.trim(response),
             prompt_ids=prompt,
-            token_ids=row.ids,
+            response_ids=row.ids,
             logprobs=row.logprobs,
             finish_reason="stop" if row.stopped else "length",
             usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),

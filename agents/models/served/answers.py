@@ -22,9 +22,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agents.models.base import Completion
 from agents.models.reasoning import Opening, end_of_response, split_reasoning
-from agents.turn import MOST_TOKENS, FinishReason, Usage
+from agents.turn import MOST_TOKENS, FinishReason, Turn, Usage
 
 
 class Begun(NamedTuple):
@@ -190,7 +189,7 @@ def completion_of(
     choice: Mapping[str, Any],
     reasoning: str = "",
     begun: Begun = NOT_BEGUN,
-) -> Completion:
+) -> Turn:
     """The completion that an answer holds, once its route has found the text and how it ended.
 
     ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
@@ -203,7 +202,7 @@ def completion_of(
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):
         text = with_stop_string(text, stops, choice, begun.prefix)
-    return Completion(
+    return Turn(
         text,
         finish_reason=finish_reason,
         usage=read_usage(answer.get("usage")),

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.served import answers
 from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
-from agents.turn import Prompt, prefix_of
+from agents.turn import Prompt, Turn, prefix_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put the text of the reasoning: DeepSeek and LiteLLM in the first, OpenRouter and vLLM in the second."""
@@ -35,7 +35,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
     return asked
 
 
-def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     """The completion in an answer with status 200.
 
     Raises:

@@ -5,11 +5,11 @@ The prompt is its messages' contents joined by blank lines, as for a local model
 
 from typing import Any
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.served import answers
 from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
 from agents.prompt import as_text
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
     return asked
 
 
-def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     """The completion in an answer with status 200; a ProviderError where there is none."""
     answer = answers.decode(body)
     choice = answers.first_choice(answer, body)

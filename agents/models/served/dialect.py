@@ -9,11 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
-from agents.models.base import Completion
 from agents.models.reasoning import OPEN, asks_for_reasoning, check_thinking, split_reasoning
 from agents.models.served.answers import NOT_BEGUN, Begun, error_message
 from agents.models.served.routes import ROUTES, RouteName
-from agents.turn import Prompt, prefix_of
+from agents.turn import Prompt, Turn, prefix_of
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """What a user may have left out."""
@@ -148,15 +147,15 @@ class Dialect:
         how = "; responses end at the stop string all the same" if name == "stop" else ""
         return f"it doesn't take {name!r}, which is left out from here on{how}"
 
-    def learn_of_stop(self, completion: Completion, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
+    def learn_of_stop(self, completion: Turn, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
         """Take notice of a response that was stopped in the model's reasoning; what was learnt, or ``None``.
 
         A ``<think>`` that is open is the model's own where the prompt doesn't ask for one.
         """
         if "stop" not in sent or completion.finish_reason != "stop" or self.thinks is not None:
             return None
-        told = bool(completion.reasoning) and not completion.text.strip()
-        begins = split_reasoning(completion.text, "may")
+        told = bool(completion.reasoning) and not completion.response.strip()
+        begins = split_reasoning(completion.response, "may")
         own = bool(begins[0]) and not begins[1] and not any(OPEN in message.content for message in prompt)
         if not (told or own):
             return None

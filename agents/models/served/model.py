@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
-from agents.models.base import Completion, Decoding, seed_number
+from agents.models.base import Decoding, seed_number
 from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, Begun, ProviderError
 from agents.models.served.chat import CONTINUE
@@ -17,7 +17,7 @@ from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, r
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
 from agents.redaction import Redactor
-from agents.turn import Prompt, eaten_up
+from agents.turn import Prompt, Turn, eaten_up
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
@@ -114,14 +114,14 @@ class ServedModel:
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
-    ) -> Completion:
+    ) -> Turn:
         """The completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
         number = seed_number(seed) if self._asking.send_seed else None
         try:
             told = self._constraint(answers, decoding.max_tokens)
         except ValueError as error:
-            return Completion("", finish_reason="error", error=str(error))
+            return Turn("", finish_reason="error", error=str(error))
         failures = 0
         while True:
             try:
@@ -133,7 +133,7 @@ class ServedModel:
                 failure = error
             failures += 1
             if not failure.may_pass or failures > self._asking.max_retries:
-                completion = Completion("", finish_reason="error", error=self._message(failure, failures))
+                completion = Turn("", finish_reason="error", error=self._message(failure, failures))
                 break
             await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
         return replace(completion, seconds=perf_counter() - started)
@@ -157,7 +157,7 @@ class ServedModel:
 
     async def _ask(
         self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent, told: Mapping[str, Any]
-    ) -> Completion:
+    ) -> Turn:
         """One attempt, and another one for everything that the server's refusal teaches.
 
         Raises:
@@ -176,7 +176,7 @@ class ServedModel:
                     continue
                 self._look_at(completion, begun)
                 reasoning = completion.usage.reasoning_tokens or completion.reasoning
-                if not eaten_up(completion.finish_reason, completion.text, reasoning):
+                if not eaten_up(completion.finish_reason, completion.response, reasoning):
                     return completion
                 if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
                     return completion
@@ -186,7 +186,7 @@ class ServedModel:
                     raise self._status_error(status, sent.headers, text)
                 self._notice(learnt)
 
-    def _read(self, read: Callable[[], Completion], size: int) -> Completion:
+    def _read(self, read: Callable[[], Turn], size: int) -> Turn:
         try:
             if size > MAX_ANSWER_BYTES:
                 raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
@@ -197,15 +197,15 @@ class ServedModel:
         scrub = self._redactor.scrub
         return replace(
             completion,
-            text=scrub(completion.text),
+            response=scrub(completion.response),
             served_by=completion.served_by and scrub(completion.served_by),
             reasoning=scrub(completion.reasoning),
             left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
         )
 
-    def _look_at(self, completion: Completion, begun: Begun) -> None:
+    def _look_at(self, completion: Turn, begun: Begun) -> None:
         """Say it where a server doesn't seem to hold to what it was asked."""
-        if begun.prefix and completion.text.lstrip().startswith(begun.prefix):
+        if begun.prefix and completion.response.lstrip().startswith(begun.prefix):
             self._notice(
                 f"a response begins with {begun.prefix!r} again: this server seems not to go on from the prompts' "
                 "[prefix]; route = 'completions' in the agent's options does where the model needs no chat template"

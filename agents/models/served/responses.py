@@ -7,10 +7,10 @@ nothing is to be stored at the provider.
 from collections.abc import Mapping
 from typing import Any
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.served import answers
 from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
-from agents.turn import Prompt, prefix_of
+from agents.turn import Prompt, Turn, prefix_of
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
     return asked
 
 
-def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Completion:
+def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     """The completion in an answer with status 200; a ProviderError where there is none."""
     answer = answers.decode(body)
     output = answer.get("output")

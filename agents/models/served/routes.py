@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.served import chat, completions, responses
 from agents.models.served.answers import Begun
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 
 RouteName = Literal["chat", "responses", "completions"]
 
@@ -16,7 +16,7 @@ class Route(NamedTuple):
 
     path: str
     fields: Callable[[Prompt, Decoding, str | None], dict[str, Any]]  # of a prompt, decoding, effort of reasoning
-    read: Callable[[str, Decoding, Begun], Completion]  # of the body of an answer with status 200
+    read: Callable[[str, Decoding, Begun], Turn]  # of the body of an answer with status 200
     limit: str  # the name of the limit on tokens
     seed: bool = True  # whether it takes a seed
 

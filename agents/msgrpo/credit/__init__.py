@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from agents.msgrpo.credit.batch import NEEDS, Batch, Credit, Floats, FreshRollouts, Segment, Start, Trajectory
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Registry, Variant
 
 
 class CreditMethod(Protocol):
@@ -29,18 +29,21 @@ class CreditMethod(Protocol):
         """The advantages of a batch, and what its episodes are drawn by. ``rng`` is the method's own randomness."""
 
 
+# baselines for each time step; its eps is its own, not the run's
+_RETURNS_TO_GO = {"spread": "to_go", "among": "time", "baseline": "others", "scale": "none", "eps": 1e-6}
+
 METHODS: Registry[CreditMethod] = Registry(
     "credit",
     {
-        "msgrpo": "agents.msgrpo.credit.episode.msgrpo:MSGRPO",
-        "rloo": "agents.msgrpo.credit.episode.rloo:RLOO",
+        "msgrpo": "agents.msgrpo.credit.compared:Compared",
+        "rloo": Variant("msgrpo", {"baseline": "others", "scale": "none"}),
         "dapo": "agents.msgrpo.credit.episode.dapo:DAPO",
-        "dr_grpo": "agents.msgrpo.credit.episode.dr_grpo:DrGRPO",
-        "lite_ppo": "agents.msgrpo.credit.episode.lite_ppo:LitePPO",
+        "dr_grpo": Variant("msgrpo", {"baseline": "mean", "scale": "none"}),
+        "lite_ppo": Variant("msgrpo", {"baseline": "mean", "scale": "returns_std", "eps": 1e-4}),
         "riskpo": "agents.msgrpo.credit.episode.riskpo:RiskPO",
         "adora": "agents.msgrpo.credit.episode.adora:ADORA",
         "rae": "agents.msgrpo.credit.episode.rae:RAE",
-        "rtg": "agents.msgrpo.credit.step.rtg:ReturnsToGo",
+        "rtg": Variant("msgrpo", _RETURNS_TO_GO),
         "gigpo": "agents.msgrpo.credit.step.gigpo:GiGPO",
         "hgpo": "agents.msgrpo.credit.step.hgpo:HGPO",
         "g2po": "agents.msgrpo.credit.step.g2po:G2PO",
@@ -50,12 +53,12 @@ METHODS: Registry[CreditMethod] = Registry(
         "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
         "hiper": "agents.msgrpo.credit.critic.hiper:HiPER",
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
-        "tppo": "agents.msgrpo.credit.critic.tppo:TPPO",
+        "tppo": Variant("ppo_turn", {"cut_goes_on": True}),
         "vine": "agents.msgrpo.credit.step.vine:Vine",
         "choice": "agents.msgrpo.credit.step.choice:Choice",
         "empg": "agents.msgrpo.credit.step.empg:EMPG",
         "igpo": "agents.msgrpo.credit.step.igpo:IGPO",
-        "direct_apo": "agents.msgrpo.credit.step.direct_apo:DirectAPO",
+        "direct_apo": Variant("vine", {"baseline": "mean", "rollouts": 16}),
     },
 )
 

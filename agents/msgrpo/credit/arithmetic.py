@@ -1,82 +1,101 @@
-"""What methods compute over sets of episodes and steps: differences from means, and the same within each set.
+"""The algebra of credit: which values are compared, what is taken off them, and what divides the rest.
 
-A function of one set, ``(n,) -> (n,)``, is called ``how`` here. Sets in which all values are equal give exactly 0:
-rounding must not leave an advantage that a draw rule would then draw.
+A value is an episode's return, or what a step has. Values that are compared with each other form a set: those of a
+group's episodes, of its steps at the same time, or of its visits of the same state. A function of one set,
+``(n,) -> (n,)``, is called ``how`` here; :func:`compared` is the one that nearly all methods use.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from agents.msgrpo.credit.batch import Batch, Floats, Step, standardised
+from agents.msgrpo.credit.batch import Batch, Floats, What, places_of
 
 How = Callable[[Floats], Floats]
 
+Baseline = Literal["mean", "leave_one_out", "others", "none"]
+"""What is taken off a value: the mean of its set; the mean of the set's other values, or of a value that has no others
+the value itself (``leave_one_out``) or 0 (``others``); or nothing."""
+
 Scale = Literal["none", "std"]
-"""Whether differences from a set's mean are divided by the set's sample standard deviation."""
+"""What divides the difference: nothing, or the standard deviation of the set."""
+
+SETS: Mapping[str, What] = {
+    "group": lambda trajectory, t: None,
+    "time": lambda trajectory, t: t,
+    "state": lambda trajectory, t: trajectory.states[t],
+    "state_and_steps_left": lambda trajectory, t: (trajectory.states[t], trajectory.steps_left[t]),
+}
+"""Which steps of a group are compared: all, those at the same t, those in the same state, or in the same state with as
+many rounds left."""
 
 
-def centred(values: Floats) -> Floats:
-    """``x - mean``; exactly 0 where all values of (n,) are equal."""
-    if bool((values == values[0]).all()):
-        return np.zeros_like(values)
-    result: Floats = values - values.mean()
-    return result
+def compared(
+    values: Floats, baseline: Baseline = "mean", scale: Scale = "none", eps: float = 1e-6, ddof: int = 1
+) -> Floats:
+    """What each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
 
+    Equal values are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an advantage that a
+    draw rule would then draw. A value that has no others stays as it is with the baseline ``"others"``, scaled or not.
 
-def relative(scale: Scale) -> How:
-    """The function that compares the values of a set: their difference from its mean, divided as ``scale`` says."""
-    return standardised if scale == "std" else centred
-
-
-def other_means(values: Floats) -> Floats:
-    """(n,) the mean of all other values, for each of (n,): the leave-one-out baseline; 0 for one that is alone."""
-    n = len(values)
-    if n == 1:
-        return np.zeros_like(values)
-    if bool((values == values[0]).all()):
+    Args:
+        values: (n,) of one set.
+        baseline: see :data:`Baseline`.
+        scale: see :data:`Scale`.
+        eps: added to the standard deviation.
+        ddof: 1 takes the sample standard deviation, 0 that of the population.
+    """
+    if baseline == "others" and len(values) == 1:
         return values.copy()
-    result: Floats = (values.sum() - values) / (n - 1)
+    equal = bool((values == values[:1]).all())
+    if baseline == "none":
+        differences = values.copy()
+    elif equal:
+        return np.zeros_like(values)
+    elif baseline == "mean":
+        differences = values - values.mean()
+    else:
+        differences = values - (values.sum() - values) / (len(values) - 1)
+    if scale == "std":
+        differences /= (0.0 if equal else values.std(ddof=ddof)) + eps
+    return differences
+
+
+standardised = partial(compared, scale="std")
+"""``z(x) = (x - mean) / (std + eps)`` over one set."""
+
+
+def within_labels(labels: Iterable[Hashable], values: Floats, how: How) -> Floats:
+    """(n,) ``how`` of the values of each set, from (n,) values, those of one set having one label."""
+    result = np.empty_like(values)
+    for places in places_of(labels).values():
+        result[places] = how(values[places])
     return result
-
-
-def less_others(values: Floats) -> Floats:
-    """``x - mean of the others``, which is ``n / (n - 1)`` times the difference from the mean of all."""
-    return values - other_means(values)
 
 
 def within_groups(batch: Batch, values: Floats, how: How) -> Floats:
     """(N,) ``how`` of the values of each group's episodes, from (N,) values of all."""
-    result = np.empty_like(values)
-    for members in batch.groups.values():
-        result[members] = how(values[members])
-    return result
+    return within_labels([each.group for each in batch.trajectories], values, how)
 
 
-def within(sets: Iterable[Sequence[Step]], values: Sequence[Floats], how: How) -> list[Floats]:
-    """N arrays (T_i,): ``how`` of the values of each set of steps, from N arrays (T_i,); 0 for steps in no set."""
-    result = [np.zeros_like(each) for each in values]
-    for steps in sets:
-        changed = how(np.array([values[i][t] for i, t in steps]))
-        for (i, t), value in zip(steps, changed.tolist(), strict=True):
-            result[i][t] = value
-    return result
+def labels_of_steps(batch: Batch, among: str | What) -> list[Hashable]:
+    """The set of each step of the batch, one trajectory after the other: its group, and one of :data:`SETS` in it."""
+    label = SETS[among] if isinstance(among, str) else among
+    return [(each.group, label(each, t)) for each in batch.trajectories for t in range(len(each))]
+
+
+def within_steps(batch: Batch, among: str | What, values: Sequence[Floats], how: How) -> list[Floats]:
+    """N arrays (T_i,): ``how`` of the values of each set of steps, from N arrays (T_i,)."""
+    return split_like(within_labels(labels_of_steps(batch, among), np.concatenate(values), how), values)
 
 
 def whitened(advantages: Sequence[Floats]) -> list[Floats]:
     """``z`` over all numbers of the batch together, in the same arrays; 0 where all are equal."""
-    if not advantages:
-        return []
-    flat = standardised(np.concatenate(advantages))
-    return np.split(flat, np.cumsum([len(each) for each in advantages])[:-1])
+    return split_like(standardised(np.concatenate(advantages)), advantages) if advantages else []
 
 
-def steps_of_groups(batch: Batch) -> list[list[Step]]:
-    """All steps of each group's episodes, a set for each group."""
-    return list(batch.visits(lambda trajectory, t: None).values())
-
-
-def steps_by_time(batch: Batch) -> list[list[Step]]:
-    """The steps that a group's episodes take at the same t: as many as there are episodes that go on for so long."""
-    return list(batch.visits(lambda trajectory, t: t).values())
+def split_like(flat: Floats, arrays: Sequence[Sized]) -> list[Floats]:
+    """Numbers that stand one after the other, in arrays of the lengths of these."""
+    return np.split(flat, np.cumsum([len(each) for each in arrays])[:-1])

@@ -3,7 +3,7 @@
 They are plain data, so that a method can be tried on a few numbers written down by hand.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
@@ -184,10 +184,7 @@ class Batch:
     @cached_property
     def groups(self) -> dict[Hashable, list[int]]:
         """``{label: indices of its trajectories}``, in the order in which the labels first appear."""
-        members: dict[Hashable, list[int]] = {}
-        for index, trajectory in enumerate(self.trajectories):
-            members.setdefault(trajectory.group, []).append(index)
-        return members
+        return places_of(trajectory.group for trajectory in self.trajectories)
 
     def returns(self, discount: float = 1.0) -> Floats:
         """(N,) the return of every trajectory."""
@@ -266,12 +263,9 @@ def mean_size(advantages: StepCredit) -> float:
     return float(np.abs(flat).mean()) if len(flat) else 0.0
 
 
-def standardised(values: Floats, eps: float = 1e-6, ddof: int = 1) -> Floats:
-    """``z(x) = (x - mean) / (std + eps)`` over one set; exactly 0 where all values are equal, as rounding isn't signal.
-
-    ``ddof`` 1 takes the sample standard deviation, 0 that of the population.
-    """
-    if len(values) <= ddof or bool((values == values[0]).all()):
-        return np.zeros_like(values)
-    result: Floats = (values - values.mean()) / (values.std(ddof=ddof) + eps)
-    return result
+def places_of(labels: Iterable[Hashable]) -> dict[Hashable, list[int]]:
+    """``{label: the places where it stands}``, in the order in which labels first appear."""
+    places: dict[Hashable, list[int]] = {}
+    for place, label in enumerate(labels):
+        places.setdefault(label, []).append(place)
+    return places

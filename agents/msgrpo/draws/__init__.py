@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Registry, Variant
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,13 +47,13 @@ class DrawRule(Protocol):
 DRAWS: Registry[DrawRule] = Registry(
     "draw",
     {
-        "aaw": "agents.msgrpo.draws.absolute:AAW",
-        "aaw_replacement": "agents.msgrpo.draws.absolute:AAWWithReplacement",
-        "unbiased": "agents.msgrpo.draws.absolute:UnbiasedAAW",
+        "aaw": "agents.msgrpo.draws.by_advantage:ByAdvantage",
+        "aaw_replacement": Variant("aaw", {"mode": "aaw_replacement"}),
+        "unbiased": Variant("aaw", {"mode": "unbiased"}),
         "pf_ppo": "agents.msgrpo.draws.pf_ppo:PFPPO",
-        "uniform": "agents.msgrpo.draws.evenly:Uniform",
-        "uniform_nonzero": "agents.msgrpo.draws.evenly:UniformNonzero",
-        "off": "agents.msgrpo.draws.evenly:Everything",
+        "uniform": Variant("aaw", {"mode": "uniform"}),
+        "uniform_nonzero": Variant("aaw", {"mode": "uniform_nonzero"}),
+        "off": Variant("aaw", {"mode": "off"}),
     },
     setting="episode_sampling",
 )

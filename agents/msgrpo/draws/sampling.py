@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from agents.msgrpo.errors import ConfigError
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-MODES = ("aaw", "aaw_replacement", "unbiased", "uniform", "off")
+MODES = ("aaw", "aaw_replacement", "unbiased", "uniform", "uniform_nonzero", "off")
 
 
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
@@ -25,7 +24,8 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
         mode: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of ``log|A_i| + Gumbel noise``,
             which is the same as drawing one after the other from those that are left;
             ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
-            ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"off"``: all.
+            ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"uniform_nonzero"``: of those whose
+            advantage isn't 0; ``"off"``: all.
 
     Returns:
         Episode indices in ascending order, repeated where drawn more than once. Empty when all advantages are zero:
@@ -49,6 +49,9 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
         return np.arange(len(values))
     if mode == "uniform":
         drawn = rng.choice(len(values), size=min(m, len(values)), replace=False)
+    elif mode == "uniform_nonzero":
+        some = np.flatnonzero(values)
+        drawn = rng.choice(some, size=min(m, len(some)), replace=False)
     elif mode == "aaw":
         with np.errstate(divide="ignore"):
             keys = np.log(values) + rng.gumbel(size=len(values))
@@ -56,17 +59,3 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
     else:
         drawn = rng.choice(len(values), size=m, replace=True, p=values / total)
     return np.sort(drawn).astype(np.int64)
-
-
-def sampled_advantages(advantages: npt.ArrayLike, drawn: Ints, mode: str = "aaw") -> Floats:
-    """The advantage that each draw enters the loss with, (len(drawn),).
-
-    It is the episode's own, except in mode ``"unbiased"``: there it is ``sign(A_i) * mean_j |A_j|``, which makes the
-    mean over the draws an unbiased estimate of the mean of ``A_i f_i`` over all ``N`` episodes, for any ``f``:
-    ``E = sum_i |A_i| / sum_j |A_j| * sign(A_i) * sum_j |A_j| / N * f_i``.
-    """
-    values = np.asarray(advantages, dtype=np.float64)
-    if mode == "unbiased":
-        return np.sign(values[drawn]) * float(np.abs(values).mean())
-    weights: Floats = values[drawn]
-    return weights

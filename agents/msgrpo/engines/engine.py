@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from agents.models.base import AsyncLanguageModel, Completion, Decoding, LanguageModel
-from agents.turn import Prompt, WeightsSpan
+from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
+from agents.turn import Prompt, Turn, WeightsSpan
 
 Weights = Iterator[tuple[str, Tensor]]
 """Every parameter once, under the names of the Hugging Face model without adapter (adapters arrive merged), whole
@@ -26,13 +26,13 @@ class RolloutEngine(LanguageModel, Protocol):
     """A sampler with weights of its own, which completes a batch of prompts at once.
 
     It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
-    ``prompt_ids`` and ``token_ids`` as they were, ``weights`` (which version made which token) and ``logprobs`` under
-    the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
+    ``prompt_ids`` and ``response_ids`` as they were, ``weights`` (which version made which token) and ``logprobs``
+    under the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
     exactly the learner's; an engine that doesn't tell them can be used with ``importance_cap = 0`` alone.
 
     Parts of it are optional, and are used where they are:
 
-    * ``answers(prompt, decoding, seed) -> list[Completion]``: one answer of every place that holds weights of its own,
+    * ``answers(prompt, decoding, seed) -> list[Turn]``: one answer of every place that holds weights of its own,
       such as each of several servers, so that all of them can be checked after an update;
     * ``shared``: true where the engines of all learning processes stand for the same places: all are told of an update,
       and the one of the first process brings the weights;
@@ -86,17 +86,17 @@ class EngineParts:
     processes: int = 1
 
 
-def made_by(version: int, completions: Iterable[Completion]) -> list[Completion]:
+def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
     """The completions, saying that the weights of ``version`` made all of their tokens."""
     return [
-        replace(each, weights=(WeightsSpan(version, 0, len(each.token_ids)),)) if each.token_ids else each
+        replace(each, weights=(WeightsSpan(version, 0, len(each.response_ids)),)) if each.response_ids else each
         for each in completions
     ]
 
 
-def answers_of(engine: Engine, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
+def answers_of(engine: Engine, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
     """One answer of every place where the engine holds weights."""
-    everywhere: Callable[..., list[Completion]] | None = getattr(engine, "answers", None)
+    everywhere: Callable[..., list[Turn]] | None = getattr(engine, "answers", None)
     if everywhere is not None:
         return everywhere(prompt, decoding, seed)
     if isinstance(engine, RolloutEngine):

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.answers import LegalAnswers
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.local.lean_decoder import LeanDecoder
 from agents.models.local.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights, made_by
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.plugins import configured
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 from textgames.names import did_you_mean
 
 
@@ -51,7 +51,7 @@ class LiveEngine:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def why_unconstrained(self, reasons: bool) -> None:

@@ -26,7 +26,7 @@ from agents.cluster.worker import PlayError
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
@@ -35,7 +35,7 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-from agents.turn import Policy, Prompt
+from agents.turn import Policy, Prompt, Turn
 
 
 @configured
@@ -170,10 +170,10 @@ class SamplerSetup:
         made: Sampler,
         news: LatestWeights,
         question: tuple[Any, ...],  # the arguments of the engine's generate
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         """Completions, by the weights that are wanted."""
         self._renew(made, news)
-        completions: list[Completion] = made.engine.generate(*question)
+        completions: list[Turn] = made.engine.generate(*question)
         return completions
 
     def _renew(self, made: Sampler, news: LatestWeights) -> None:
@@ -252,7 +252,7 @@ class RayEngine:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         *answers: Sequence[LegalAnswers | None],
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         """One completion per prompt, by one worker."""
         question = (prompts, decoding, seeds, *answers)
         with _failures_told():
@@ -263,7 +263,7 @@ class RayEngine:
         """Why its workers' samplers can't be held to legal answers; ``None`` where they can."""
         return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
-    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
+    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
         """One answer of every worker that is there."""
         with _failures_told():
             answers = self._cluster.ask(self._setup, self._news, ([prompt], decoding, [seed]))

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import torch
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, answers_of
 from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.rows import TokenRow
-from agents.turn import Message
+from agents.turn import Message, Turn
 
 PROMPT = (
     Message("user", "The weights are compared by what they make of this sentence, which no game contains: 1 2 3"),
@@ -54,14 +54,14 @@ class Canary:
         for number, answer in enumerate(answers, 1):
             if answer.error is not None:
                 raise RolloutError(f"answer {number} of {self.engine.name} to the fixed prompt failed: {answer.error}")
-            if not answer.prompt_ids or not answer.token_ids:
+            if not answer.prompt_ids or not answer.response_ids:
                 raise RolloutError(f"{self.engine.name} returned no token ids, which are what the learner trains on")
         told = [answer for answer in answers if answer.logprobs is not None]
         if told:
             self._compare(told, len(answers))
 
-    def _compare(self, answers: Sequence[Completion], places: int) -> None:
-        rows = [TokenRow(answer.prompt_ids or (), answer.token_ids or ()) for answer in answers]
+    def _compare(self, answers: Sequence[Turn], places: int) -> None:
+        rows = [TokenRow(answer.prompt_ids or (), answer.response_ids or ()) for answer in answers]
         scores = self.learner.logprobs(rows)
         theirs = [torch.tensor(answer.logprobs, dtype=torch.float64) for answer in answers]
         differences = [(mine - its).abs().mean().item() for mine, its in zip(scores, theirs, strict=True)]

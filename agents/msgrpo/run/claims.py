@@ -4,7 +4,6 @@ A resumed training has its settings from a file in the folder, which may be anyb
 """
 
 import shlex
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from agents.approvals import Claim, approve, open_claims, refusal
 from agents.models.provider import find_model
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
+from agents.toml import read_value
 
 PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run")
 """Settings whose texts are files, hubs' names and devices: read as data, and never imported."""
@@ -50,11 +50,7 @@ def said_by(overrides: Iterable[str]) -> list[str]:
     said = []
     for override in overrides:
         name, _, text = override.partition("=")
-        said += [override, text.strip(), name.strip()]
-        try:
-            said += _texts(tomllib.loads(f"value = {text}")["value"])
-        except tomllib.TOMLDecodeError:  # a string without its quotes
-            continue
+        said += [override, text.strip(), name.strip(), *_texts(read_value(text.strip()))]
     return said
 
 

@@ -193,7 +193,7 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
             if not spans(turn.weights, count):
                 raise RolloutError(
                     f"the engine {engine!r} doesn't say which weights made its tokens (seed {episode.seed}, step "
-                    f"{step.index}: {count} tokens, {list(turn.weights)}): Completion.weights has to cover them all; "
+                    f"{step.index}: {count} tokens, {list(turn.weights)}): Turn.weights has to cover them all; "
                     "agents.msgrpo.engines.engine.made_by writes it"
                 )
             for span in turn.weights:

@@ -9,13 +9,14 @@ import numpy as np
 from agents.action_probabilities import NOT_SUMMED
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.exploitability import measure
+from agents.intervals import half_interval
 from agents.load import load_agent
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
-from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, half_interval, random_positions
+from agents.regret import DirectAnswers, ExactRegret, Position, exact_regret, random_positions
 from agents.turn import Policy, check_game
 from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
 

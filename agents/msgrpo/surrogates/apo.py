@@ -15,15 +15,16 @@ tokens, and the run's normaliser divides the KL term.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from agents.msgrpo.plugins import Shared, configured
-from agents.msgrpo.surrogates.tokens import Floats, PlainSurrogate, Tokens, ppo_clipped, ppo_terms
+from agents.msgrpo.plugins import configured
+from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import Floats, Tokens
 
 if TYPE_CHECKING:
     from agents.msgrpo.credit.batch import Batch
@@ -31,19 +32,13 @@ if TYPE_CHECKING:
 
 
 @configured
-class APO(PlainSurrogate):
+class APO(PPO):
     """PPO with a KL term of its own, on top of the run's; the k3 estimate."""
 
-    clip_low: float = Field(0.2, ge=0, le=1)
-    """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
-    clip_high: float = Field(0.2, ge=0)
-    """The ratio is clipped above at 1 + clip_high, where that lowers the objective."""
     kl_coefficient: float = Field(1e-3, ge=0)
     """Of the KL term that is weighed by the success rate."""
     length_base: float = Field(1.00001, ge=1)
     """The base of the factor of long failures; 1 leaves them as they are."""
-
-    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
     @property
     def needs(self) -> frozenset[str]:
@@ -72,12 +67,6 @@ class APO(PlainSurrogate):
         log_r = tokens.ref_logprobs - tokens.logprobs
         kl = log_r.exp() - 1 - log_r
         weight = torch.where(tokens.advantages > 0, tokens.spread(tokens.data["kl_weight"]), 1.0)
-        ratio, advantages = tokens.log_ratio().exp(), self._advantages(tokens)
-        return ppo_terms(ratio, advantages, self.clip_low, self.clip_high) + self.kl_coefficient * weight * kl
-
-    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
-
-    def _advantages(self, tokens: Tokens) -> Tensor:
-        factor = tokens.spread(tokens.data["length_factor"])
-        return torch.where(tokens.advantages < 0, factor * tokens.advantages, tokens.advantages)
+        factor = torch.where(tokens.advantages < 0, tokens.spread(tokens.data["length_factor"]), 1.0)
+        blamed = tokens._replace(advantages=factor * tokens.advantages)
+        return super().terms(blamed) + self.kl_coefficient * weight * kl

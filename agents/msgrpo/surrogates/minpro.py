@@ -5,37 +5,26 @@ takes its place. The paper's exact objective was not found. Our reading: ``w_k =
 response, 1 for its first token, and a token's loss is ``w_k`` times PPO's.
 """
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from agents.msgrpo.plugins import Shared, configured
-from agents.msgrpo.surrogates.tokens import PlainSurrogate, Tokens, ppo_clipped, ppo_terms
+from agents.msgrpo.plugins import configured
+from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import Tokens
 
 
 @configured
-class MinPRO(PlainSurrogate):
+class MinPRO(PPO):
     """PPO's loss, weighted by the smallest ratio of the response's earlier tokens."""
 
-    clip_low: float = Field(0.2, ge=0, le=1)
-    """The token's own ratio is clipped below at 1 - clip_low, where that lowers the objective."""
-    clip_high: float = Field(0.2, ge=0)
-    """The token's own ratio is clipped above at 1 + clip_high, where that lowers the objective."""
     weight_low: float = Field(0.0, ge=0, le=1)
     """The least that a weight may be; others have 0.2."""
     weight_high: float | None = Field(None, ge=1)
     """The most that a weight may be; others have 5."""
 
-    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
-
     def terms(self, tokens: Tokens) -> Tensor:
-        ratio = tokens.log_ratio().exp()
-        return self._weights(tokens) * ppo_terms(ratio, tokens.advantages, self.clip_low, self.clip_high)
-
-    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+        return self._weights(tokens) * super().terms(tokens)
 
     @torch.no_grad()
     def _weights(self, tokens: Tokens) -> Tensor:

@@ -5,7 +5,6 @@ Barto, "Reinforcement Learning", section 5.3). All episodes of the group begin t
 any other group's, and its label is its start. Rules are pure, so beginning in a state is exact.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Iteration
 from textgames.environments.rules import layout_generator
+from textgames.rounds import rounds_of_play
 
 
 @configured
@@ -64,9 +64,9 @@ class ExploringStarts:
         for walk in range(self.walks + FURTHER_WALKS):
             if walk >= self.walks and found:  # further ones are for walks that were over, or back, at once
                 break
-            for rounds, state in random_walk(env.game, initial, longest, rng):
-                if state != initial:
-                    found.setdefault(state, rounds)
+            for each in rounds_of_play(env.game, initial, longest, rng):
+                if not each.over and each.next_state != initial:
+                    found.setdefault(each.next_state, each.played + 1)
         if not found:
             return None
         state, rounds = list(found.items())[int(rng.integers(len(found)))]
@@ -78,15 +78,3 @@ DEFAULT_LENGTH = 100
 
 FURTHER_WALKS = 50
 """Walks that are tried when those asked for lead nowhere."""
-
-
-def random_walk(
-    game: textgames.TSMG[Any], state: Any, longest: int, rng: np.random.Generator
-) -> Iterator[tuple[int, Any]]:
-    """``(rounds played, state)`` of every state in which the game goes on, in random legal play of all players."""
-    for rounds in range(1, longest + 1):
-        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
-        state, _, over = game.transition(state, joint, rng)
-        if over:
-            return
-        yield rounds, state

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.intervals import Estimate, bootstrap, mean, ratio
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.draws import DRAWS, DrawRule, effective_sample_size
-from benchmark.credit.estimates import Figure, figure, mean, ratio
 from benchmark.credit.gradients.episodes import EpisodeGradients
 
 REPEATS = 20
@@ -60,20 +60,20 @@ class DrawResult:
     m: int
     drawn: float
     tokens: float
-    cosine: Figure
-    minus_uniform: Figure
-    minus_nonzero: Figure
-    cosine_per_episode: Figure
-    cosine_per_kilotoken: Figure
-    mean_cosine: Figure
-    variance: Figure
+    cosine: Estimate
+    minus_uniform: Estimate
+    minus_nonzero: Estimate
+    cosine_per_episode: Estimate
+    cosine_per_kilotoken: Estimate
+    mean_cosine: Estimate
+    variance: Estimate
     empty: float
     effective_episodes: float
     reference: str
 
     def to_json(self) -> dict[str, Any]:
         """Its attributes as plain data."""
-        return {name: each.to_json() if isinstance(each, Figure) else each for name, each in vars(self).items()}
+        return {name: each.to_json() if isinstance(each, Estimate) else each for name, each in vars(self).items()}
 
 
 def compare_draws(
@@ -119,13 +119,13 @@ def compare_draws(
                 m=m,
                 drawn=float(table[:, 2].mean()),
                 tokens=float(table[:, 3].mean()),
-                cosine=figure(table, mean(0)),
-                minus_uniform=figure(minus["uniform"], mean(0)),
-                minus_nonzero=figure(minus["uniform_nonzero"], mean(0)),
-                cosine_per_episode=figure(table, ratio(0, 1)),
-                cosine_per_kilotoken=figure(table / [1, 1, 1, 1000, 1, 1, 1], ratio(0, 3)),
-                mean_cosine=figure(table, mean(5)),
-                variance=figure(table, mean(6)),
+                cosine=bootstrap(table, mean(0)),
+                minus_uniform=bootstrap(minus["uniform"], mean(0)),
+                minus_nonzero=bootstrap(minus["uniform_nonzero"], mean(0)),
+                cosine_per_episode=bootstrap(table, ratio(0, 1)),
+                cosine_per_kilotoken=bootstrap(table / [1, 1, 1, 1000, 1, 1, 1], ratio(0, 3)),
+                mean_cosine=bootstrap(table, mean(5)),
+                variance=bootstrap(table, mean(6)),
                 empty=float(table[:, 4].mean()),
                 effective_episodes=effective,
                 reference=reference_name,

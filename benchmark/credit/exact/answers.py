@@ -32,8 +32,9 @@ from agents.action_probabilities import (
 )
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
-from benchmark.credit.exact.game_graph import Decision, GameGraph, Indices
+from benchmark.credit.exact.game_graph import Decision, GameGraph
 from benchmark.credit.exact.solution import Behaviour
+from textgames.solving.state_space import Indices
 from textgames.tsmg import TSMG
 
 DEFAULT_SAMPLES = 64

@@ -1,23 +1,20 @@
-"""Everything that can come of a small game from given states, as flat arrays that are computed with.
+"""Everything that can come of a small game from given states, and what its players are asked on the way.
 
-``game, starts, horizon -> states, decisions, choices, rounds and outcomes``. A *decision* is a state and a player who
-is to move there; its *choices* are the legal actions. A *round* is a state and one choice of everybody who is to move;
-what may come of it are its *outcomes*. States don't know the time: with a horizon, what can be reached is kept apart
-for every number of steps played.
+``game, starts, horizon -> state space -> decisions, choices and layers``. A *decision* is a state and a player who is
+to move there; its *choices* are the legal actions. States don't know the time: with a horizon, what can be reached is
+kept apart for every number of steps played.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from textgames.solving.state_space import END, Indices, StateSpace
 from textgames.tsmg import TSMG, Action, Player
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 MAX_STATES = 20_000
 """The most different states, unless said otherwise: some seconds, and a policy has to be asked in each of them."""
@@ -48,36 +45,34 @@ class GameGraph:
     Attributes:
         game: the rules.
         horizon: rounds after which an episode is cut off; the values there are 0.
-        states: the different states in which somebody may have to move, numbered in the order in which they are found.
-        number: ``{state: its number}``.
-        starts: the numbers of the states that it was expanded from; one for each of those given, so perhaps repeated.
+        space: the states, what everybody may do in them, and what comes of it.
         layers: for every number of steps played, 0 to ``horizon - 1``, the numbers of the states that may be reached.
         decisions: of all states; those of one state follow each other, in the order of the game's players.
         decision_of: ``{(state's number, player's number): decision's number}``.
         choice_decision: (choices,) the decision of every choice.
         round_state: (rounds,) the state of every round; the rounds of a state follow each other.
         round_choices: (rounds, most players that move at once) the choices that make the round, -1 where there is none.
-        rewards: (rounds, players) what a round pays on average.
-        first_outcome: (rounds + 1,) where the outcomes of a round begin.
-        chances: (outcomes,) their probabilities.
-        successors: (outcomes,) the next state's number, ``len(states)`` where the game is over.
     """
 
     game: TSMG[Any]
     horizon: int
-    states: tuple[Any, ...]
-    number: dict[Hashable, int]
-    starts: tuple[int, ...]
+    space: StateSpace
     layers: tuple[Indices, ...]
     decisions: tuple[Decision, ...]
     decision_of: dict[tuple[int, int], int]
     choice_decision: Indices
     round_state: Indices
     round_choices: Indices
-    rewards: Floats
-    first_outcome: Indices
-    chances: Floats
-    successors: Indices
+
+    @cached_property
+    def states(self) -> tuple[Any, ...]:
+        """The different states in which somebody may have to move, in the order of their numbers."""
+        return tuple(self.space.numbers)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The numbers of the states that episodes begin in."""
+        return self.space.starts
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -106,109 +101,51 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
         raise ValueError("no state to start from was given")
     if horizon < 1:
         raise ValueError(f"the horizon must be at least 1, got {horizon}")
-    builder = _Builder(game, max_states, horizon)
-    first = [builder.meet(state) for state in starts]
-    layers = []
-    frontier = sorted(set(first))
-    for _ in range(horizon):
-        layers.append(np.array(frontier, dtype=np.intp))
-        frontier = sorted({after for state in frontier for after in builder.successors_of(state)})
-    return builder.graph(tuple(first), tuple(layers))
+    too_many = (
+        "too many for true advantages; choose a smaller board or fewer rounds (--horizon), or allow more states "
+        "(--max-states)"
+    )
+    space = StateSpace.of(game, starts, horizon, max_states, too_many=too_many)
+    decisions, rounds = _numbered(game, space)
+    sizes = [len(each.actions) for each in decisions]
+    width = max(map(len, rounds))
+    round_state = np.repeat(np.arange(len(space.decisions)), np.diff(space.first_round))
+    return GameGraph(
+        game=game,
+        horizon=horizon,
+        space=space,
+        layers=_layers(space, round_state, horizon),
+        decisions=tuple(decisions),
+        decision_of={(each.state, each.player): number for number, each in enumerate(decisions)},
+        choice_decision=np.repeat(np.arange(len(decisions)), sizes),
+        round_state=round_state,
+        round_choices=np.array([(*row, *[-1] * (width - len(row))) for row in rounds], dtype=np.intp),
+    )
 
 
-@dataclass
-class _Builder:
-    """Numbers what it meets; a state is expanded when what may follow it is first asked for."""
+def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[Decision], list[tuple[int, ...]]]:
+    """All decisions with the numbers of their choices, and of every round the choices that make it."""
+    decisions: list[Decision] = []
+    rounds: list[tuple[int, ...]] = []
+    choices = 0
+    for number, (state, moving) in enumerate(zip(space.numbers, space.decisions, strict=False)):
+        here = []
+        for player, actions in moving:
+            default = actions.index(game.default_action(state, player))
+            decisions.append(Decision(number, game.players.index(player), actions, default, choices))
+            here.append(range(choices, choices + len(actions)))
+            choices += len(actions)
+        rounds += product(*here)
+    return decisions, rounds
 
-    game: TSMG[Any]
-    max_states: int
-    horizon: int
-    number: dict[Hashable, int] = field(default_factory=dict)
-    states: list[Any] = field(default_factory=list)
-    after: dict[int, set[int]] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
-    choices: list[int] = field(default_factory=list)
-    round_state: list[int] = field(default_factory=list)
-    round_choices: list[tuple[int, ...]] = field(default_factory=list)
-    rewards: list[tuple[float, ...]] = field(default_factory=list)
-    first_outcome: list[int] = field(default_factory=list)
-    chances: list[float] = field(default_factory=list)
-    successors: list[int] = field(default_factory=list)
 
-    def meet(self, state: Hashable) -> int:
-        number = self.number.get(state)
-        if number is None:
-            number = self.number[state] = len(self.states)
-            self.states.append(state)
-            if len(self.states) > self.max_states:
-                raise ValueError(
-                    f"more than {self.max_states:,} states can be reached within {self.horizon} rounds, too many "
-                    "for true advantages; choose a smaller board or fewer rounds (--horizon), or allow more states "
-                    "(--max-states)"
-                )
-        return number
-
-    def successors_of(self, state: int) -> set[int]:
-        if state not in self.after:
-            self.after[state] = self.expand(state)
-        return self.after[state]
-
-    def expand(self, number: int) -> set[int]:
-        game, state = self.game, self.states[number]
-        decisions = [self.decide(number, state, player) for player in game.to_move(state)]
-        found: set[int] = set()
-        for places in product(*[range(len(decision.actions)) for decision in decisions]):
-            joint = {
-                game.players[decision.player]: decision.actions[place]
-                for decision, place in zip(decisions, places, strict=True)
-            }
-            paid = [0.0] * len(game.players)
-            self.first_outcome.append(len(self.chances))
-            for chance, after, rewards, over in game.outcomes(state, joint):
-                for index, player in enumerate(game.players):
-                    paid[index] += chance * rewards[player]
-                self.chances.append(chance)
-                self.successors.append(-1 if over else self.meet(after))
-                if not over:
-                    found.add(self.successors[-1])
-            self.round_state.append(number)
-            self.round_choices.append(
-                tuple([decision.first + place for decision, place in zip(decisions, places, strict=True)])
-            )
-            self.rewards.append(tuple(paid))
-        return found
-
-    def decide(self, number: int, state: Any, player: Player) -> Decision:
-        actions = self.game.legal_actions(state, player)
-        if not actions:
-            raise ValueError(
-                f"the actions of {type(self.game).__name__} can't be listed, so true advantages can't be computed"
-            )
-        default = actions.index(self.game.default_action(state, player))
-        decision = Decision(number, self.game.players.index(player), actions, default, len(self.choices))
-        self.choices += [len(self.decisions)] * len(actions)
-        self.decisions.append(decision)
-        return decision
-
-    def graph(self, starts: tuple[int, ...], layers: tuple[Indices, ...]) -> GameGraph:
-        width = max(map(len, self.round_choices))
-        padded = [(*row, *[-1] * (width - len(row))) for row in self.round_choices]
-        successors = np.array(self.successors, dtype=np.intp)
-        successors[successors < 0] = len(self.states)
-        return GameGraph(
-            game=self.game,
-            horizon=self.horizon,
-            states=tuple(self.states),
-            number=self.number,
-            starts=starts,
-            layers=layers,
-            decisions=tuple(self.decisions),
-            decision_of={(each.state, each.player): number for number, each in enumerate(self.decisions)},
-            choice_decision=np.array(self.choices, dtype=np.intp),
-            round_state=np.array(self.round_state, dtype=np.intp),
-            round_choices=np.array(padded, dtype=np.intp),
-            rewards=np.array(self.rewards),
-            first_outcome=np.array([*self.first_outcome, len(self.chances)], dtype=np.intp),
-            chances=np.array(self.chances),
-            successors=successors,
-        )
+def _layers(space: StateSpace, round_state: Indices, horizon: int) -> tuple[Indices, ...]:
+    """The states that may be reached after each number of steps."""
+    outcome_state = np.repeat(round_state, np.diff(space.first_outcome))
+    layers = [np.unique(space.starts)]
+    for _ in range(1, horizon):
+        here = np.zeros(len(space.numbers), dtype=bool)
+        here[layers[-1]] = True
+        after = np.unique(space.successors[here[outcome_state]])
+        layers.append(after[after != END])
+    return tuple(layers)

@@ -24,9 +24,9 @@ from torch import Tensor
 
 from agents.msgrpo.rows import TokenRow
 from benchmark.credit.exact.answers import Answers, Response
-from benchmark.credit.exact.game_graph import Floats
 from benchmark.credit.exact.solution import Solution
 from benchmark.credit.gradients.scores import ScoreModel
+from textgames.solving.state_space import Floats
 
 
 class ExactGradient(NamedTuple):

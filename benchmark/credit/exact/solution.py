@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.credit.exact.game_graph import Floats, GameGraph, Indices
+from benchmark.credit.exact.game_graph import GameGraph
 from textgames.environments.rules import InvalidAction
+from textgames.solving.state_space import END, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,7 @@ def solve(
     invalid_values = np.zeros_like(own_values)
     executed = behaviour.choices + behaviour.invalid[:, graph.choice_decision] * stand_ins
     for step in reversed(range(horizon)):
-        after = graph.chances[:, None] * values[step + 1][graph.successors]
-        rounds = graph.rewards + np.add.reduceat(after, graph.first_outcome[:-1], axis=0)  # U, (rounds, players)
+        rounds = graph.space.round_values(graph.space.rewards, values[step + 1])  # U, (rounds, players)
         np.add.at(values[step], graph.round_state, _joint(graph, executed[step])[:, None] * rounds)
         np.add.at(values[step], (state_of, player_of), -format_penalty * behaviour.invalid[step])
         choice_values[step] = _choice_values(graph, executed[step], rounds, player_of)
@@ -150,9 +150,9 @@ def _visits(graph: GameGraph, executed: Floats) -> Floats:
     """(horizon, states) how probable each state is after so many steps."""
     visits = np.zeros((graph.horizon, len(graph.states)))
     np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
-    sizes = np.diff(graph.first_outcome)
+    sizes = np.diff(graph.space.first_outcome)
     for step in range(graph.horizon - 1):
         rounds = visits[step][graph.round_state] * _joint(graph, executed[step])
-        arriving = np.repeat(rounds, sizes) * graph.chances
-        visits[step + 1] = np.bincount(graph.successors, arriving, len(graph.states) + 1)[:-1]
+        arriving, lasting = np.repeat(rounds, sizes) * graph.space.chances, graph.space.successors != END
+        visits[step + 1] = np.bincount(graph.space.successors[lasting], arriving[lasting], len(graph.states))
     return visits

@@ -93,7 +93,7 @@ class Truth:
         for state, steps_left, action, valid in zip(
             trajectory.states, trajectory.steps_left, trajectory.actions, trajectory.valid.tolist(), strict=True
         ):
-            decision = self.graph.decision_of[self.graph.number[state], player]
+            decision = self.graph.decision_of[self.graph.space.numbers[state], player]
             place = self.graph.decisions[decision].actions.index(action) if valid else INVALID
             found.append((self.graph.horizon - (steps_left or 0), decision, place))
         return found

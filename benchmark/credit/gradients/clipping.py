@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.intervals import Estimate, bootstrap, mean
 from agents.msgrpo.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.draws import Drawn
@@ -23,7 +24,6 @@ from agents.msgrpo.learner.update import Learner, UpdateStats
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates.ppo import PPO
 from agents.msgrpo.trajectories import training_rows
-from benchmark.credit.estimates import Figure, figure, mean
 from benchmark.credit.exact.gradient import ExactGradient
 from benchmark.credit.gradients.scores import ScoreModel
 
@@ -48,10 +48,10 @@ class ClippingResult:
 
     passes: int
     shift: float
-    clipped: Figure
-    unclipped: Figure
-    difference: Figure
-    clip_fraction: Figure
+    clipped: Estimate
+    unclipped: Estimate
+    difference: Estimate
+    clip_fraction: Estimate
 
 
 def clipping(
@@ -97,7 +97,7 @@ def clipping(
         table.append([clipped, unclipped, clipped - unclipped, fraction])
     if not table:
         raise ValueError("no batch has an advantage to learn from")
-    return ClippingResult(passes, shift, *[figure(np.array(table), mean(column)) for column in range(4)])
+    return ClippingResult(passes, shift, *[bootstrap(np.array(table), mean(column)) for column in range(4)])
 
 
 def _learner(model: ScoreModel, surrogate: PPO, passes: int) -> Learner:

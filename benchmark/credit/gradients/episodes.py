@@ -15,8 +15,8 @@ from torch import Tensor
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from agents.msgrpo.rows import TokenRow
-from benchmark.credit.exact.game_graph import Indices
 from benchmark.credit.gradients.scores import ScoreModel
+from textgames.solving.state_space import Indices
 
 SCORE_BYTES = 2**30
 """The most memory for the score gradients of rows."""

@@ -15,15 +15,15 @@ pulled towards 0 by the noise of ``g``; its reliability is told beside it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from agents.intervals import Array, Estimate, bootstrap, mean, of_replicates, weights
 from agents.msgrpo.credit.batch import Floats
-from benchmark.credit.estimates import Array, Figure, figure, mean, weights
-from benchmark.score.statistics import LEVELS
 
 
 class BatchGradient(NamedTuple):
@@ -54,11 +54,11 @@ class GradientQuality:
         signal_to_noise_per_token: divided by the response tokens of the update.
     """
 
-    cosine: Figure
-    bias_cosine: Figure
-    variance: Figure
-    signal_to_noise_per_episode: Figure
-    signal_to_noise_per_token: Figure
+    cosine: Estimate
+    bias_cosine: Estimate
+    variance: Estimate
+    signal_to_noise_per_episode: Estimate
+    signal_to_noise_per_token: Estimate
 
 
 def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
@@ -69,12 +69,12 @@ def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
     lengths = np.sqrt(np.diag(products))
     cosines = np.divide(along, lengths, out=np.zeros(len(batches)), where=lengths > 0)
     if not norm > 0:
-        nothing = Figure(None)
+        nothing = Estimate(nan)
         return GradientQuality(nothing, nothing, nothing, nothing, nothing)
     episodes = float(np.mean([each.episodes for each in batches]))
     tokens = float(np.mean([each.tokens for each in batches]))
     return GradientQuality(
-        cosine=figure(cosines[:, None], mean(0)),
+        cosine=bootstrap(cosines[:, None], mean(0)),
         bias_cosine=_figure(products, along, _bias_cosine),
         variance=_figure(products, along, _variance),
         signal_to_noise_per_episode=_figure(products, along, lambda *parts: _ratio(*parts) / episodes),
@@ -94,11 +94,11 @@ def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:
     return np.maximum(signal, 0.0) / (total - signal)
 
 
-def _figure(products: Floats, along: Floats, of: Callable[[Array, Array, Array, Array], Array]) -> Figure:
+def _figure(products: Floats, along: Floats, of: Callable[[Array, Array, Array, Array], Array]) -> Estimate:
     """A figure of ``<E G, u>``, its square, ``|E G|^2`` and ``E |G|^2``, under bootstrap weights of the batches."""
     count = len(along)
     if count < 2:
-        return Figure(None)
+        return Estimate(nan)
     diagonal = np.diag(products)
 
     def parts(w: Array) -> tuple[Array, Array, Array, Array]:
@@ -110,9 +110,4 @@ def _figure(products: Floats, along: Floats, of: Callable[[Array, Array, Array, 
 
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(of(*parts(np.full(count, 1 / count))))
-        replicates = np.asarray(of(*parts(weights(count))))
-    if not np.isfinite(value):
-        return Figure(None)
-    replicates = replicates[np.isfinite(replicates)]
-    low, high = np.quantile(replicates, LEVELS) if len(replicates) else (value, value)
-    return Figure(value, min(float(low), value), max(float(high), value))
+        return of_replicates(value, np.asarray(of(*parts(weights(count)))))

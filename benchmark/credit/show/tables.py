@@ -1,9 +1,11 @@
 """A measurement of credit as tables in the terminal."""
 
+from math import isnan, nan
+
 from rich.console import Console
 from rich.table import Table
 
-from benchmark.credit.estimates import Figure
+from agents.intervals import Estimate
 from benchmark.credit.results import CreditReport, MethodResult
 
 
@@ -40,8 +42,8 @@ def _methods(report: CreditReport) -> Table:
 
 
 def _order(method: MethodResult) -> float:
-    value = None if method.fidelity is None else method.fidelity.correlation.value
-    return 1.0 if value is None else -value
+    value = nan if method.fidelity is None else method.fidelity.correlation.value
+    return 1.0 if isnan(value) else -value
 
 
 def _draws(method: MethodResult) -> Table:
@@ -72,8 +74,8 @@ def _draws(method: MethodResult) -> Table:
     return table
 
 
-def _cell(figure: Figure, digits: int = 3, factor: float = 1.0) -> str:
-    if figure.value is None:
+def _cell(figure: Estimate, digits: int = 3, factor: float = 1.0) -> str:
+    if isnan(figure.value):
         return "-"
     value = f"{figure.value * factor:.{digits}f}"
     if figure.low is None or figure.high is None:
@@ -97,7 +99,7 @@ def _notes(report: CreditReport) -> list[str]:
             f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
         ]
         oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
-        if oracle is not None and oracle.correlation.value is None:
+        if oracle is not None and isnan(oracle.correlation.value):
             lines.append(
                 f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
                 "state it always does the same, or all it does is worth the same."

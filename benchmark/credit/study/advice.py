@@ -5,7 +5,6 @@ import numpy as np
 from agents.msgrpo.credit import METHODS
 from benchmark.credit.study.findings import CONTROLS, Findings, arms_on, draw_of, over_cells
 from benchmark.credit.study.tables import estimate_of, fresh_tokens, mean_of
-from benchmark.reproduce.report import figure
 from benchmark.score.statistics import holm
 
 _LEVEL = 0.05
@@ -58,9 +57,7 @@ def _draw_advice(findings: Findings) -> list[str]:
         lines.append("Whether draws by |advantage| help depends on the stage and on the game: see the table below.")
     for name, document in findings.thinking.items():
         found = [draw_of(document, "aaw", m, "others") for m in findings.study.draws.sizes]
-        parts = [
-            f"{figure(estimate_of(draw['minus_uniform']))} at M = {draw['m']}" for draw in found if draw is not None
-        ]
+        parts = [f"{estimate_of(draw['minus_uniform']):z.3f} at M = {draw['m']}" for draw in found if draw is not None]
         lines.append(f"For the model that reasons, on {name}, AAW minus uniform draws: {', '.join(parts)}.")
     return lines
 
@@ -78,7 +75,7 @@ def _training_advice(findings: Findings) -> list[str]:
         worse = [row.arm for row in apart if row.minus_plain.value < 0]
         first = rows[0]
         lines.append(
-            f"Trained on {game} at equal tokens, {first.arm} has the highest mean ({figure(first.learning)}). Told "
+            f"Trained on {game} at equal tokens, {first.arm} has the highest mean ({first.learning:z.3f}). Told "
             f"apart from the plain method after Holm's correction: better {', '.join(better) or 'none'}; worse "
             f"{', '.join(worse) or 'none'}."
             + (
@@ -94,5 +91,5 @@ def _all_end_alike(findings: Findings, game: str) -> bool:
     """Whether the best and the worst arm end closer together than a hundredth of what the arms learnt."""
     rows = arms_on(findings, game)
     starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
-    ends = [row.last.value for row in rows if row.last.value is not None]
+    ends = [row.last.value for row in rows]
     return len(ends) > 1 and max(ends) - min(ends) < 0.01 * abs(float(np.mean(ends)) - float(np.mean(starts)))

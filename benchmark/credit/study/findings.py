@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from agents.intervals import RESAMPLES, Array, Estimate, percentiles, student
 from benchmark.credit.study.jobs import StudyFolder, jobs_of
 from benchmark.credit.study.settings import STAGES, Study
-from benchmark.reproduce.claims import student, student_p_value
-from benchmark.score.statistics import CONFIDENCE, Estimate
+from benchmark.score.statistics import student_p_value
 
-Array = NDArray[np.float64]
 Cell = tuple[str, str]
 """A game and a stage of training."""
 
 CONTROLS = ("oracle", "noise")  # measured with the methods, so that one sees what is possible and what is nothing
 
-RESAMPLES = 4000
 _SEED = 20261121
 
 
@@ -225,7 +222,7 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
                 runs[0].rate,
                 student(np.array([run.learning for run in runs])),
                 student(np.array([run.last for run in runs])),
-                student(pairs) if len(pairs) else Estimate(float("nan"), None, None),
+                student(pairs),
                 student_p_value(pairs),
                 float(np.mean([run.iterations for run in runs])),
                 float(tokens.mean()),
@@ -272,10 +269,8 @@ def _spearman(pairs: Sequence[tuple[float, Array]]) -> Estimate:
     figures = np.array([value for value, _ in pairs])
     rng = np.random.default_rng([_SEED, len(pairs)])
     drawn = np.stack([rng.choice(own, (RESAMPLES, len(own))).mean(axis=1) for _, own in pairs], axis=1)
-    replicates = rank_correlation(figures, drawn)
-    low, high = np.nanquantile(replicates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     value = float(rank_correlation(figures, np.array([own.mean() for _, own in pairs])))
-    return Estimate(value, float(low), float(high))
+    return Estimate(value, *percentiles(rank_correlation(figures, drawn)))
 
 
 def rank_correlation(x: Array, y: Array) -> Array:

@@ -4,15 +4,23 @@
 """
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from benchmark.errors import UsageError, problem_of, unknown_name
-from benchmark.reproduce.settings import Count, PositiveCount, Table, differences_of, more_seeds, recipe_of
-from benchmark.toml_files import read_toml
+from benchmark.errors import UsageError, unknown_name
+from benchmark.reproduce.settings import (
+    Count,
+    PositiveCount,
+    Table,
+    checked_recipe,
+    differences_of,
+    is_recipe_of,
+    more_seeds,
+    read_recipe,
+    recipe_of,
+)
 from textgames.scenarios import SCENARIOS, Scenario
 
 RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name; they ship with the package
@@ -191,11 +199,7 @@ class Study(BaseModel):
 
 def is_study(source: str | Path) -> bool:
     """Whether a recipe, by name or as a file, is one of this study."""
-    if str(source) in RECIPES:
-        return True
-    return (
-        Path(source).suffix == ".toml" and Path(source).is_file() and read_toml(Path(source), "it").get("kind") == KIND
-    )
+    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
@@ -209,9 +213,7 @@ def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> 
         UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
             the recipe doesn't have.
     """
-    shipped = files("benchmark.credit.study").joinpath(f"recipes/{source}.toml")
-    file = shipped if str(source) in RECIPES else Path(source)
-    data = read_toml(file, f"the recipe {str(source)!r}", f"; there are {', '.join(RECIPES)}")
+    data = read_recipe(source, RECIPES, "benchmark.credit.study")
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in ("games", "arms"):
         for kept in values.get(name, ()):
@@ -219,11 +221,4 @@ def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> 
                 raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, data.get(name, {}))
         if name in values:
             values[name] = {kept: data[name][kept] for kept in values[name]}
-    try:
-        return Study.model_validate({**data, **values})
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            name = str(first["loc"][-1])
-            raise unknown_name(f"setting of a study of credit (in {source})", name, Study.model_fields) from None
-        raise UsageError(f"{source}: {problem_of(error)}") from None
+    return checked_recipe(Study, {**data, **values}, source, "a study of credit")

@@ -1,11 +1,13 @@
 """The tables and sentences of a study's report, each from the findings alone."""
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from agents.clock import duration
+from agents.intervals import Estimate, student
 from benchmark.credit.study.findings import (
     CONTROLS,
     Comparison,
@@ -17,9 +19,8 @@ from benchmark.credit.study.findings import (
     value_of,
 )
 from benchmark.credit.study.settings import STAGES
-from benchmark.reproduce.claims import student, student_p_value
-from benchmark.reproduce.report import figure, table
-from benchmark.score.statistics import Estimate, holm
+from benchmark.reproduce.report import table
+from benchmark.score.statistics import holm, student_p_value
 
 _COLUMNS = {
     "correlation": "correlation",
@@ -51,7 +52,7 @@ def _compared(row: Comparison | None, with_difference: bool) -> str:
     low, high = row.minus_plain.low, row.minus_plain.high
     if not with_difference or low is None or high is None or low == high:
         return f"{row.mean:.3f}"
-    return f"{row.mean:.3f} ({row.minus_plain.value:+.3f} [{low:+.3f}, {high:+.3f}])"
+    return f"{row.mean:.3f} ({row.minus_plain:+.3f})"
 
 
 def mean_of(findings: Findings, method: str, of: Any) -> float:
@@ -148,8 +149,8 @@ def _draw_row(where: str, silent: float, document: Any, m: int, reference: str) 
         share = "-" if not everything["tokens"] else f"{aaw['tokens'] / everything['tokens']:.0%}"
     return [
         *(where, f"{silent:.0%}", str(m), share, cosine("aaw"), cosine("uniform"), cosine("off")),
-        "-" if aaw is None else figure(estimate_of(aaw["minus_uniform"])),
-        "-" if aaw is None else figure(estimate_of(aaw["minus_nonzero"])),
+        "-" if aaw is None else f"{estimate_of(aaw['minus_uniform']):z.3f}",
+        "-" if aaw is None else f"{estimate_of(aaw['minus_nonzero']):z.3f}",
         *(cosine("unbiased"), _number(bias)),
     ]
 
@@ -157,7 +158,7 @@ def _draw_row(where: str, silent: float, document: Any, m: int, reference: str) 
 def estimate_of(found: Mapping[str, Any]) -> Estimate:
     """A figure of a measurement's document."""
     value = found["value"]
-    return Estimate(float("nan") if value is None else value, found["low"], found["high"])
+    return Estimate(nan if value is None else value, found["low"], found["high"])
 
 
 def draws_by_stage(findings: Findings) -> str:
@@ -182,7 +183,7 @@ def draws_by_stage(findings: Findings) -> str:
             odd = max(gains, key=lambda game: abs(gains[game] - float(np.median(values))))
             rest = np.array([gain for game, gain in gains.items() if game != odd])
             p_values.append(student_p_value(values))
-            rows.append([stage, str(m), f"{len(gains)}", figure(student(values)), f"{rest.mean():+.3f} ({odd})"])
+            rows.append([stage, str(m), f"{len(gains)}", f"{student(values):z.3f}", f"{rest.mean():+.3f} ({odd})"])
     for row, corrected in zip(rows, holm(p_values), strict=True):
         row.append(f"{corrected:.2f}")
     return table(["stage", "M", "games", "AAW minus uniform", "without the game that moves it most", "p (Holm)"], rows)
@@ -196,10 +197,10 @@ def arms_table(findings: Findings) -> str:
             own = row.arm == findings.study.plain
             rows.append(
                 [
-                    *(game, row.arm, str(row.runs), f"{row.rate:g}", figure(row.learning)),
-                    "-" if own else figure(row.minus_plain),
+                    *(game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}"),
+                    "-" if own else f"{row.minus_plain:z.3f}",
                     *(
-                        figure(row.last),
+                        f"{row.last:z.3f}",
                         f"{row.iterations:.0f}",
                         f"{row.tokens / 1e6:.2f}M",
                         f"{row.rollout_share:.0%}",
@@ -221,7 +222,7 @@ def predictions_table(findings: Findings) -> str:
         known = [cell.spearman.value for cell in cells if cell is not None]
         mean = f"{sum(known) / len(known):.2f}" if known else "-"
         rows.append(
-            [title, *("-" if cell is None else f"{figure(cell.spearman)}, {cell.arms} arms" for cell in cells), mean]
+            [title, *("-" if cell is None else f"{cell.spearman:z.3f}, {cell.arms} arms" for cell in cells), mean]
         )
     return table(["figure", *games, "mean"], rows)
 

@@ -12,10 +12,10 @@ from time import process_time
 from typing import Any, NamedTuple
 
 from agents.models.answers import LegalAnswers
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.engines.live import LiveEngine
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 from textgames.scenarios import Scenario
 
 KEPT_METRICS = (
@@ -42,9 +42,9 @@ class CountingEngine(LiveEngine):
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         completions = super().generate(prompts, decoding, seeds, answers)
-        self.tokens += sum(len(each.prompt_ids or ()) + len(each.token_ids or ()) for each in completions)
+        self.tokens += sum(len(each.prompt_ids or ()) + len(each.response_ids or ()) for each in completions)
         return completions
 
 

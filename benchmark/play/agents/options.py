@@ -18,6 +18,7 @@ from agents.load import options_taken
 from agents.prompt import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
 from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
+from agents.toml import read_setting
 from benchmark.errors import UsageError, problem_of, shown, unknown_name
 from benchmark.play.agents.objects import is_object
 from benchmark.play.options import RunOptions
@@ -34,37 +35,27 @@ CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
     """What ``--set`` says of these agents; a later one goes before an earlier one.
 
-    ``NAME.option=value``, or ``NAME.option.key=value`` for a part of a table. A value is JSON, or else a text.
+    ``NAME.option=value``, or ``NAME.option.key=value`` for a part of a table.
 
     Raises:
         UsageError: it hasn't this form, or is of no agent of the run.
     """
+    form = f"NAME.option=value, where NAME is an agent of the run: {', '.join(agents)}"
     found: AgentOptions = {}
     for text in texts:
-        place, separator, value = text.partition("=")
+        place, value = read_setting(text, form, UsageError)
         # an agent's name may have dots: the longest one that fits is meant
         name = max((one for one in agents if place.startswith(f"{one}.")), key=len, default=None)
-        if name is None or not separator or place.endswith("."):
-            raise UsageError(
-                f"--set {shown(text)} has the form NAME.option=value, where NAME is an agent of the run: "
-                f"{', '.join(agents)}"
-            )
+        if name is None or place.endswith("."):
+            raise UsageError(f"--set takes {form}; got {shown(text)}")
         *path, last = place[len(name) + 1 :].split(".")
         table = found.setdefault(name, {})
         for key in path:
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
                 raise UsageError(f"--set {shown(text)}: {key} is no table, it has a value already")
-        table[last] = value_of(value)
+        table[last] = value
     return found
-
-
-def value_of(text: str) -> Any:
-    """The value of a ``--set``: JSON, or else the text as it is."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:

@@ -137,15 +137,17 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
 
 
-def load_one(text: str, options: RunOptions) -> tuple[Policy, RunOptions]:
+def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
     """The policy of a command that has a single agent, ``SPEC`` or ``NAME=SPEC``, and the options with its own read.
 
     Raises:
-        UsageError: as :func:`load_policy`, or an option that the agent doesn't have.
+        UsageError: as :func:`load_policy`, an option that the agent doesn't have, or a scenario that it can't play.
     """
     agent = AgentSpec.parse(text)
     options = with_agent_options(options, {agent.name: agent.spec})
-    return load_policy(agent.spec, options, agent.name), options
+    policy = load_policy(agent.spec, options, agent.name)
+    check_plays(text, policy, scenarios)
+    return policy, options
 
 
 def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:

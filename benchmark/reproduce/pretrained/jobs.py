@@ -68,11 +68,7 @@ def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part
     if kind == "train":
         _add_run(jobs, experiment, about, int(seed[0]), part)
     elif name not in jobs:
-        like = experiment.starts[about].like
-        needs = model_needs(experiment, like, 0) if like else ()
-        for need in needs:
-            _add(jobs, experiment, need, part)
-        jobs[name] = PretrainedJob(name, "start", part, about, needs)
+        jobs[name] = PretrainedJob(name, "start", part, about)
 
 
 def _add_run(jobs: dict[str, PretrainedJob], experiment: Pretrained, arm: str, seed: int, part: str) -> None:

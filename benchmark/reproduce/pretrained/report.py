@@ -12,7 +12,7 @@ import numpy as np
 from agents.clock import duration
 from benchmark.reproduce.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from benchmark.reproduce.pretrained.settings import Arm
-from benchmark.reproduce.report import Facts, clean, figure, table
+from benchmark.reproduce.report import Facts, clean, table
 from benchmark.show.columns import number
 
 NOT_RUN = "**Not run yet.**"
@@ -144,7 +144,7 @@ def _fresh_text(findings: Findings, part: str) -> str:
 def _fresh_cell(fresh: Fresh | None) -> str:
     if fresh is None:
         return "not run yet"
-    told = [figure(fresh.value)]
+    told = [f"{fresh.value:z.3f}"]
     runs, episodes = fresh.returns.shape
     mean, count = fresh.on_unseen
     if count < episodes:
@@ -164,7 +164,8 @@ def _compare_text(findings: Findings, part: str) -> str:
         for scenario in findings.experiment.everyone[first].scenarios:
             found = findings.difference(first, second, scenario)
             if found is not None:
-                rows.append([f"{first} minus {second}", scenario, figure(found[0]), _told_apart(found[0]), found[1]])
+                estimate, of = found
+                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", _told_apart(estimate), of])
     if not rows:
         return ""
     return f"Differences:\n\n{table(['difference of', 'on', 'value (95% interval)', '', 'from'], rows)}"

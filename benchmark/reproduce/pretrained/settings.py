@@ -5,17 +5,15 @@
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.load import check_spec, known_options
 from agents.protocol import read_protocol
-from benchmark.errors import UsageError, problem_of, unknown_name
-from benchmark.reproduce.settings import Count, PositiveCount, Table
-from benchmark.toml_files import read_toml
+from benchmark.errors import UsageError, unknown_name
+from benchmark.reproduce.settings import Count, PositiveCount, Table, checked_recipe, is_recipe_of, read_recipe
 from textgames.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ class Start(BaseModel):
     explore: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.5  # the share of random moves in what is visited
     view: Table = {}  # settings of the environment in place of the scenario's
     imitation: Table = {}  # fields of MSGRPOConfig in which its imitation differs
-    like: str = ""  # an arm: as many tokens more than the start of that arm as its run took; examples is the most
 
 
 class Arm(BaseModel):
@@ -77,7 +74,7 @@ class Ship(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    arm: str  # what it is: seed 0 of this training
+    agent: str  # what it is: "starts.NAME", or "arms.NAME" for seed 0 of that training
     rank: Count = 0  # of the adapter; 0: as it was trained
 
 
@@ -110,7 +107,6 @@ class Pretrained(BaseModel):
     model: str  # the pretrained model, as commands name it
     mode: Literal["direct", "think"] = "direct"  # how it is asked, where nothing else is said
     dtype: Literal["float32", "bfloat16"] = "bfloat16"  # of the matrix products in play; trainings have their own
-    threads: PositiveCount = 2
     episodes: PositiveCount = 400  # fresh ones: seeds ``first_seed + first_episode + k``
     first_episode: Count = 1000  # keeps them apart from those of the evaluations in training
     at_once: PositiveCount = 32  # episodes that are played at the same time; bounds the memory
@@ -133,7 +129,6 @@ class Pretrained(BaseModel):
     def _check_together(self) -> "Pretrained":
         for name, start in self.starts.items():
             self._check_view(f"starts.{name}", start.scenarios, start.view)
-            self._one_of(f"starts.{name}.like", start.like, self.arms, optional=True)
             self.imitation_config(name)
         for name, arm in self.arms.items():
             self._one_of(f"arms.{name}.part", arm.part, self.parts)
@@ -144,7 +139,8 @@ class Pretrained(BaseModel):
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
             self.training_settings(name, 0)
         for name, shipped in self.ships.items():
-            self._one_of(f"ships.{name}.arm", shipped.arm, self.arms)
+            if not self._is_made(f"ships.{name}.agent", shipped.agent):
+                raise UsageError(f"ships.{name}.agent is {STARTS}NAME or {ARMS}NAME, got {shipped.agent!r}")
         self._check_order()
         for name, player in self.everyone.items():
             self._check_player(f"players.{name}", player)
@@ -157,8 +153,7 @@ class Pretrained(BaseModel):
     def _check_order(self) -> None:
         for name in self.starts.keys() & self.arms.keys():
             raise UsageError(f"{name} is a warm start and an arm: give them different names")
-        needs = {name: [start.like] for name, start in self.starts.items()}
-        needs |= {name: [arm.start, arm.like] for name, arm in self.arms.items()}
+        needs = {name: [arm.start, arm.like] for name, arm in self.arms.items()}
         try:
             TopologicalSorter(needs).prepare()
         except CycleError as error:
@@ -180,19 +175,24 @@ class Pretrained(BaseModel):
             except (ValueError, TypeError) as error:
                 raise UsageError(f"{where}.view: {error}") from None
 
+    def _is_made(self, where: str, agent: str) -> bool:
+        """Whether an agent is a warm start or an arm of this recipe, and then one that it has."""
+        for prefix, known in ((STARTS, self.starts), (ARMS, self.arms)):
+            if agent.startswith(prefix):
+                self._one_of(where, agent.removeprefix(prefix), known)
+                return True
+        return False
+
     def _check_player(self, where: str, player: Player) -> None:
         self._one_of(f"{where}.part", player.part, self.parts)
         self._check_view(where, player.scenarios, {})
-        if player.agent.startswith(STARTS):
-            self._one_of(f"{where}.agent", player.agent.removeprefix(STARTS), self.starts)
-        elif player.agent.startswith(ARMS):
-            self._one_of(f"{where}.agent", player.agent.removeprefix(ARMS), self.arms)
+        made = self._is_made(f"{where}.agent", player.agent)
         for option in player.options:
             if option not in known_options():
                 raise unknown_name(f"option of an agent ({where}.options)", option, known_options())
         try:
             read_protocol(player.protocol)
-            if player.agent != MODEL and not player.agent.startswith((STARTS, ARMS)):
+            if player.agent != MODEL and not made:
                 check_spec(player.agent)
         except ValueError as error:
             raise UsageError(f"{where}: {error}") from None
@@ -205,8 +205,8 @@ class Pretrained(BaseModel):
         named = {spec: self.rival.model_copy(update={"agent": spec}) for spec in self.rivals if self.rival}
         return {**self.players, **named}
 
-    def imitation_config(self, start: str, examples: int = 0) -> "MSGRPOConfig":
-        """The settings of one warm start, as ``textbench warmup`` has them; ``examples`` in place of its own.
+    def imitation_config(self, start: str) -> "MSGRPOConfig":
+        """The settings of one warm start, as ``textbench warmup`` has them.
 
         Raises:
             UsageError: the config refuses them.
@@ -215,9 +215,9 @@ class Pretrained(BaseModel):
         from agents.msgrpo.warmup.start import warmup_config
 
         own = self.starts[start]
-        settings = {"response_mode": self.mode, "threads": self.threads, **self.imitation, **own.imitation}
+        settings = {"response_mode": self.mode, **self.imitation, **own.imitation}
         try:
-            return warmup_config(self.model, own.scenarios, examples or own.examples, **settings)
+            return warmup_config(self.model, own.scenarios, own.examples, **settings)
         except ConfigError as error:
             raise UsageError(f"the settings of starts.{start}: {error}") from None
 
@@ -232,7 +232,7 @@ class Pretrained(BaseModel):
         own = self.arms[arm]
         shared = _of_file(own.config) if own.config else self.msgrpo
         settings = {"response_mode": self.mode, **shared, **own.msgrpo}
-        settings |= {"seed": seed, "threads": self.threads, "model": "", "out": ""}
+        settings |= {"seed": seed, "threads": 0, "model": "", "out": ""}  # cores are shared by the processes
         settings |= {"scenarios": [] if own.view else list(own.scenarios or settings.get("scenarios", ()))}
         try:
             MSGRPOConfig.from_mapping(settings)
@@ -283,11 +283,7 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
 
 def is_pretrained(source: str | Path) -> bool:
     """Whether a recipe, by name or as a file, is one of this experiment."""
-    if str(source) in RECIPES:
-        return True
-    return (
-        Path(source).suffix == ".toml" and Path(source).is_file() and read_toml(Path(source), "it").get("kind") == KIND
-    )
+    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_pretrained(source: str | Path, changes: Mapping[str, Any] | None = None) -> Pretrained:
@@ -301,20 +297,13 @@ def read_pretrained(source: str | Path, changes: Mapping[str, Any] | None = None
     Raises:
         UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
     """
-    shipped = files("benchmark.reproduce.pretrained").joinpath(f"recipes/{source}.toml")
-    file = shipped if str(source) in RECIPES else Path(source)
-    data = read_toml(file, f"the recipe {str(source)!r}", f"; there are {', '.join(RECIPES)}")
+    data = read_recipe(source, RECIPES, "benchmark.reproduce.pretrained")
     values = {name: value for name, value in (changes or {}).items() if value is not None}
-    try:
-        experiment = Pretrained.model_validate({**data, "rivals": values.get("rivals", ())})
-        arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
-        return Pretrained.model_validate({**experiment.model_dump(), "arms": arms}) if values else experiment
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            name = str(first["loc"][-1])
-            raise unknown_name(f"setting of this experiment (in {source})", name, Pretrained.model_fields) from None
-        raise UsageError(f"{source}: {problem_of(error)}") from None
+    data |= {"rivals": values.get("rivals", ())}
+    experiment = checked_recipe(Pretrained, data, source, "this experiment")
+    arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
+    changed = {**experiment.model_dump(), "arms": arms}
+    return checked_recipe(Pretrained, changed, source, "this experiment") if values else experiment
 
 
 def _changed(arm: Arm, values: Mapping[str, Any]) -> dict[str, Any]:

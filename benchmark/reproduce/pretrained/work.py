@@ -10,7 +10,7 @@ from agents.loop.rollout import rollout
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, TurnRequest
 from benchmark.reproduce.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, model_needs
-from benchmark.reproduce.pretrained.settings import MODEL, Player, Pretrained, Start, seen
+from benchmark.reproduce.pretrained.settings import MODEL, Player, Pretrained, seen
 from benchmark.reproduce.work import Report, columns_of, run_training
 from benchmark.runs.provenance import facts_of
 from textgames.scenarios import SCENARIOS
@@ -28,11 +28,9 @@ def do(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, rep
     """Do one job and write its result; nothing happens when it is there."""
     if folder.is_done(job.name):
         return
-    import torch
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
-    torch.set_num_threads(experiment.threads)
     work = {"start": warm_start, "train": train, "play": play}[job.kind]
     facts = facts_of()  # now: by the end, the checkout may be at another commit
     folder.begin(job, experiment)
@@ -52,8 +50,8 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
     from agents.msgrpo.warmup.start import CHECKPOINT
 
     start, place = experiment.starts[job.about], folder.path / job.name
-    examples = start.examples if not start.like else _as_many(job, start, folder)
-    config = experiment.imitation_config(job.about, examples)
+    examples = start.examples
+    config = experiment.imitation_config(job.about)
     model, tokenizer = load(experiment.model, config)
     size = sum(each.numel() for each in model.parameters())
     prompts = prompts_of(config, card_of(model))
@@ -87,15 +85,6 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
         "tokens_computed": round(learnt.tokens_computed * config.update_passes * examples),
         "layouts": sorted({layout_digest(observation) for observation in noting.observations}),
     }
-
-
-def _as_many(job: PretrainedJob, start: Start, folder: PretrainedFolder) -> int:
-    """As many decisions as another warm start, and for the tokens that a run took more of them."""
-    (run,) = job.needs
-    trained = folder.result(run)
-    before = folder.result(trained["began"])
-    more = sum(trained["tokens"].values()) / (before["tokens"] / before["examples"])
-    return int(min(start.examples, before["examples"] + more))
 
 
 class _Noting:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from agents.intervals import Array
 from benchmark.score.luck.estimate import Corrected, corrected
 from benchmark.score.luck.terms import LuckValues
 from benchmark.score.results import Cell
-from benchmark.score.statistics import Array
 from textgames.scenarios import Scenario
 
 START, SKILL, LUCK, VARIANCE = range(4)

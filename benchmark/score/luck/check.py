@@ -13,10 +13,10 @@ from typing import TypedDict
 
 import numpy as np
 
+from agents.intervals import Array
 from benchmark.runs.replay import Replay
 from benchmark.score import statistics as stats
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
-from benchmark.score.statistics import Array
 from textgames.scenarios import Scenario
 
 SUSPICIOUS = 1e-4

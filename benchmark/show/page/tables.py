@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
-from benchmark.show.scale import ENDS, above_one, blind_note, scale_ends, scale_sentence
+from benchmark.show.scale import above_one, blind_note, scale_ends, scale_sentence
 from benchmark.show.suites import by_suite
 from textgames.scenarios import ABOUT_SUITES
 
@@ -167,16 +167,9 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
 def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
     """What the game tells besides the return, and the returns by seat; agents in the order of their ranks."""
     tables = []
-    for kind, caption, columns in (
-        ("metrics", "more figures", common.metric_columns(scores)),
-        ("seats", "mean return by seat", common.seat_columns(scores)),
-    ):
-        if columns:
-            agent = replace(common.SCORES[1], figure=common.agent_figure)
-            drawn = _table(
-                f"{name}-{kind}", f"{name}: {caption}", [*capitalised([agent]), *columns], scores, _scale([])
-            )
-            tables.append(drawn._replace(sorted_by=""))
+    for kind, caption, columns in common.further_columns(scores):
+        columns = [*capitalised([common.AGENT]), *columns]
+        tables.append(plain_table(f"{name}-{kind}", f"{name}: {caption}", columns, scores)._replace(sorted_by=""))
     return tables
 
 
@@ -213,25 +206,10 @@ def address(view: str, **params: str) -> str:
 
 
 def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, str]]:
-    """What the columns of a scenario's table count, as far as it has them."""
-    keys = {column.key for column in scores.columns}
-    yield "Return", "the sum of an episode's rewards; the mean is over episodes"
-    if "luck_free_return" in keys:
-        yield "Luck-free return", "the mean return with the luck of the game's own draws taken out; ranks go by it"
-    if "normalized" in keys:
-        yield "Normalised", f"{ENDS}; both on the same seeds"
-    if "z" in keys:
-        yield "Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"
-        yield "Luck z", "an agent's luck in standard deviations of honest play"
-    if "success" in keys:
-        aim = scenario["success_means"] or "met the game's aim"
-        yield "Success", f"share of episodes in which the player {aim}"
-    yield "Invalid", f"share of responses that named no legal action; {common.protocol_note(scenario)}"
-    yield "Length", "rounds until the end; in a round everyone whose turn it is acts once"
-    if "tokens" in keys:
-        yield "Tokens", "of prompts and responses, per episode"
-    if "cost" in keys:
-        yield "Cost", "US dollars over all episodes"
+    """What the columns of a scenario's table count."""
+    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": common.protocol_note(scenario)}
+    for term, meaning in (common.MEANINGS[column.key] for column in scores.columns if column.key in common.MEANINGS):
+        yield term, meaning.format(**own)
 
 
 def _table(

@@ -1,6 +1,6 @@
-"""The made parts of the games' pages: pictures of play, settings, the prompt, and scores.
+"""The made parts of the games' pages: pictures of play, settings, scenarios, an observation, and scores.
 
-A page's first line names the ids of its games; rules, yardsticks and sources are written by hand.
+A page's first line names the id of its game; what it is about, rules and sources are written by hand.
 """
 
 import inspect
@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.baselines.search import find_search_player
-from agents.loop.session import EpisodeSession
 from pages import prose, scores
 from pages.marks import remade
 from pages.pictures.animation import pictures
 from pages.pictures.playing import Play, good_and_bad, scenario_of
-from textgames import SCENARIOS, find_yardstick
+from textgames import SCENARIOS, SUITES, find_yardstick
 from textgames.environments.rules import load_game
 from textgames.registry import settings_of
 
@@ -73,7 +72,7 @@ class GamePage:
 
     @property
     def shown(self) -> str:
-        """The scenario of the pictures and of the prompt; empty where the page has neither a scenario nor a choice."""
+        """The scenario of pictures and observation; empty where the page has neither a scenario nor a choice."""
         return self.showing.scenario or next(iter(self.scenarios), "")
 
     def made(self) -> str:
@@ -141,17 +140,12 @@ def picture_part(page: GamePage) -> str:
     names = {}
     for which, agent in (("good", "planner"), ("bad", "random")):
         names[which] = f"![{agent} plays {page.shown}](pictures/{page.name}-{which}.svg)"
-    told = (
-        f"One episode of `{page.shown}` (seed {good.seed:,}): first `planner` ({method(page.shown)}), which gets "
-        f"{good.paid:.4g}, then `random`, which gets {bad.paid:.4g}"
-    )
+    told = f"`{page.shown}`, seed {good.seed:,}: `planner` gets {good.paid:.4g}, `random` {bad.paid:.4g}"
     if len(players) > 1 and page.showing.together:
-        told += f"; all {len(players)} players are the same agent, and the return is that of `{players[0]}`"
+        told += f"; each plays all {len(players)} seats, and this is the return of `{players[0]}`"
     elif len(players) > 1:
-        told += f"; they are `{players[0]}`, and `{players[1]}` plays at random in both"
-    skipped = good.seed - scenario_of(page.shown).first_seed
-    first = "the scenario's first episode" if not skipped else "the first one in which `planner` gets more"
-    return f"{names['good']} {names['bad']}\n\n*{told}. It is {first}.*"
+        told += f", as `{players[0]}` against random play"
+    return f"{names['good']} {names['bad']}\n\n*{told}.*"
 
 
 # ---------------------------------------------------------------- settings
@@ -194,27 +188,53 @@ def default(value: Any) -> str:
     return f"`{value!r}`".replace("'", '"')
 
 
-# ---------------------------------------------------------------- the prompt
+# ---------------------------------------------------------------- an observation
 
 
-def prompt_part(page: GamePage) -> str:
-    """What a language model is sent in the third decision of the good player's episode, or in its last one."""
-    episode = plays(page)[0].episode
+def observation_part(page: GamePage) -> str:
+    """What is read at the third decision of the good player's episode, or at its last one."""
     viewer = scenario_of(page.shown).game().players[0]
-    decisions = [index for index, step in enumerate(episode.steps) if step.player == viewer]
-    wanted = decisions[min(2, len(decisions) - 1)]
-    session = EpisodeSession(scenario_of(page.shown), episode.seed, opponents=None)
-    for step in episode.steps[:wanted]:
-        session.respond(step.turn.response)
-    messages = "\n\n".join(
-        f"{message['role'].capitalize()}:\n\n{prose.fenced(message['content'])}" for message in session.messages
-    )
-    which = ("first", "second", "third")[decisions.index(wanted)]
-    who = f" as `{viewer}`" if len(scenario_of(page.shown).game().players) > 1 else ""
-    return (
-        f"What `textbench run` sends a language model{who} at its {which} decision in the episode of the first "
-        f"picture, letter by letter: instructions, observation, and the form of the answer.\n\n{messages}"
-    )
+    read = [step.observation for step in plays(page)[0].episode.steps if step.player == viewer]
+    return prose.fenced(read[min(2, len(read) - 1)])
+
+
+# ---------------------------------------------------------------- scenarios
+
+
+def scenarios_part(page: GamePage) -> str:
+    """The page's scenarios: which settings differ from the defaults, rounds and seeds, and what a score of 1 is."""
+    usual = inspect.signature(load_game(settings_of(page.env_id)["game"])).parameters
+    rows = []
+    for name in page.scenarios:
+        scenario = SCENARIOS[name]
+        changed = {key: value for key, value in scenario.kwargs.items() if usual[key].default != value}
+        kwargs = ", ".join(default(value).replace("`", f"`{key}=", 1) for key, value in changed.items())
+        suites = ", ".join(suite for suite in SUITES if suite != "all" and name in SUITES[suite])
+        row = [f"`{name}`", kwargs, str(scenario.horizon), f"{scenario.first_seed:,}", suites or "none", scale(name)]
+        rows.append(row)
+    heads = ["scenario", "settings", "rounds", "first seed", "suite", "1 is"]
+    return prose.table(heads, rows, numbers=heads[2:4])
+
+
+def kind(name: str) -> str:
+    """Of what kind the 1 of a scenario's scores is; empty where several play, who have no such scores."""
+    game = SCENARIOS[name].game()
+    player = find_search_player(game)
+    return "" if len(game.players) > 1 or player is None else player.kind
+
+
+def scale(name: str) -> str:
+    """What 1 is and how it is known; where several play, what their moves can be held against."""
+    game = SCENARIOS[name].game()
+    known, player = find_yardstick(game), find_search_player(game)
+    told = "" if player is None else player.method
+    if kind(name):
+        bound = f"; clairvoyant bound: {known.method}" if known is not None and known.kind == "clairvoyant" else ""
+        return f"{kind(name)}: {told}{bound}"
+    if known is not None and known.kind == "optimal":
+        return f"no scale; exact value of every move: {told or known.method}"
+    exploitable = len(game.players) == 2 and game.hidden_information and game.has_initial_outcomes
+    return "no scale" + ("; exact exploitability" if exploitable else "") + (f"; `planner`: {told}" if told else "")
 
 
 # ---------------------------------------------------------------- scores
@@ -224,19 +244,10 @@ def scores_part(page: GamePage) -> str:
     """The players that ship, in every scenario of the page."""
     measured = scores.measured()
     counts = {one["episodes"] for name in page.scenarios for one in measured[name]["agents"].values()}
-    several = [name for name in page.scenarios if len(SCENARIOS[name].game().players) > 1]
-    told = f"Mean returns with 95% intervals, {_episodes(counts)} of each player from the scenario's first seed on"
+    several = any(len(SCENARIOS[name].game().players) > 1 for name in page.scenarios)
     table = scores.score_table(page.scenarios)
-    told += "; the percentage is the share of successes." if "%" in table else "."
-    if several:
-        which = "" if len(several) == len(page.scenarios) else f" of {', '.join(f'`{name}`' for name in several)}"
-        told += (
-            f" Every table of `random`, `greedy` and `planner` was played{which}, with seats swapped, so these means "
-            "depend on who else plays."
-        )
-    if "exact" in table:
-        told += " The exact rows are the same episodes' values, computed and not played."
-    return f"{told}\n\n{table}"
+    told = f"Mean returns with 95% intervals, {_episodes(counts)}" + (", and successes" if "%" in table else "")
+    return f"{told}.{' Where several play, they played each other.' if several else ''}\n\n{table}"
 
 
 def _episodes(counts: set[int]) -> str:
@@ -244,5 +255,11 @@ def _episodes(counts: set[int]) -> str:
     return f"{low:,} episodes" if low == high else f"{low:,} to {high:,} episodes"
 
 
-PARTS = {"picture": picture_part, "settings": settings_part, "prompt": prompt_part, "scores": scores_part}
+PARTS = {
+    "picture": picture_part,
+    "settings": settings_part,
+    "observation": observation_part,
+    "scenarios": scenarios_part,
+    "scores": scores_part,
+}
 """The parts that a page may have, by the names of their marks."""

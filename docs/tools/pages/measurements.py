@@ -12,11 +12,9 @@ FILE = Path(__file__).parents[2] / "credit/report.json"
 FIGURES = {
     "correlation": "correlation of the assigned with the true advantage, step by step",
     "mean_correlation": "the same without luck: averaged over what an action got in its state",
-    "sign_agreement": "how often its sign is right",
     "gradient_cosine": "cosine of one batch's gradient and the exact one",
-    "gradient_bias_cosine": "cosine of the mean gradient and the exact one",
 }
-"""In the order of the table, as docs/credit/report.md explains them."""
+"""In the order of the table; docs/credit/instrument.md explains them, and the report has the others."""
 
 
 @cache

@@ -1,19 +1,18 @@
 """A page for every method of the fine-tuner: its formula, source, settings, cost, and what was measured of it.
 
 The formula stands in docs/credit/formulas.toml, source and cost in docs/credit/methods.md, what it does in the
-docstring of its code, and its settings are the fields of its class: nothing is written here.
+docstring of its code, and its settings are the fields of its class: nothing is written here. The pages aren't kept in
+the repository: docs/conf.py writes them when the site is built.
 """
 
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agents.msgrpo.fields import POINTS
-from agents.msgrpo.plugins import accepted
 from agents.msgrpo.presets import preset, preset_names
 from pages import measurements, overview, prose
 
@@ -60,10 +59,17 @@ def formulas() -> dict[str, dict[str, dict[str, str]]]:
     return found
 
 
-def files() -> Iterator[tuple[Path, str]]:
-    """The pages of all methods."""
-    for name, text in method_pages().items():
-        yield FOLDER / name, text
+def write_pages(folder: Path = FOLDER) -> None:
+    """Write the pages of all methods into a folder, and remove those of methods that are gone."""
+    pages = method_pages()
+    folder.mkdir(exist_ok=True)
+    for file in folder.glob("*.md"):
+        if file.name not in pages:
+            file.unlink()
+    for name, text in pages.items():
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:  # Sphinx reads again what has changed
+            file.write_text(text, encoding="utf-8")
 
 
 def method_pages() -> dict[str, str]:
@@ -82,14 +88,11 @@ def method_page(point: str, name: str) -> str:
     cls = registry.find(name)
     parts = [
         f"# {about['title']}, `{name}`",
-        f'`{registry.setting} = "{name}"` is {KINDS[point]}.',
+        f'`{registry.setting} = "{name}"` is {KINDS[point]}.{_variant(point, name)}',
         f"$$\n{about['formula']}\n$$",
-        "[The symbols](../methods.md#words), and [all methods](../methods.md).",
+        f"[The symbols](../methods.md#words). [The code]({code_of(cls)}): {described(cls)}",
         "## Source",
         sources(point, name),
-        "## What it does",
-        described(cls),
-        f"The code: [{cls.__module__}]({code_of(cls)}).",
         "## Settings",
         settings(point, name),
         "## What it needs and costs",
@@ -121,14 +124,8 @@ def _linked(source: str) -> str:
 
 
 def described(cls: type[Any]) -> str:
-    """The docstring of a method's module where that is the method's own, then that of its class."""
-    module = sys.modules[cls.__module__]
-    methods = {one for registry in POINTS.values() for one in map(registry.find, registry.names)}
-    alone = sum(one.__module__ == cls.__module__ for one in methods) == 1
-    own, whole = prose.summary(cls), prose.markdown(module.__doc__ or "")
-    if not alone:
-        return own
-    return f"{whole}\n\n{own}" if "\n\n" in own else whole
+    """The first paragraph of the docstring of a method's class; the code has the rest."""
+    return prose.summary(cls).partition("\n\n")[0]
 
 
 def code_of(cls: type[Any]) -> str:
@@ -137,17 +134,24 @@ def code_of(cls: type[Any]) -> str:
     return f"../../../{file.relative_to(ROOT).as_posix()}"
 
 
+def _variant(point: str, name: str) -> str:
+    """Which method a name stands for, where it is another one with some of its settings."""
+    base, chosen = POINTS[point].variant(name)
+    listed = ", ".join(f"`{setting} = {_value(value).strip('`')}`" for setting, value in chosen.items())
+    return f" It is [`{base}`]({point}-{base}.md) with {listed}." if chosen else ""
+
+
 def settings(point: str, name: str) -> str:
     """The table of a method's own settings."""
     registry = POINTS[point]
-    shared = getattr(registry.find(name), "shared", {})
+    shared = registry.shared(name)
     rows = []
     for setting, about in registry.settings_of(name).items():
         default = f"the run's `{shared[setting]}`" if setting in shared else _value(about.get("default"))
-        rows.append([f"`{setting}`", default, accepted(about), prose.markdown(about.get("description", ""))])
+        rows.append([f"`{setting}`", default, prose.markdown(about.get("description", ""))])
     if not rows:
         return "It has none."
-    table = prose.table(["setting", "default", "accepts", "meaning"], rows)
+    table = prose.table(["setting", "default", "meaning"], rows)
     return f"They stand in `[{point}.{name}]`.\n\n{table}"
 
 

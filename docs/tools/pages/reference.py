@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmark.cli import COMMANDS, PASSED_ON
+from benchmark.cli import COMMANDS, LAB, PASSED_ON
 from benchmark.cli.schema import NAMES, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
 from pages.marks import names_in, remade
@@ -77,16 +77,15 @@ def object_tables(name: str) -> str:
 
 
 def run_options() -> str:
-    """Every option of a run, with its flag and its environment variable."""
+    """Every option of a run, with its flag and its environment variable; the page of commands says what it means."""
     variables = {name: variable for variable, name in VARIABLES.items()}
     rows = []
     for name, one in OPTIONS.items():
-        about = one.metadata
-        if not about["metavar"]:
+        metavar = one.metadata["metavar"]
+        if not metavar:
             continue
-        flag = f"`{flag_of(name)} {about['metavar']}`"
-        rows.append([f"`{name}`", flag, f"`{variables[name]}`", shown_default(one.default), plain(about["text"])])
-    return table(["in a file", "flag", "environment variable", "default", "meaning"], rows)
+        rows.append([f"`{name}`", f"`{flag_of(name)} {metavar}`", f"`{variables[name]}`", shown_default(one.default)])
+    return table(["in a file", "flag", "environment variable", "default"], rows)
 
 
 def shown_default(value: Any) -> str:
@@ -117,10 +116,10 @@ def toml(value: Any) -> str:
 
 
 def commands() -> str:
-    """Every command: what it does, its examples, its options."""
-    parts = []
-    for name, text in COMMANDS.items():
-        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
+    """Every command: what it does, its examples, its arguments; those that a command above has alike by name alone."""
+    parts, told = [], set[tuple[str, str]]()
+    for name, text in (COMMANDS | LAB).items():
+        parts.append(f"## textbench {'lab ' if name in LAB else ''}{name}\n\n{text[0].upper()}{text[1:]}.")
         command = import_module(f"benchmark.cli.{name}")
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
@@ -131,8 +130,12 @@ def commands() -> str:
             continue
         parser = ArgumentParser(prog=f"textbench {name}", add_help=False)
         command.add_arguments(parser)
-        rows = [[f"`{called(action)}`", plain(action.help or "")] for action in parser._actions]
-        parts.append(table(["argument", "meaning"], rows))
+        arguments = [(f"`{called(action)}`", plain(action.help or "")) for action in parser._actions]
+        parts.append(table(["argument", "meaning"], [list(one) for one in arguments if one not in told]))
+        again = [name for name, help in arguments if (name, help) in told]
+        if again:
+            parts.append(f"As in commands above: {', '.join(again)}.")
+        told.update(arguments)
     return "\n\n".join(parts)
 
 
@@ -148,7 +151,6 @@ def called(action: Action) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "manifest": lambda: object_tables("manifest"),
     "episode": lambda: object_tables("episode"),
-    "credit": lambda: object_tables("credit"),
     "run-options": run_options,
     "training-settings": training_settings,
     "commands": commands,

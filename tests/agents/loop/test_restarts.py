@@ -12,7 +12,7 @@ from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import group_of, trajectories_of
 from agents.turn import Turn, TurnRequest
-from textgames.yardsticks import find_yardstick
+from textgames.solving.blind import blind_value
 
 GAMES = [
     "frozen-lake-slippery",
@@ -96,13 +96,11 @@ def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_ar
     """Against value iteration of the uniform player: its returns are 0 or 1, so their spread is known too."""
     task = EpisodeTask.of("frozen-lake-slippery", 4, desc=["SFF", "FFF", "FHG"], max_steps=12)
     game = textgames.parallel_env(task.env_id, **task.kwargs).game
-    yardstick = find_yardstick(game)
-    assert yardstick is not None
     (episode,) = played([task])
     state = episode.steps[1].state
     values = []
     for elapsed in (1, 5, 8):
-        exact = yardstick.uniform_value(state, 12 - elapsed, "player_0")
+        exact = blind_value(game, state, 12 - elapsed, "player_0", {})
         assert exact is not None
         start = EpisodeStart(state, elapsed)
         tasks = [EpisodeTask(task.scenario, task.env_id, s, None, task.kwargs, (7,), start) for s in range(500)]

@@ -8,7 +8,6 @@ import pytest
 from agents import EpisodeSession, LanguageAgentPolicy, PromptMap, ScriptedModel
 from agents.episode import EpisodeTask, invalid_rate
 from agents.loop.rollout import rollout
-from agents.models.base import Completion
 from agents.prompt import PromptTexts
 from agents.protocol import MOST_RETRIES, read_protocol, same_protocol
 from agents.turn import Refused, Turn, request_in
@@ -98,7 +97,7 @@ def test_the_conversation_is_the_prompt_the_answer_and_the_complaint():
         def generate(self, prompts, decoding, seeds):
             conversations.extend(prompts)
             texts = ["<action>fly</action>", "<action>left</action><action>up</action>", "<action>up</action>"]
-            return [Completion(texts[(len(prompt) - 1) // 2]) for prompt in prompts]
+            return [Turn(texts[(len(prompt) - 1) // 2]) for prompt in prompts]
 
     policy = LanguageAgentPolicy(Model([]))
     session = EpisodeSession("frozen-lake", 10_000, protocol="retry")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import textgames
-from agents import Completion, EpisodeTask, LanguageAgentPolicy, PromptMap, ScriptedModel, Turn, load_agent
+from agents import EpisodeTask, LanguageAgentPolicy, PromptMap, ScriptedModel, Turn, load_agent
 from agents.loop.rollout import rollout
 from agents.models.openai import OpenAIModel
 from tests.agents.openai_server import OpenAIServer
@@ -49,7 +49,7 @@ class Server:
             raise
         finally:
             self.in_flight -= 1
-        return Completion(self.respond(seed))
+        return Turn(self.respond(seed))
 
     async def aclose(self):
         self.closed += 1
@@ -272,8 +272,8 @@ def test_no_tasks_no_episodes():
 def failing_at(step):
     def respond(prompt, decoding, seed):
         if seed[-2] == step and seed[0] % 2:
-            return Completion("", finish_reason="error", error="status 500")
-        return Completion("left")
+            return Turn("", finish_reason="error", error="status 500")
+        return Turn("left")
 
     return respond
 
@@ -344,7 +344,7 @@ def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():
 
 INTERRUPTED = """
 import sys
-from agents import EpisodeTask, LanguageAgentPolicy
+from agents import (EpisodeTask, LanguageAgentPolicy)
 from agents.models.openai import OpenAIModel
 from agents.loop.rollout import rollout
 

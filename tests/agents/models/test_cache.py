@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agents import Completion, Decoding, ResponseCache, ScriptedModel, Usage
+from agents import Decoding, ResponseCache, ScriptedModel, Turn, Usage
 from agents.checksum import opened
 from agents.models.cache import ResponseCacheError, cached
 from agents.turn import Message
@@ -29,40 +29,40 @@ def test_deterministic_decoding_is_asked_once(tmp_path):
     cache = ResponseCache(tmp_path / "sub" / "cache.sqlite")
     model = cached(counting_model(), cache)
     first, second = ask(model, GREEDY), ask(model, GREEDY, seed=(2,))
-    assert (first.text, second.text) == ("answer 0", "answer 0")
+    assert (first.response, second.response) == ("answer 0", "answer 0")
     assert (first.usage.cached, second.usage.cached) == (False, True)
     assert second.usage[:2] == first.usage[:2]
-    assert ask(model, GREEDY, (Message("user", "other"),)).text == "answer 1"
-    assert ask(model, Decoding(temperature=0, max_tokens=9)).text == "answer 2"
-    assert ask(cached(counting_model("other model"), cache), GREEDY).text == "answer 0"
+    assert ask(model, GREEDY, (Message("user", "other"),)).response == "answer 1"
+    assert ask(model, Decoding(temperature=0, max_tokens=9)).response == "answer 2"
+    assert ask(cached(counting_model("other model"), cache), GREEDY).response == "answer 0"
     assert len(cache) == 4
 
 
 def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(tmp_path):
     model = cached(counting_model(), ResponseCache(tmp_path / "a"))
-    assert [ask(model, SAMPLED).text for _ in range(2)] == ["answer 0", "answer 1"]
+    assert [ask(model, SAMPLED).response for _ in range(2)] == ["answer 0", "answer 1"]
     model = cached(counting_model(), ResponseCache(tmp_path / "b", sampled=True))
-    texts = [ask(model, SAMPLED, seed=seed).text for seed in ((1,), (2,), (1,))]
+    texts = [ask(model, SAMPLED, seed=seed).response for seed in ((1,), (2,), (1,))]
     assert texts == ["answer 0", "answer 1", "answer 0"]
 
 
 def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(tmp_path):
     model = cached(counting_model(), ResponseCache(tmp_path / "c"))
     other = (Message("user", "other"),)
-    texts = [c.text for c in model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])]
+    texts = [c.response for c in model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])]
     assert texts == ["answer 0", "answer 1", "answer 0"]
 
 
 def test_everything_of_a_completion_survives_and_errors_are_not_kept(tmp_path):
-    whole = Completion("é\n", (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2), 0.5)
-    failed = Completion("", finish_reason="error", error="status 500")
+    whole = Turn("é\n", (), (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2), 0.5)
+    failed = Turn("", finish_reason="error", error="status 500")
     cache = ResponseCache(tmp_path / "c")
     model = cached(ScriptedModel([failed, whole]), cache)
     assert ask(model, GREEDY).error == "status 500"
     ask(model, GREEDY)
     cache.close()
     kept = ask(cached(ScriptedModel([]), ResponseCache(tmp_path / "c")), GREEDY)  # the same name, no responses left
-    assert kept == Completion("é\n", (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2, True), 0.0)
+    assert kept == Turn("é\n", (), (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2, True), 0.0)
 
 
 def test_a_server_model_is_cached_too(tmp_path):
@@ -71,7 +71,7 @@ def test_a_server_model_is_cached_too(tmp_path):
 
         async def generate_async(self, prompt, decoding, seed):
             self.calls += 1
-            return Completion(f"call {self.calls}")
+            return Turn(f"call {self.calls}")
 
     cache = ResponseCache(tmp_path / "c")
     model, elsewhere = Server(), Server()
@@ -80,7 +80,7 @@ def test_a_server_model_is_cached_too(tmp_path):
     async def play():
         answers = [await cached(model, cache).generate_async(PROMPT, GREEDY, (n,)) for n in range(3)]
         answers.append(await cached(elsewhere, cache).generate_async(PROMPT, GREEDY, ()))
-        return [answer.text for answer in answers]
+        return [answer.response for answer in answers]
 
     assert asyncio.run(play()) == ["call 1"] * 4
     assert (model.calls, elsewhere.calls) == (1, 1)
@@ -93,9 +93,9 @@ def test_many_threads_share_a_cache(tmp_path):
     def work(worker):
         try:
             for n in range(30):
-                cache.put(f"key {n}", Completion(f"text {n}"))
+                cache.put(f"key {n}", Turn(f"text {n}"))
                 kept = cache.get(f"key {(n * 7 + worker) % 30}")
-                assert kept is None or kept.text.startswith("text")
+                assert kept is None or kept.response.startswith("text")
         except Exception as error:
             errors.append(error)
 
@@ -111,7 +111,7 @@ def test_many_threads_share_a_cache(tmp_path):
 def _fill(path, worker):
     cache = ResponseCache(path)
     for n in range(40):
-        cache.put(f"{worker} {n}", Completion("x"))
+        cache.put(f"{worker} {n}", Turn("x"))
     cache.close()
 
 
@@ -160,14 +160,14 @@ def kept_text(cache) -> str:
 )
 def test_a_bad_row_is_asked_for_again(tmp_path, spoil):
     cache = ResponseCache(tmp_path / "c")
-    cache.put("k", Completion("first", usage=Usage(7, 2)))
-    assert cache.get("k").text == "first"
+    cache.put("k", Turn("first", usage=Usage(7, 2)))
+    assert cache.get("k").response == "first"
     row = kept_text(cache)
     assert spoil(row) != row
     cache._run("UPDATE responses SET completion = ?", (spoil(row),))
     assert cache.get("k") is None
-    cache.put("k", Completion("second"))
-    assert cache.get("k").text == "second", "a new answer takes its place"
+    cache.put("k", Turn("second"))
+    assert cache.get("k").response == "second", "a new answer takes its place"
 
 
 def test_rows_of_earlier_versions_are_served(tmp_path):
@@ -175,16 +175,16 @@ def test_rows_of_earlier_versions_are_served(tmp_path):
     old = {"text": "hello", "prompt_ids": None, "token_ids": [1, 2], "logprobs": [-0.5, 0], "finish_reason": "stop"}
     old |= {"usage": [3, 2, False], "seconds": 0.0, "error": None}
     cache._run("INSERT INTO responses VALUES ('k', ?)", (json.dumps(old),))
-    assert cache.get("k") == Completion("hello", token_ids=(1, 2), logprobs=(-0.5, 0.0), usage=Usage(3, 2, cached=True))
+    assert cache.get("k") == Turn("hello", response_ids=(1, 2), logprobs=(-0.5, 0.0), usage=Usage(3, 2, cached=True))
 
 
 @pytest.mark.parametrize("usage", [Usage(10**12, 1), Usage(-1, 1)])
 def test_what_a_record_wouldnt_hold_isnt_kept(tmp_path, usage):
     cache = ResponseCache(tmp_path / "c")
-    cache.put("k", Completion("text", usage=usage))
-    cache.put("l", Completion("text \ud800"))
+    cache.put("k", Turn("text", usage=usage))
+    cache.put("l", Turn("text \ud800"))
     assert len(cache) == 0
-    cache.put("m", Completion("text", served_by="model \udc80"))
+    cache.put("m", Turn("text", served_by="model \udc80"))
     assert cache.get("m").served_by == "model \ufffd"
 
 
@@ -194,4 +194,4 @@ def test_no_secret_gets_into_the_file(tmp_path, monkeypatch):
     ask(cached(ScriptedModel(['the key is "planted-0123456789"']), cache), GREEDY)
     cache.close()
     assert all(b"planted" not in file.read_bytes() for file in tmp_path.iterdir())
-    assert ask(cached(ScriptedModel([]), cache), GREEDY).text == 'the key is "[redacted]"'
+    assert ask(cached(ScriptedModel([]), cache), GREEDY).response == 'the key is "[redacted]"'

@@ -69,7 +69,7 @@ class TestWithLiteLLM:
             options = {"key_variable": "MY_KEY", "headers": {"X-Title": "play"}, "extra_body": {"top_k": 5}}
             (completion,) = complete(server, send_seed=True, **options)
         assert completion.error is None
-        assert completion.text == "<think>up it is</think><action>up</action>"
+        assert completion.response == "<think>up it is</think><action>up</action>"
         assert (completion.usage.prompt_tokens, completion.usage.cached_prompt_tokens) == (3, 2)
         assert completion.served_by == "m-2026 fp_1"
         (request,) = server.requests
@@ -120,7 +120,7 @@ class TestWithLiteLLM:
             (completion,) = complete(
                 server, reasoning_effort="low", extra_body={"allowed_openai_params": ["reasoning_effort"]}
             )
-        assert completion.text == "<think>up it is</think><action>up</action>"
+        assert completion.response == "<think>up it is</think><action>up</action>"
         assert completion.usage.reasoning_tokens == 40
         assert completion.reasoning.startswith("hm hm")
         assert completion.left_out == ("temperature", "stop")
@@ -130,7 +130,7 @@ class TestWithLiteLLM:
     def test_base_models(self):
         with OpenAIServer(respond=up, only_route="completions") as server:
             (completion,) = complete(server, "text-completion-openai/local", route="completions")
-        assert completion.text == "<think>up it is</think><action>up</action>"
+        assert completion.response == "<think>up it is</think><action>up</action>"
 
     def test_prices_are_those_of_its_table(self):
         price = list_price("openai/gpt-4o-mini")

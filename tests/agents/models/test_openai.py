@@ -62,7 +62,7 @@ def test_what_is_sent_and_what_comes_back():
         }
     ]
     assert server.headers["authorization"] == f"Bearer {KEY}"
-    assert completion.text == "<think>up it is</think><action>up</action>"
+    assert completion.response == "<think>up it is</think><action>up</action>"
     assert (completion.finish_reason, completion.error) == ("stop", None)
     assert completion.usage[:3] == (3, 3, False)
     assert completion.seconds > 0
@@ -116,13 +116,13 @@ def test_legal_answers_are_told_in_the_servers_own_form(grammar, field, told):
 
 def test_an_omitted_stop_string_still_ends_the_response():
     with OpenAIServer(respond=up) as server:
-        assert complete(server, omit=["stop"]).text == "<think>up it is</think><action>up</action>"
+        assert complete(server, omit=["stop"]).response == "<think>up it is</think><action>up</action>"
 
 
 def test_a_model_that_wants_the_limit_under_its_new_name_gets_it():
     with OpenAIServer(respond=up, faults={"old-limit": 1.0}) as server:
         server.keep_requests = True
-        assert complete(server).text.endswith("<action>up</action>")
+        assert complete(server).response.endswith("<action>up</action>")
         refused = complete(server, max_tokens_field="max_tokens")
     assert [("max_tokens" in r, "max_completion_tokens" in r) for r in server.requests] == [
         (True, False),
@@ -156,7 +156,7 @@ def quick(monkeypatch):
 def test_answers_that_are_responses(fault, text, finish_reason):
     with OpenAIServer(respond=up, faults={fault: 1.0}, slow=0.05) as server:
         completion = complete(server)
-    assert (completion.text, completion.finish_reason, completion.error) == (text, finish_reason, None)
+    assert (completion.response, completion.finish_reason, completion.error) == (text, finish_reason, None)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_answers_that_are_the_providers_failures(fault, attempts, said, quick):
     with OpenAIServer(faults={fault: 1.0}, slow=0.05) as server:
         completion = complete(server, max_retries=1, timeout=0.3 if fault in ("hang", "trickle") else 5)
     assert completion.error.replace(server.base_url, "URL").startswith(said)
-    assert (completion.text, completion.finish_reason) == ("", "error")
+    assert (completion.response, completion.finish_reason) == ("", "error")
     assert sum(server.served.values()) == attempts
     assert KEY not in completion.error
 
@@ -220,7 +220,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch):
         monkeypatch.setenv("http_proxy", f"http://me:{KEY}@127.0.0.1:{server.port}")
         completion = complete(None, base_url="http://model.example/v1", max_retries=0)
         assert server.headers["host"] == "model.example"
-    assert completion.text.endswith("<action>up</action>")
+    assert completion.response.endswith("<action>up</action>")
     monkeypatch.setenv("http_proxy", f"socks5://me:{KEY}@127.0.0.1:9")
     with pytest.raises(ValueError, match=r"HTTP_PROXY has the form http://HOST:PORT, got 'socks5://127.0.0.1:9'"):
         OpenAIModel("m", base_url="http://model.example/v1")
@@ -281,7 +281,7 @@ def chat(content, finish_reason="stop", **choice):
     ],
 )
 def test_the_text_of_an_answer(body, text):
-    assert read_completion(body, Decoding()).text == text
+    assert read_completion(body, Decoding()).response == text
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_any_json_is_a_completion_or_refused_and_its_text_can_be_written(value):
         completion = read_completion(json.dumps(value), Decoding())
     except ProviderError:
         return
-    completion.text.encode()
+    completion.response.encode()
     assert min(completion.usage) >= 0
 
 
@@ -398,20 +398,20 @@ def test_credentials_that_a_server_repeats_are_gone_from_its_answer(fault, useri
     with OpenAIServer(faults={fault: 1.0}, respond=up) as server:
         url = server.base_url.replace("://", f"://{quote(userinfo, safe=':')}@" if userinfo else "://")
         completion = complete(server, base_url=url, headers={"X-Token": header})
-    said = completion.text if fault == "echo" else completion.error
+    said = completion.response if fault == "echo" else completion.error
     assert "[redacted]" in said
     for secret in (header, *(userinfo.split(":") if userinfo else [KEY])):
         for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode().rstrip("=")):
             assert form not in said
     assert base64.b64encode(userinfo.encode()).decode()[:-3] not in said or not userinfo
-    assert fault == "echo-error" or completion.text.endswith("<action>up</action>")
+    assert fault == "echo-error" or completion.response.endswith("<action>up</action>")
 
 
 def test_a_key_spelled_in_escapes_is_gone_too():
     spelled = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
     with OpenAIServer(respond=up) as server:
         server.complete = lambda request, fault, route: chat("KEY").replace("KEY", spelled).encode()
-        assert complete(server).text == "[redacted]"
+        assert complete(server).response == "[redacted]"
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def server_process(*options):
 
 def test_the_server_runs_as_a_process(quick):
     with server_process("--fault", "500=1.0", "--fault-attempts", "1") as base_url:
-        assert complete(None, base_url=base_url, max_retries=1).text.endswith("</action>")
+        assert complete(None, base_url=base_url, max_retries=1).response.endswith("</action>")
 
 
 def test_a_huge_answer_is_not_read_to_its_end():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import Completion, LanguageAgentPolicy, load_agent
+from agents import LanguageAgentPolicy, Turn, load_agent
 from agents.load import known_options, options_taken
 from agents.models import provider
 from agents.models.base import Decoding
@@ -34,8 +34,8 @@ class Echo:
         self.name = name
         self.times = times
 
-    def generate(self, prompts: list[Prompt], decoding: Decoding, seeds: list[tuple[int, ...]]) -> list[Completion]:
-        return [Completion(self.name * self.times) for _ in prompts]
+    def generate(self, prompts: list[Prompt], decoding: Decoding, seeds: list[tuple[int, ...]]) -> list[Turn]:
+        return [Turn(self.name * self.times) for _ in prompts]
 
 
 ECHO = Provider(Echo, "says what it is called", example="up", missing=lambda: None)

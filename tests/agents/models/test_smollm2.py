@@ -173,5 +173,5 @@ def test_it_is_the_pretrained_model() -> None:
     assert (policy.name, settings["parameters"], settings["forward"]) == ("smollm2", 134_515_008, "lean")
     question = (Message("user", "What is the capital of France?"),)
     (answer,) = policy.model.generate([question], Decoding(temperature=0.0, max_tokens=16), [(0,)])
-    assert (answer.text, answer.finish_reason) == ("The capital of France is Paris.", "stop")
+    assert (answer.response, answer.finish_reason) == ("The capital of France is Paris.", "stop")
     assert len(answer.prompt_ids) == 37, "with the template's own system message"

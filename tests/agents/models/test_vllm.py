@@ -102,7 +102,7 @@ def test_arguments_and_completions(vllm):
     )
     assert seeds[0] != seeds[1]
     assert use_tqdm is False
-    assert (first.text, first.finish_reason, first.token_ids) == ("answer 0</action>", "stop", (10, 20))
+    assert (first.response, first.finish_reason, first.response_ids) == ("answer 0</action>", "stop", (10, 20))
     assert first.logprobs == (-0.1, -0.2)
     assert second.logprobs == (-0.11, -0.2)
     assert second.finish_reason == "length"
@@ -114,7 +114,7 @@ def test_arguments_and_completions(vllm):
 def test_an_aborted_response_is_an_error(vllm):
     vllm.finish_reasons = ["abort", None]
     for completion in VLLMModel("some/model").generate([PROMPT, PROMPT], Decoding(), [(1,), (2,)]):
-        assert (completion.text, completion.finish_reason) == ("", "error")
+        assert (completion.response, completion.finish_reason) == ("", "error")
         assert "vLLM ended the response with finish_reason " in completion.error
 
 
@@ -147,15 +147,15 @@ def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here(vllm):
     vllm.chat_template, vllm.says, vllm.finish_reasons = "knows </think> and enable_thinking", THOUGHT, ["length"] * 2
     (done,) = VLLMModel("qwen").generate([PROMPT], Decoding(max_tokens=9), [()])
     assert vllm.calls[0][1][0]["stop"] == []
-    assert (done.text, done.reasoning) == ("<action>up</action>", "I could answer <action>left</action>")
-    assert "".join(map(chr, done.token_ids)) == THOUGHT.removesuffix(" or <think>so")
-    assert len(done.logprobs) == len(done.token_ids) == done.usage.completion_tokens
+    assert (done.response, done.reasoning) == ("<action>up</action>", "I could answer <action>left</action>")
+    assert "".join(map(chr, done.response_ids)) == THOUGHT.removesuffix(" or <think>so")
+    assert len(done.logprobs) == len(done.response_ids) == done.usage.completion_tokens
     assert done.usage.reasoning_tokens == THOUGHT.index("</think>") + len("</think>")
     assert done.finish_reason == "stop"
     off = VLLMModel("qwen", chat_template_kwargs={"enable_thinking": False})
     (done,) = off.generate([PROMPT], Decoding(max_tokens=9), [()])
     assert vllm.calls[1][1][0]["stop"] == ["</action>"]
-    assert (done.text, done.reasoning) == (THOUGHT, "")  # vLLM has stopped where it was told to
+    assert (done.response, done.reasoning) == (THOUGHT, "")  # vLLM has stopped where it was told to
     assert off.settings["chat_template_kwargs"] == {"enable_thinking": False}
 
 
@@ -168,7 +168,7 @@ def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
     (done,) = model.generate([PROMPT], Decoding(max_tokens=9), [()])
     sent = vllm.calls[0][1][0]
     assert (sent["thinking_token_budget"], sent["max_tokens"]) == (5, 14)
-    assert (done.text, done.reasoning) == ("", "hm")
+    assert (done.response, done.reasoning) == ("", "hm")
     model.generate([(*PROMPT, Message("assistant", "<action>"))], Decoding(max_tokens=9), [()])
     assert "thinking_token_budget" not in vllm.calls[1][1][0]
 

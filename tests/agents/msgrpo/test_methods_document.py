@@ -42,7 +42,7 @@ def test_a_method_of_ones_own_is_short() -> None:
 def test_programs(code: str, folder: Path) -> None:
     check = "\nfrom agents.msgrpo.credit import METHODS\ntables = config.method_settings.get('credit', {})"
     made = run(folder, "-c", f"{code}{check}\nprint(METHODS.make(config.credit, tables.get(config.credit)))")
-    assert made.startswith(("Late(growth=2.0)", "DrGRPO("))
+    assert made.startswith(("Late(growth=2.0)", "Compared("))
 
 
 @pytest.mark.slow

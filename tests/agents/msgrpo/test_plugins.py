@@ -8,8 +8,8 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.config import training_config_schema
-from agents.msgrpo.credit import Batch, Credit, register
-from agents.msgrpo.credit.episode.msgrpo import MSGRPO
+from agents.msgrpo.credit import METHODS, Batch, Credit, register
+from agents.msgrpo.credit.compared import Compared
 from agents.msgrpo.fields import POINTS
 from agents.msgrpo.methods import Methods
 from agents.msgrpo.plugins import configured
@@ -79,10 +79,19 @@ def test_a_method_may_be_named_by_its_place_without_being_registered() -> None:
 def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own() -> None:
     config = MSGRPOConfig(advantage_scale="none", discount=0.5, clip_low=0.1)
     methods = Methods.of(config)
-    assert methods.credit == MSGRPO(scale="none", discount=0.5)
+    assert methods.credit == Compared(scale="none", discount=0.5)
     assert methods.surrogate == PPO(clip_low=0.1, clip_high=0.2)
     own = MSGRPOConfig(discount=0.5, method_settings={"credit": {"msgrpo": {"discount": 0.25}}})
-    assert Methods.of(own).credit == MSGRPO(discount=0.25)
+    assert Methods.of(own).credit == Compared(discount=0.25)
+
+
+def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_table() -> None:
+    run: dict[str, Any] = {"advantage_baseline": "none", "advantage_eps": 0.5, "discount": 0.5, "credit": "lite_ppo"}
+    assert Methods.of(MSGRPOConfig(**run)).credit == Compared(scale="returns_std", eps=1e-4, discount=0.5)
+    own = MSGRPOConfig(**run, method_settings={"credit": {"lite_ppo": {"eps": 0.1}, "msgrpo": {"eps": 0.2}}})
+    assert Methods.of(own).credit == Compared(scale="returns_std", eps=0.1, discount=0.5)
+    assert METHODS.settings_of("lite_ppo")["eps"]["default"] == 1e-4
+    assert METHODS.shared("lite_ppo") == {"discount": "discount"}
 
 
 @pytest.mark.parametrize(
@@ -90,9 +99,10 @@ def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own()
     [
         ({"credit": {"msgrpo": {"epss": 1.0}}}, ["[credit.msgrpo] epss is not a setting", "did you mean 'eps'?"]),
         ({"credit": {"msgrpo": {"eps": "much"}}}, ["[credit.msgrpo] eps = 'much'", "accepted: a number"]),
-        ({"credit": {"msgrpo": {"scale": "std"}}}, ["scale = 'std'", "group_std, batch_std, none"]),
+        ({"credit": {"msgrpo": {"scale": "range"}}}, ["scale = 'range'", "group_std, batch_std, returns_std"]),
         ({"surrogate": {"ppo": {"clip_low": 2.0}}}, ["[surrogate.ppo] clip_low = 2.0", ">= 0 and <= 1"]),
-        ({"draw": {"uniform": {"size": 3}}}, ["[draw.uniform] can't be used", "its settings: none"]),
+        ({"draw": {"uniform": {"size": 3}}}, ["[draw.uniform] size is not a setting", "its settings: mode"]),
+        ({"filter": {"off": {"size": 3}}}, ["[filter.off] can't be used", "its settings: none"]),
     ],
 )
 def test_wrong_settings_of_methods_are_told_with_their_place(tables: Any, words: list[str]) -> None:

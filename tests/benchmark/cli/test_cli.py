@@ -8,24 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import COMMANDS, main
+from benchmark.cli import COMMANDS, LAB, main
 from benchmark.cli.schema import NAMES
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_every_command_has_help_with_its_options(capsys):
-    for name in COMMANDS:
+    for name in COMMANDS | LAB:
         if name != "train":
             assert main([name, "--help"]) == 0
             out = capsys.readouterr().out
             assert f"usage: textbench {name}" in out
+            assert (f"The place of this command is textbench lab {name};" in out) == (name in LAB)
 
 
-def test_the_overview_names_every_command(textbench):
-    out = textbench("--help").out
-    assert all(f"\n  {name} " in out for name in COMMANDS)
-    assert textbench().code == 2
+def test_the_overviews_name_every_command_once(textbench):
+    for arguments, commands, others in (((), COMMANDS, LAB), (("lab",), LAB, COMMANDS)):
+        out = textbench(*arguments, "--help").out
+        assert all(f"\n  {name} " in out for name in commands)
+        assert not [name for name in others if f"\n  {name} " in out]
+        assert textbench(*arguments).code == 2
+    assert len(COMMANDS) <= 12
+    assert "older spellings, without lab, go on working" in textbench("--help").out
+
+
+def test_a_command_of_the_lab_is_the_same_with_and_without_it(textbench):
+    assert "usage: textbench lab schema" in textbench("lab", "schema", "--help").out
+    assert textbench("lab", "schema", "episode") == textbench("schema", "episode")
+    assert textbench("lab", "schema") == textbench("schema")
+    assert textbench("lab", "schema").code == 2
 
 
 def test_help_and_version_start_up_without_the_heavy_modules():
@@ -48,6 +60,8 @@ def test_the_version_is_the_packages(textbench):
     ("command", "sentence"),
     [
         (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
+        (("lab", "merg"), "no command of the lab named 'merg'; did you mean 'merge'?"),
+        (("lab", "run"), "no command of the lab named 'run'; there are: credit, "),
         (("run", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
         (("run", "--agent", "nonsense:thing"), "unknown agent 'nonsense:thing'"),
         (("run", "--agent", "gpt-4o-mini"), "unknown agent 'gpt-4o-mini' (did you mean openai:gpt-4o-mini, a model"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import COMMANDS
+from benchmark.cli import COMMANDS, LAB
 
 ONE_EPISODE = ("--agent", "random", "--scenario", "frozen-lake", "--episodes", "1", "--quiet")
 LEARN = ("--scenario", "frozen-lake", "--model", "tiny", "--full", "--examples", "10", "--quiet")
@@ -74,7 +74,7 @@ KINDS = (
 
 
 def test_every_command_is_here():
-    assert {case[0] for case in CASES} == set(COMMANDS)
+    assert {case[0] for case in CASES} == {*COMMANDS, *LAB}
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)

@@ -66,7 +66,7 @@ def test_a_batch_without_any_advantage_gives_no_update():
     nothing = by_hand()._replace(credit=Credit(np.zeros(4), [np.zeros(1)] * 4))
     (aaw,) = compare_draws([nothing, nothing], ["aaw"], [2], [1.0, 1.0])
     assert (aaw.cosine.value, aaw.empty, aaw.tokens) == (0, 1, 0)
-    assert aaw.cosine_per_kilotoken.value is None
+    assert aaw.cosine_per_kilotoken.to_json()["value"] is None
 
 
 @pytest.mark.slow

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from agents.intervals import Estimate
 from benchmark.reproduce import claims
 from benchmark.reproduce.claims import Verdict, combine, judge, verdict_of
 from benchmark.reproduce.reproduction import Played, Reproduction, Run
-from benchmark.score.statistics import Estimate
 
 EPISODES = 200
 SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
@@ -129,29 +129,3 @@ def test_verdicts() -> None:
     assert combine([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
     assert combine([Verdict.HOLDS, Verdict.FAILS]) is Verdict.FAILS
     assert combine([]) is Verdict.UNTESTED
-
-
-def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 60 worlds with runs and episodes that differ at random, about 95% of intervals hold the true difference."""
-    monkeypatch.setattr(claims, "RESAMPLES", 500)  # an end's own error is then a tenth of the interval, which is enough
-    rng = np.random.default_rng(5)
-    covered = 0
-    for _ in range(60):
-        levels = 0.6 + 0.1 * rng.standard_normal(8)
-        episodes = 0.2 * rng.standard_normal(100)
-        trained = levels[:, None] + episodes + 0.3 * rng.standard_normal((8, 100))
-        base = 0.3 + episodes + 0.3 * rng.standard_normal(100)
-        _, low, high = claims.difference_of_means(trained, base)
-        assert low is not None
-        assert high is not None
-        covered += low <= 0.3 <= high
-    assert 51 <= covered <= 60
-
-
-def test_student_interval_is_scipys() -> None:
-    from scipy import stats
-
-    values = np.array([0.1, 0.4, -0.2, 0.3])
-    estimate = claims.student(values)
-    expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
-    assert estimate[1:] == pytest.approx(expected)

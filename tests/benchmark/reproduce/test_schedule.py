@@ -35,7 +35,7 @@ class Recorder:
 
 def pool() -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False)))
+    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False), 1))
 
 
 @pytest.mark.slow

@@ -156,7 +156,7 @@ def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
     for seed, least, most in zip(seeds, blind.values, reference.values, strict=True):
         env.reset(seed=seed)
         game, state = env.unwrapped.game, env.unwrapped.state
-        assert most == FrozenLakeSolver(game).optimal_value(state, scenario.horizon)
+        assert most == FrozenLakeSolver(game).value(state, scenario.horizon, "player_0")
         assert 0 <= least <= most <= 1
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from agents.intervals import CONFIDENCE
 from benchmark.score import statistics as stats
 
 SIZES = (20, 50, 200)
@@ -17,7 +18,7 @@ SIZES = (20, 50, 200)
 def mean_of_estimates(tables, statistics):
     """The mean over the scenarios of a single agent."""
     weights = [1 / len(tables)] * len(tables)
-    (estimate,) = stats.means_of_estimates([tables], [statistics], [stats.CONFIDENCE], weights)
+    (estimate,) = stats.means_of_estimates([tables], [statistics], [CONFIDENCE], weights)
     return estimate
 
 

@@ -39,11 +39,6 @@ class BestResponse:
             )
         return self._best[key]
 
-    def uniform_value(self, memory: Memory, left: int) -> float:
-        """What playing every action with equal chances is worth."""
-        actions = len(self._payoffs.actions)
-        return self.fixed_value(memory, left, (1 / actions,) * actions)
-
     def fixed_value(self, memory: Memory, left: int, shares: tuple[float, ...]) -> float:
         """What playing the actions with the same chances in every round is worth."""
         known = self._fixed.setdefault(shares, {})

@@ -28,9 +28,6 @@ class BestResponseYardstick(Yardstick):
         values = self._values.action_values(state.memory, left) if left else (0.0,) * len(self._game.actions)
         return dict(zip(self._game.actions, values, strict=True))
 
-    def uniform_value(self, state: MatrixState, steps_left: int | None, player: Player) -> float:
-        return self._values.uniform_value(state.memory, self._left(state, steps_left))
-
     def blind_value(
         self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:

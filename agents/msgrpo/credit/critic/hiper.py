@@ -28,7 +28,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.batch import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory, standardised
+from agents.msgrpo.credit.arithmetic import standardised
+from agents.msgrpo.credit.batch import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory
 from agents.msgrpo.credit.critic.gae import gae
 from agents.msgrpo.plugins import configured
 

@@ -8,7 +8,6 @@ learns ``A_t + V(s_t)``, before whitening.
 Our reading: advantages are whitened over the steps of the batch, each step counting once however long its response is.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import whitened
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
-from agents.msgrpo.credit.critic.gae import turn_advantages, values_of
+from agents.msgrpo.credit.critic.gae import gae
 from agents.msgrpo.plugins import configured
 
 
@@ -30,16 +29,23 @@ class PPOTurn:
     """GAE's lambda: 0 trusts the critic's next value, 1 the return."""
     whiten: bool = True
     """Make the batch's advantages have mean 0 and standard deviation 1."""
+    cut_goes_on: bool = False
+    """An episode that the step limit cut off is worth after the cut what it was worth at its last step, and not 0."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"values"})
     heads: ClassVar[Heads] = {"state": "step"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        return credit_of_turns(batch, turn_advantages(batch, self.gamma, self.lam), whiten=self.whiten)
-
-
-def credit_of_turns(batch: Batch, advantages: Sequence[Floats], *, whiten: bool) -> Credit:
-    """Credit from (T_i,) advantages of each trajectory, with ``A_t + V(s_t)`` for the critic to learn."""
-    pairs = zip(advantages, batch.trajectories, strict=True)
-    targets = [own + values_of(trajectory) for own, trajectory in pairs]
-    return Credit.of(whitened(advantages) if whiten else advantages, value_targets={"state": targets})
+        advantages: list[Floats] = []
+        targets: list[Floats] = []
+        for each in batch.trajectories:
+            values = each.values
+            if values is None:
+                raise ValueError(
+                    'the trajectory has no values; a method that uses them says needs = frozenset({"values"})'
+                )
+            after = float(values[-1]) if self.cut_goes_on and not each.terminated else 0.0
+            own = gae(each.rewards, values, after, self.gamma, self.lam)
+            advantages.append(own)
+            targets.append(own + values)
+        return Credit.of(whitened(advantages) if self.whiten else advantages, value_targets={"state": targets})

@@ -11,29 +11,24 @@ Our reading: the length of an episode is the number of response tokens in all of
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import within_groups
-from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, standardised
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.arithmetic import standardised, within_groups
+from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
+from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.plugins import configured
 
 
 @configured
-class ADORA:
+class ADORA(ByReturn):
     """The group-normalised return, damped in groups whose successes are short."""
 
     damping: float = Field(0.1, ge=0)
     """The weight of a group whose longest success isn't longer than its failures are on average."""
     no_success: float = Field(0.1, ge=0)
     """The weight of a group without a success."""
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step in an episode's return."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         advantages = within_groups(batch, batch.returns(self.discount), standardised)

@@ -15,13 +15,14 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import within_groups
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, standardised
+from agents.msgrpo.credit.arithmetic import standardised, within_groups
+from agents.msgrpo.credit.batch import Batch, Credit, Floats
+from agents.msgrpo.credit.by_return import ByReturn
 from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
-class DAPO:
+class DAPO(ByReturn):
     """The group-normalised return with a reward for length."""
 
     cache_share: float = Field(0.2, gt=0, le=1)
@@ -31,11 +32,8 @@ class DAPO:
     in their group's mean."""
     max_response_tokens: int = Field(256, ge=1)
     """L_max, the most tokens of a response."""
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step in an episode's return."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens", "discount": "discount"}
+    shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens", **ByReturn.shared}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         lengths = [np.array([len(ids) for ids in each.response_ids], dtype=np.float64) for each in batch.trajectories]

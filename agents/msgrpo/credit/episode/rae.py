@@ -9,26 +9,22 @@ so that rules which look at it (``aaw``, ``uniform_nonzero``) don't draw them. T
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.plugins import configured
 
 
 @configured
-class RAE:
+class RAE(ByReturn):
     """The return less the running mean of its seat's returns."""
 
     decay: float = Field(0.95, ge=0, lt=1)
     """What stays of a seat's mean when an episode is added to it."""
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step in an episode's return."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def __post_init__(self) -> None:
         self._means: dict[tuple[str, str], float] = {}

@@ -19,19 +19,20 @@ to the full number. Episodes beyond the smallest group of a bundle get 0, as in 
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.plugins import configured
 
 _SMALLEST_STD = 1e-3
 
 
 @configured
-class RiskPO:
+class RiskPO(ByReturn):
     """The mixed value-at-risk of bundled returns."""
 
     groups_per_bundle: int = Field(1, ge=1)
@@ -44,11 +45,6 @@ class RiskPO:
     """Weight of what lies below the lower quantile, where what lies between the two has 1."""
     rate: float = Field(0.1, gt=0)
     """How far a batch moves the tracked quantiles, in units of the return."""
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step in an episode's return."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     @model_validator(mode="after")
     def _check_levels(self) -> Self:

@@ -16,12 +16,13 @@ penalty, which fits games that are won or lost. Here nodes have the mean return-
 of the target, nothing follows the last step of an episode, and penalties are in the rewards already.
 """
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import Scale, centred, relative, steps_of_groups, within, within_groups
+from agents.msgrpo.credit.arithmetic import Scale, compared, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.plugins import configured
 
@@ -40,19 +41,19 @@ class G2PO:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        how, visits = relative(self.scale), batch.visits()
-        values = within(visits.values(), batch.returns_to_go(self.discount), _mean)
+        how = partial(compared, scale=self.scale)
+        values = within_steps(batch, "state", batch.returns_to_go(self.discount), _mean)
         targets = [
             trajectory.rewards + self.discount * np.append(value[1:], 0.0)
             for trajectory, value in zip(batch.trajectories, values, strict=True)
         ]
         gains = [target - value for target, value in zip(targets, values, strict=True)]
         whole = within_groups(batch, batch.returns(), how)
-        among_actions = within(visits.values(), targets, how)
-        among_steps = within(steps_of_groups(batch), gains, how)
+        among_actions = within_steps(batch, "state", targets, how)
+        among_steps = within_steps(batch, "group", gains, how)
         parts = zip(whole, among_actions, among_steps, strict=True)
         return Credit.of([e + self.step_weight * (c1 + c2) for e, c1, c2 in parts])
 
 
 def _mean(values: Floats) -> Floats:
-    return values - centred(values)  # equal values stay as they are, to the last bit
+    return values - compared(values)  # equal values stay as they are, to the last bit

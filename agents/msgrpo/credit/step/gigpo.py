@@ -10,12 +10,13 @@ Our reading: a state is the state of the game. ``same = "state_and_steps_left"``
 same number of rounds left, as what can still be won depends on that.
 """
 
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import Scale, relative, within, within_groups
+from agents.msgrpo.credit.arithmetic import Scale, compared, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
 from agents.msgrpo.plugins import configured
 
@@ -38,11 +39,7 @@ class GiGPO:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        how = relative(self.scale)
+        how = partial(compared, scale=self.scale)
         whole = within_groups(batch, batch.returns(), how)
-        if self.same == "state":
-            visits = batch.visits()
-        else:
-            visits = batch.visits(lambda trajectory, t: (trajectory.states[t], trajectory.steps_left[t]))
-        steps = within(visits.values(), batch.returns_to_go(self.discount), how)
+        steps = within_steps(batch, self.same, batch.returns_to_go(self.discount), how)
         return Credit.of([self.episode_weight * e + self.step_weight * s for e, s in zip(whole, steps, strict=True)])

@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import within, within_groups
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, standardised
+from agents.msgrpo.credit.arithmetic import standardised, within_groups, within_steps
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
 from agents.msgrpo.plugins import configured
 
 
@@ -41,11 +41,8 @@ class HGPO:
         if self.base:
             whole = within_groups(batch, batch.returns(), standardised)
             levels.append((0, [np.full(len(t), a) for t, a in zip(batch.trajectories, whole, strict=True)]))
-        to_go = batch.returns_to_go(self.discount)
-        for k in range(1, self.history + 2):
-            clusters = batch.visits(partial(_last_states, k))
-            full = [steps for (_, states), steps in clusters.items() if len(states) == k]
-            levels.append((k, within(full, to_go, partial(standardised, ddof=0))))
+        to_go, how = batch.returns_to_go(self.discount), partial(standardised, ddof=0)
+        levels += [(k, within_steps(batch, partial(_last_states, k), to_go, how)) for k in range(1, self.history + 2)]
         return Credit.of([self._mixed([(k, level[i]) for k, level in levels]) for i in range(len(batch))])
 
     def _mixed(self, levels: list[tuple[int, Floats]]) -> Floats:
@@ -58,6 +55,6 @@ class HGPO:
         return total / np.where(weights > 0, weights, 1.0)
 
 
-def _last_states(k: int, trajectory: Trajectory, t: int) -> tuple[object, ...]:
-    """The last k states up to step t, or as many as there are."""
-    return trajectory.states[max(0, t - k + 1) : t + 1]
+def _last_states(k: int, trajectory: Trajectory, t: int) -> object:
+    """The last k states up to step t; a step with fewer behind it is in a cluster of its own."""
+    return trajectory.states[t + 1 - k : t + 1] if t + 1 >= k else object()

@@ -15,7 +15,7 @@ Probabilities are exact where the policy can tell them (:mod:`agents.action_prob
 ``samples`` responses, whose tokens are on top of the episodes'.
 """
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from pydantic import Field
 
 import textgames
 from agents.action_probabilities import action_probabilities
-from agents.msgrpo.credit.arithmetic import less_others, steps_by_time, within
+from agents.msgrpo.credit.arithmetic import compared, split_like, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, returns_to_go
 from agents.msgrpo.credit.fresh import task_of
 from agents.msgrpo.errors import ConfigError
@@ -49,14 +49,15 @@ class IGPO:
         sureness, asked = self.sureness(batch)
         ahead = [returns_to_go(gains(each, sure)) for each, sure in zip(batch.trajectories, sureness, strict=True)]
         metrics = {"planner_probability": float(np.concatenate(sureness).mean()), "probabilities_asked": float(asked)}
-        return Credit.of(within(steps_by_time(batch), ahead, less_others), metrics=metrics)
+        others = partial(compared, baseline="others")
+        return Credit.of(within_steps(batch, "time", ahead, others), metrics=metrics)
 
     def sureness(self, batch: Batch) -> tuple[list[Floats], int]:
         """(T_i,) probabilities of the planner's actions in the visited states, and in how many they were asked for."""
         if batch.rollouts is None:
             raise ValueError("igpo asks the policy for probabilities: this batch has no rollouts")
         places: dict[Any, TurnRequest] = {}
-        best: dict[Any, frozenset[str]] = {}
+        best: dict[Any, tuple[str, ...]] = {}
         games: dict[str, tuple[TSMG[Any], Yardstick]] = {}
         keys = []
         for each in batch.trajectories:
@@ -70,33 +71,16 @@ class IGPO:
                 if key not in places:
                     noise = (_NOISE, batch.iteration, len(places))
                     places[key] = request_in(game, state, each.player, left, seed=noise)
-                    best[key] = planned_actions(yardstick, state, left, each.player)
+                    best[key] = yardstick.best_actions(state, left, each.player, TIE)
         told = action_probabilities(batch.rollouts.policy, list(places.values()), self.samples).probabilities
         chances = dict(zip(places, told, strict=True))
         flat = np.array([sum(chances[key].get(action, 0.0) for action in best[key]) for key in keys])
-        ends = np.cumsum([len(each) for each in batch.trajectories])
-        return np.split(flat, ends[:-1]), len(places)
+        return split_like(flat, batch.trajectories), len(places)
 
 
 def gains(trajectory: Trajectory, sureness: Floats) -> Floats:
     """(T,) ``P_t+1 - P_t``, and the return at the last step."""
     return np.append(np.diff(sureness), trajectory.returned())
-
-
-def planned_actions(yardstick: Yardstick, state: Any, steps_left: int | None, player: str) -> frozenset[str]:
-    """The actions of the largest value; where values are exact, of these the ones that dawdle least."""
-    best = _largest(yardstick.values(state, steps_left, player))
-    for fewer in range((steps_left or 1) - 1, 0, -1):
-        if len(best) == 1 or not yardstick.exact:
-            break
-        values = yardstick.values(state, fewer, player)
-        best = _largest({action: values[action] for action in best})
-    return best
-
-
-def _largest(values: Mapping[str, float]) -> frozenset[str]:
-    most = max(values.values())
-    return frozenset(action for action, value in values.items() if value >= most - TIE)
 
 
 def game_and_yardstick(trajectory: Trajectory) -> tuple[TSMG[Any], Yardstick]:

@@ -8,37 +8,31 @@ Our reading: both means are over steps. The authors take the mean of the DISTINC
 which is ``means = "distinct"``.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import centred, whitened, within
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Step, returns_to_go
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.arithmetic import How, compared, split_like, standardised, within_labels
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, returns_to_go
+from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.plugins import configured
 
 
 @configured
-class MARSHAL:
+class MARSHAL(ByReturn):
     """Whitened returns-to-go of whitened rewards, with a mean of its own for every seat."""
 
     means: Literal["steps", "distinct"] = "steps"
     """What is subtracted from a seat's returns-to-go: their mean over steps, or over the different values among
     them."""
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        seats: dict[tuple[str, str], list[Step]] = {}
-        for i, trajectory in enumerate(batch.trajectories):
-            seats.setdefault(trajectory.seat, []).extend((i, t) for t in range(len(trajectory)))
-        rewards = whitened(within(seats.values(), [each.rewards for each in batch.trajectories], centred))
-        to_go = [returns_to_go(each, self.discount) for each in rewards]
-        to_go = within(seats.values(), to_go, centred if self.means == "steps" else _less_distinct)
-        return Credit.of(whitened(to_go))
+        played = batch.trajectories
+        seats = [each.seat for each in played for _ in range(len(each))]
+        paid = standardised(within_labels(seats, np.concatenate([each.rewards for each in played]), compared))
+        to_go = np.concatenate([returns_to_go(each, self.discount) for each in split_like(paid, played)])
+        less_mean: How = compared if self.means == "steps" else _less_distinct
+        return Credit.of(split_like(standardised(within_labels(seats, to_go, less_mean)), played))
 
 
 def _less_distinct(values: Floats) -> Floats:

@@ -13,25 +13,18 @@ apart by what the last step was paid and by whether the rules ended the episode.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import within_groups
-from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, standardised
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.arithmetic import standardised, within_groups
+from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
+from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.plugins import configured
 
 
 @configured
-class SALT:
+class SALT(ByReturn):
     """The mean normalised return of all episodes of the group that took the same step."""
-
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step in an episode's return."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         whole = within_groups(batch, batch.returns(self.discount), standardised)

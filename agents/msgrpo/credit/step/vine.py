@@ -11,21 +11,30 @@ the same player decides next; what is paid in between is in ``r_it``.
 With ``expected`` (our extension) what may come of a step takes the place of what came: ``A_it = sum_o p_o (r_o +
 V(s_o)) - V(s_it)`` over the outcomes o of the executed action, less the format penalty of an invalid response. It
 removes the luck of the transition, and asks for the values of all states that may follow.
+
+``baseline = "mean"`` makes it the step-level method of arXiv 2412.18279, ``direct_apo``: ``Adv_m = Q_m - mean_m Q``
+with ``Q_m = r_m + V(s'_m)`` over the samples of the policy in a state, which are the visits of the episodes and the
+branches of ``task_sampling = "branch"``. Our reading: the paper trains a critic on Monte-Carlo values, 16 completions a
+state, before the policy; here ``V`` is itself the mean of so many fresh episodes, unbiased and with no critic in
+between. As in the paper, all of it is offline where a run has one iteration with many ``update_passes``; with more
+iterations the advantages are those of the policy as it then is. Its own loss is ``surrogate = "direct_apo"``.
 """
 
-from typing import ClassVar
+from collections import Counter
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from agents.msgrpo.credit.arithmetic import compared, split_like, within_labels
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.credit.fresh import Ahead, Rounds, StateValues
+from agents.msgrpo.credit.fresh import Rounds, StateValues
 from agents.msgrpo.plugins import configured
 
 
 @configured
 class Vine:
-    """Each step's reward and gain in value, the values being means of fresh rollouts."""
+    """Each step's reward and what follows it, less a baseline; values are means of fresh rollouts."""
 
     rollouts: int = Field(9, ge=1)
     """Fresh episodes for the value of each state."""
@@ -33,19 +42,24 @@ class Vine:
     """Average over all that may come of an action instead of taking what came; for games that tell their outcomes, in
     which one player moves at a time."""
 
+    baseline: Literal["value", "mean"] = "value"
+    """Subtracted from what a step is worth: the value of its state, for which fresh episodes begin there as well, or
+    the mean of what all steps are worth that were taken in that state."""
+
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        rounds = Rounds(batch)
-        values = StateValues(batch, self.rollouts)
+        rounds, values = Rounds(batch), StateValues(batch, self.rollouts)
         steps = [(i, t) for i, each in enumerate(batch.trajectories) for t in range(len(each))]
-        here = {step: rounds.place(*step) for step in steps}
-        ahead = {(i, t): self._ahead(rounds, i, t) for i, t in steps}
-        values.ask([*here.values(), *(place for each in ahead.values() for _, _, place in each if place is not None)])
-        advantages = [np.zeros(len(each)) for each in batch.trajectories]
-        for (i, t), place in here.items():
-            advantages[i][t] = values.worth(ahead[i, t]) - values[place]
-        return Credit.of(advantages, metrics=values.metrics())
-
-    def _ahead(self, rounds: Rounds, i: int, t: int) -> list[Ahead]:
-        return rounds.expected(i, t) if self.expected else [rounds.realised(i, t)]
+        here = [rounds.place(*step) for step in steps]
+        ahead = [rounds.expected(*step) if self.expected else [rounds.realised(*step)] for step in steps]
+        following = [place for each in ahead for _, _, place in each if place is not None]
+        values.ask([*here, *following] if self.baseline == "value" else following)
+        worths, metrics = np.array([values.worth(each) for each in ahead]), values.metrics()
+        if self.baseline == "value":
+            advantages = worths - [values[place] for place in here]
+        else:
+            advantages = within_labels(here, worths, compared)
+            samples = Counter(here)
+            metrics["compared_steps"] = sum(samples[place] > 1 for place in here) / len(here)
+        return Credit.of(split_like(advantages, batch.trajectories), metrics=metrics)

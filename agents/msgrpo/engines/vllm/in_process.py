@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from agents.models.answers import LegalAnswers
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.local.llama_forward import unwrap
 from agents.models.vllm import VLLMModel
 from agents.models.vllm_worker import renew_output_layer
 from agents.msgrpo.engines.engine import EngineParts, Weights, made_by
 from agents.msgrpo.errors import ConfigError
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 from textgames.extras import install_command
 
 ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
@@ -83,7 +83,7 @@ class InProcessEngine:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Completion]:
+    ) -> list[Turn]:
         return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def update_weights(self, weights: Weights, version: int) -> None:

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.reasoning import Opening
 from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, sampling_fields
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.turn import Usage, WeightsSpan
+from agents.turn import Turn, Usage, WeightsSpan
 
 GENERATE, COMPLETIONS = "/inference/v1/generate", "/v1/completions"
 CONNECT_SECONDS = 10.0
@@ -128,7 +128,7 @@ class Server:
         seed: tuple[int, ...],
         opening: Opening = "none",
         choice: Sequence[str] = (),
-    ) -> Completion:
+    ) -> Turn:
         """The completion of one prompt; one of ``choice``, where there are any.
 
         Raises:
@@ -164,17 +164,17 @@ class Server:
         finally:
             self.in_flight -= 1
 
-    def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...], logprobs_of: Any) -> Completion:
+    def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...], logprobs_of: Any) -> Turn:
         if not answer.ok:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
         (choice,) = json.loads(answer.body)["choices"]
         if (message := cut_off(choice["finish_reason"])) is not None:
             raise UnreachableError(f"{self.url}: {message}")
         token_ids = tuple(choice["token_ids"] or ())
-        return Completion(
-            text=choice["text"],
+        return Turn(
+            response=choice["text"],
             prompt_ids=prompt_ids,
-            token_ids=token_ids,
+            response_ids=token_ids,
             logprobs=logprobs_of(choice),
             finish_reason=choice["finish_reason"],
             usage=Usage(len(prompt_ids), len(token_ids)),

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.models.reasoning import behind_reasoning
 from agents.models.vllm import held_to
@@ -17,7 +17,7 @@ from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server, UnreachableError
 from agents.msgrpo.engines.vllm.updaters import DEV_MODE, Updater
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 
 ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""
@@ -65,7 +65,7 @@ class ServersEngine:
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
-    ) -> Completion:
+    ) -> Turn:
         """The completion of one prompt, by the server with the fewest requests in flight."""
         (ids,), opening = self._encoder.encode([prompt]), self._encoder.opening(prompt)
         choice = () if answers is None else answers.endings()
@@ -81,14 +81,14 @@ class ServersEngine:
                     failure = str(error)
                     await asyncio.sleep(0.1 * 2**attempt)
                 except RolloutError as error:  # it answers, and another one would answer the same
-                    return Completion("", finish_reason="error", error=str(error))
+                    return Turn("", finish_reason="error", error=str(error))
             self._leave_out(server, failure)
-        return Completion("", finish_reason="error", error=f"{failure}; no other server is left")
+        return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
-    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Completion]:
+    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
         """One answer of every server."""
 
-        async def ask_all() -> list[Completion]:
+        async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])
             try:
                 return [await server.generate(ids, decoding, seed) for server in self.up]

@@ -24,9 +24,9 @@ def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind: str) -> None:
         temperature=1.0, max_tokens=20, stop=tuple("aeiou 12")
     )  # rows end at different times and leave the batch
     together = player.generate(prompts, decoding, [(k,) for k in range(3)])
-    assert len({len(completion.token_ids or ()) for completion in together}) > 1
+    assert len({len(completion.response_ids or ()) for completion in together}) > 1
     for completion in together:
-        ids = [*(completion.prompt_ids or ()), *(completion.token_ids or ())]
+        ids = [*(completion.prompt_ids or ()), *(completion.response_ids or ())]
         with torch.no_grad():
             scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
         begin = len(completion.prompt_ids or ())

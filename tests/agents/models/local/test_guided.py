@@ -104,7 +104,7 @@ def test_a_response_goes_on_from_its_prefix(player: Any) -> None:
     prompt = (Message("user", "Where to?"), Message("assistant", "<action>l"))
     answers = [LegalAnswers(("left", "right"), begun="<action>l")] * 20
     completions = model.generate([prompt] * 20, Decoding(max_tokens=30), [(k,) for k in range(20)], answers)
-    assert {completion.text for completion in completions} == {"eft</action>"}
+    assert {completion.response for completion in completions} == {"eft</action>"}
 
 
 def test_no_room_is_said_and_the_others_are_answered(player: Any) -> None:

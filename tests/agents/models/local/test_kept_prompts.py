@@ -92,4 +92,4 @@ def test_responses_are_those_of_a_decoder_that_keeps_nothing(tokenizer: Any, mon
     kept = keeping.generate(PROMPTS, decoding, seeds)
     monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 10**9)
     plain = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
-    assert [row.token_ids for row in kept] == [row.token_ids for row in plain]
+    assert [row.response_ids for row in kept] == [row.response_ids for row in plain]

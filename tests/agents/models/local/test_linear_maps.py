@@ -69,7 +69,7 @@ def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytes
     for got, completion in zip(
         TransformersModel(model, tokenizer).generate(prompts, decoding, seeds), wanted, strict=True
     ):
-        assert got.token_ids == completion.token_ids
+        assert got.response_ids == completion.response_ids
         assert got.logprobs == pytest.approx(completion.logprobs, abs=1e-4)
 
 

@@ -82,17 +82,22 @@ def test_responses_tokens_and_settings_are_the_same_whichever_way_it_is_loaded(t
     assert plain.encode(prompts) == usual.encode(prompts)
     before = plain.generate(prompts, decoding, seeds)
     for a, b in zip(before, usual.generate(prompts, decoding, seeds), strict=True):
-        assert (a.text, a.token_ids, a.logprobs, a.finish_reason) == (b.text, b.token_ids, b.logprobs, b.finish_reason)
+        assert (a.response, a.response_ids, a.logprobs, a.finish_reason) == (
+            b.response,
+            b.response_ids,
+            b.logprobs,
+            b.finish_reason,
+        )
     assert plain.settings.items() >= usual.settings.items()
     assert plain.context_length == usual.context_length == 2048
 
     model = plain.model  # transformers' own from here on, and what it learns shows
     assert type(model) is transformers.LlamaForCausalLM
     assert plain.model is model
-    assert [one.text for one in plain.generate(prompts, decoding, seeds)] == [one.text for one in before]
+    assert [one.response for one in plain.generate(prompts, decoding, seeds)] == [one.response for one in before]
     with torch.no_grad():
         model.model.norm.weight.mul_(-1)
-    assert [one.text for one in plain.generate(prompts, decoding, seeds)] != [one.text for one in before]
+    assert [one.response for one in plain.generate(prompts, decoding, seeds)] != [one.response for one in before]
     model.save_pretrained(tmp_path)
     assert read_plain_llama(tmp_path) is not None
 

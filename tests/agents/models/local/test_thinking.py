@@ -142,45 +142,49 @@ def test_what_changes_nothing_is_refused(template: str, options: Any, said: str)
 
 def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows() -> None:
     completion = answered(HYBRID, THOUGHT)
-    assert completion.text == "<action>up</action>"
+    assert completion.response == "<action>up</action>"
     assert completion.reasoning == "I could answer <action>left</action>, but no."
     assert completion.finish_reason == "stop"
     tokenizer = tokenizer_with(HYBRID)
-    assert tokenizer.decode(completion.token_ids) == THOUGHT.removesuffix(" and more")
+    assert tokenizer.decode(completion.response_ids) == THOUGHT.removesuffix(" and more")
     thought = tokenizer(THOUGHT.partition("\n\n")[0], add_special_tokens=False)["input_ids"]
     assert completion.usage.reasoning_tokens == len(thought)
 
 
 def test_without_reasoning_a_thinking_model_stops_as_any_other() -> None:
     completion = answered(HYBRID, "<action>up</action> and more")
-    assert (completion.text, completion.reasoning, completion.usage.reasoning_tokens) == ("<action>up</action>", "", 0)
+    assert (completion.response, completion.reasoning, completion.usage.reasoning_tokens) == (
+        "<action>up</action>",
+        "",
+        0,
+    )
 
 
 def test_reasoning_that_the_template_opens() -> None:
     completion = answered(ALWAYS, THOUGHT.removeprefix("<think>\n"))
-    assert completion.text == "<action>up</action>"
+    assert completion.response == "<action>up</action>"
     assert completion.reasoning == "I could answer <action>left</action>, but no."
 
 
 def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning() -> None:
     """The mode think asks every model for a <think> in its response."""
     completion = answered(NEVER, THOUGHT)
-    assert completion.text == "<think>\nI could answer <action>left</action>"
+    assert completion.response == "<think>\nI could answer <action>left</action>"
     assert completion.reasoning == ""
 
 
 def test_the_mode_think_of_a_thinking_model_is_answered_behind_its_reasoning() -> None:
     text = "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think><plan>up</plan><action>up</action>"
     completion = answered(HYBRID, text)
-    assert completion.text == "<plan>up</plan><action>up</action>"
+    assert completion.response == "<plan>up</plan><action>up</action>"
     assert completion.reasoning.endswith("</think>\n\n<think>hm")
     assert completion.finish_reason == "stop"
 
 
 def test_reasoning_without_an_end_leaves_no_response() -> None:
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
-    assert (completion.text, completion.finish_reason) == ("", "length")
-    assert completion.usage.reasoning_tokens == len(completion.token_ids) == 6
+    assert (completion.response, completion.finish_reason) == ("", "length")
+    assert completion.usage.reasoning_tokens == len(completion.response_ids) == 6
 
 
 def test_the_policy_plays_what_follows_the_reasoning() -> None:
@@ -203,14 +207,14 @@ def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=8), thinking_budget=4)
     closing = tokenizer(CLOSING, add_special_tokens=False)["input_ids"]
     begun = tokenizer(THOUGHT, add_special_tokens=False)["input_ids"][:4]
-    assert list(completion.token_ids[: 4 + len(closing)]) == [*begun, *closing]
+    assert list(completion.response_ids[: 4 + len(closing)]) == [*begun, *closing]
     assert completion.logprobs[4 : 4 + len(closing)] == (0.0,) * len(closing)
     forced = tuple(TokenSet((token,)) for token in closing)
-    assert completion.allowed == (None,) * 4 + forced + (None,) * (len(completion.token_ids) - 4 - len(closing))
-    assert len(completion.token_ids) <= 4 + 8
+    assert completion.allowed == (None,) * 4 + forced + (None,) * (len(completion.response_ids) - 4 - len(closing))
+    assert len(completion.response_ids) <= 4 + 8
     assert completion.reasoning == tokenizer.decode(begun).removeprefix("<think>").strip()
     # the rest is what the model says behind all of that
-    ids = torch.tensor([[*completion.prompt_ids, *completion.token_ids]])
+    ids = torch.tensor([[*completion.prompt_ids, *completion.response_ids]])
     with torch.no_grad():
         scores = taught(HYBRID, THOUGHT)(input_ids=ids).logits[0].log_softmax(-1)
     at = len(completion.prompt_ids) + 4 + len(closing)
@@ -226,7 +230,11 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget: int) -> None:
     text = "<action>up</action> and more"
     decoding = Decoding(temperature=1.0, max_tokens=60)
     given, usual = answered(HYBRID, text, decoding, thinking_budget=budget), answered(HYBRID, text, decoding)
-    assert (given.token_ids, given.text, given.finish_reason) == (usual.token_ids, usual.text, usual.finish_reason)
+    assert (given.response_ids, given.response, given.finish_reason) == (
+        usual.response_ids,
+        usual.response,
+        usual.finish_reason,
+    )
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
 
 
@@ -237,8 +245,8 @@ def test_rows_of_a_batch_go_on_by_themselves() -> None:
     together = model.generate(prompts, decoding, seeds)
     for prompt, seed, row in zip(prompts, seeds, together, strict=True):
         (alone,) = model.generate([prompt], decoding, [seed])
-        assert alone.token_ids == row.token_ids
-        assert alone.text == row.text
+        assert alone.response_ids == row.response_ids
+        assert alone.response == row.response
         assert alone.logprobs == pytest.approx(row.logprobs, abs=1e-4)
 
 

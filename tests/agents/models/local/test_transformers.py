@@ -414,15 +414,17 @@ def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
     decoding = Decoding(temperature=1.25, max_tokens=24)
     completions = model.generate(PROMPTS, decoding, [(k,) for k in range(len(PROMPTS))])
     for prompt, got in zip(PROMPTS, completions, strict=True):
-        assert got.token_ids
+        assert got.response_ids
         assert got.prompt_ids == tuple(tokenizer(prompt[0].content)["input_ids"])
         with torch.no_grad():
-            logits = model.model(input_ids=torch.tensor([[*got.prompt_ids, *got.token_ids]])).logits[0]
+            logits = model.model(input_ids=torch.tensor([[*got.prompt_ids, *got.response_ids]])).logits[0]
         logprobs = (logits[len(got.prompt_ids) - 1 : -1] / 1.25).log_softmax(-1)
-        wanted = logprobs.gather(1, torch.tensor(got.token_ids)[:, None])[:, 0]
+        wanted = logprobs.gather(1, torch.tensor(got.response_ids)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(got.logprobs), wanted, rtol=1e-3, atol=1e-3)
-        assert got.usage[:2] == (len(got.prompt_ids), len(got.token_ids))
-        assert (got.finish_reason == "length") == (len(got.token_ids) == 24 and not got.text.endswith("</action>"))
+        assert got.usage[:2] == (len(got.prompt_ids), len(got.response_ids))
+        assert (got.finish_reason == "length") == (
+            len(got.response_ids) == 24 and not got.response.endswith("</action>")
+        )
 
 
 @pytest.mark.slow
@@ -438,8 +440,8 @@ def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind: str, tokeni
     backwards = TransformersModel(model, tokenizer).generate(PROMPTS[::-1], decoding, seeds[::-1])[::-1]
     chunked = TransformersModel(model, tokenizer, max_batch_tokens=100).generate(PROMPTS, decoding, seeds)
     for others in (alone, backwards, chunked):
-        assert [c.token_ids for c in others] == [c.token_ids for c in together]
-    assert together[1].token_ids != together[4].token_ids  # one prompt, two seeds
+        assert [c.response_ids for c in others] == [c.response_ids for c in together]
+    assert together[1].response_ids != together[4].response_ids  # one prompt, two seeds
 
 
 def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
@@ -450,7 +452,7 @@ def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
     for prompt, completion in zip(PROMPTS, ours, strict=True):
         ids = torch.tensor([tokenizer(prompt[0].content)["input_ids"]])
         theirs = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False)
-        assert list(completion.token_ids or ()) == theirs[0, ids.shape[1] :].tolist()
+        assert list(completion.response_ids or ()) == theirs[0, ids.shape[1] :].tolist()
 
 
 def test_chat_templates_and_blank_lines() -> None:
@@ -475,9 +477,9 @@ def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer: Any) -> None
     ended = [c for c in completions if c.finish_reason == "stop"]
     assert ended  # logits are all equal, so about a third of the rows draw the end in time
     for completion in completions:
-        ids = completion.token_ids or ()
+        ids = completion.response_ids or ()
         assert (ids[-1] == tokenizer.eos_token_id) == (completion.finish_reason == "stop")
-        assert completion.text == tokenizer.decode(list(ids)).removesuffix("<eos>")
+        assert completion.response == tokenizer.decode(list(ids)).removesuffix("<eos>")
 
 
 def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> None:
@@ -489,8 +491,8 @@ def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> Non
         model.generate_ids([(5,) * 160], Decoding(), [()])
     long, short = model.generate(prompts_of("c " * 200, "c"), Decoding(temperature=0, max_tokens=3), [(), ()])
     assert "tokens and small can read 160" in (long.error or "")
-    assert (long.text, long.finish_reason) == ("", "error")
-    assert (short.error, len(short.token_ids or ())) == (None, 3)
+    assert (long.response, long.finish_reason) == ("", "error")
+    assert (short.error, len(short.response_ids or ())) == (None, 3)
     with pytest.raises(ValueError, match="prompt is empty"):
         model.generate(prompts_of(""), Decoding(), [()])
     config = transformers.LlamaConfig(**SHAPE, vocab_size=64, bos_token_id=None, eos_token_id=None)
@@ -507,7 +509,7 @@ def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer: Any) -
     player = TransformersModel(model, tokenizer)
     decoding = Decoding(temperature=1.0, max_tokens=12)
     first, second = (player.generate(PROMPTS[:2], decoding, [(1,), (2,)]) for _ in range(2))
-    assert [c.token_ids for c in first] == [c.token_ids for c in second]
+    assert [c.response_ids for c in first] == [c.response_ids for c in second]
     assert model.training
 
 
@@ -540,13 +542,13 @@ def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> Non
     assert loaded.name == str(tmp_path)
     decoding, seeds = Decoding(max_tokens=10), [(1,), (2,)]
     ours = TransformersModel(model, tokenizer).generate(PROMPTS[:2], decoding, seeds)
-    assert [c.token_ids for c in loaded.generate(PROMPTS[:2], decoding, seeds)] == [c.token_ids for c in ours]
+    assert [c.response_ids for c in loaded.generate(PROMPTS[:2], decoding, seeds)] == [c.response_ids for c in ours]
     assert loaded.settings["class"] == "LlamaForCausalLM"
     assert loaded.settings["forward"] == "lean"
     assert loaded.settings["dtype"] == "float32"
     half = TransformersModel.from_pretrained(tmp_path, dtype="bfloat16")
     assert next(half.model.parameters()).dtype == torch.bfloat16
-    assert all(c.token_ids for c in half.generate(PROMPTS[:2], decoding, seeds))
+    assert all(c.response_ids for c in half.generate(PROMPTS[:2], decoding, seeds))
 
 
 @OLD_NAME
@@ -601,7 +603,7 @@ def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> No
     decoding, seeds = Decoding(temperature=1.0, max_tokens=20), [(k,) for k in range(len(PROMPTS))]
     on_cpu = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
     on_gpu = TransformersModel(model.cuda(), tokenizer).generate(PROMPTS, decoding, seeds)
-    equal = [a.token_ids == b.token_ids for a, b in zip(on_cpu, on_gpu, strict=True)]
+    equal = [a.response_ids == b.response_ids for a, b in zip(on_cpu, on_gpu, strict=True)]
     assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary
 
 
@@ -618,10 +620,10 @@ def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
     assert model.render((asked, prefix)) == "<user>go <action><eos><assistant><action>"
     (done,) = model.generate([(asked, prefix)], Decoding(temperature=0, max_tokens=5), [(0,)])
     assert done.prompt_ids is not None
-    assert done.token_ids is not None
+    assert done.response_ids is not None
     assert chat.decode(done.prompt_ids) == "<user>go <action><eos><assistant><action>"
-    assert done.token_ids[0] == int(next_logits(model.model, done.prompt_ids).argmax())
-    assert len(done.token_ids) <= 5
+    assert done.response_ids[0] == int(next_logits(model.model, done.prompt_ids).argmax())
+    assert len(done.response_ids) <= 5
 
 
 def test_a_template_that_leaves_the_prefix_out_is_named() -> None:

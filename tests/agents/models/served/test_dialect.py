@@ -41,7 +41,7 @@ def test_a_reasoning_model_is_asked_as_it_wants_after_one_refusal_of_each_parame
     with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI, reasoning=600) as server:
         server.keep_requests = True
         completions = ask(server, 5, reasoning_effort="low", send_seed=True, max_retries=0)
-    assert {c.text for c in completions} == {"<think>up it is</think><action>up</action>"}
+    assert {c.response for c in completions} == {"<think>up it is</think><action>up</action>"}
     assert [c.error for c in completions if c.error] == []
     assert len(server.requests) == 4 + 5  # a refusal each, and the answers
     last = server.requests[-1]
@@ -76,7 +76,7 @@ def test_what_is_set_by_hand_is_not_learnt():
         server.keep_requests = True
         by_hand = {"omit": ["temperature", "stop"], "max_tokens_field": "max_completion_tokens"}
         (completion,) = ask(server, reasoning_effort="high", reasoning_tokens=3000, **by_hand)
-        assert completion.text.endswith("<action>up</action>")
+        assert completion.response.endswith("<action>up</action>")
         (request,) = server.requests
         (refused,) = ask(server, omit=["temperature", "stop"], max_tokens_field="max_tokens")
     assert request["max_completion_tokens"] == 3256
@@ -94,7 +94,7 @@ def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said(caplog):
     with OpenAIServer(respond=up, reasoning=300) as server:
         server.keep_requests = True
         completions = ask(server, 3)
-    assert [c.text for c in completions] == ["<think>up it is</think><action>up</action>"] * 3
+    assert [c.response for c in completions] == ["<think>up it is</think><action>up</action>"] * 3
     assert [r["max_tokens"] for r in server.requests] == [256, *[256 + REASONING_TOKENS] * 3]
     assert "reasoning ate up a whole response: 25,000 tokens more are allowed" in caplog.text
 
@@ -102,7 +102,7 @@ def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said(caplog):
 def test_a_budget_set_by_hand_stays_and_its_end_is_said(caplog):
     with OpenAIServer(respond=up, reasoning=300) as server:
         (completion,) = ask(server, reasoning_tokens=40)
-    assert (completion.text, completion.finish_reason, completion.error) == ("", "length", None)
+    assert (completion.response, completion.finish_reason, completion.error) == ("", "length", None)
     assert completion.usage[:2] == (3, 296)
     assert completion.usage.reasoning_tokens == 296
     assert "allow more tokens: reasoning_tokens = 2048" in caplog.text
@@ -124,7 +124,7 @@ def test_a_model_with_another_route_is_asked_there(name, caplog):
         server.keep_requests = True
         first, second = ask(server, 2, Decoding(top_p=0.9), send_seed=True)
         (by_hand,) = ask(server, route=name)
-    assert first.text == second.text == by_hand.text == "<think>up it is</think><action>up</action>"
+    assert first.response == second.response == by_hand.response == "<think>up it is</think><action>up</action>"
     assert ["messages" in r for r in server.requests] == [True, False, False, False]
     request = server.requests[1]
     if name == "responses":
@@ -142,7 +142,7 @@ def test_a_model_with_another_route_is_asked_there(name, caplog):
 def test_a_response_that_ends_at_the_limit_on_the_newer_route():
     with OpenAIServer(respond=lambda request: "word " * 50) as server:
         (completion,) = ask(server, decoding=Decoding(max_tokens=5), route="responses")
-    assert (completion.finish_reason, completion.text) == ("length", "word word word word word")
+    assert (completion.finish_reason, completion.response) == ("length", "word word word word word")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_is_no_response_on_the_other_routes(read, body):
 
 def test_odd_items_of_a_response_are_passed_over():
     body = '{"status": "completed", "output": [3, {"type": "message", "content": 4}, {"type": "reasoning"}]}'
-    assert read_response(body, Decoding()).text == ""
+    assert read_response(body, Decoding()).response == ""
 
 
 def test_the_summary_of_reasoning_is_left_out_where_it_is_not_allowed():

@@ -69,7 +69,7 @@ def test_is_one_error(name, quick):
     with RawServer(ODD[name]) as server:
         (completion,) = complete_many(server, 1, max_retries=0, timeout=5)
     assert completion.finish_reason == "error"
-    assert completion.text == ""
+    assert completion.response == ""
     assert completion.error
     assert "\n" not in completion.error
     assert len(completion.error) < 500
@@ -167,7 +167,7 @@ def test_limits_that_an_answer_tells_of_are_waited_for_no_longer_than_there_is_p
     started = perf_counter()
     with RawServer(answer(BODY, *told)) as server:
         completions = complete_many(server, 12, max_retries=0, patience=0.5)
-    assert [completion.text for completion in completions] == ["<action>up</action>"] * 12
+    assert [completion.response for completion in completions] == ["<action>up</action>"] * 12
     assert perf_counter() - started < 5
 
 

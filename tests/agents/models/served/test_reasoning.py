@@ -38,7 +38,7 @@ def test_a_model_that_thinks_is_sent_no_stop_string_and_ends_at_it_here(parses, 
     with OpenAIServer(respond=lambda request: THOUGHT, parses_reasoning=parses) as server:
         server.keep_requests = True
         (completion,) = ask(server, **options)
-    assert completion.text.strip() == "<action>up</action>"
+    assert completion.response.strip() == "<action>up</action>"
     assert completion.reasoning == "I could answer <action>left</action>, but no."
     assert completion.left_out == ()
     (request,) = server.requests
@@ -57,7 +57,7 @@ def test_a_stop_in_reasoning_is_noticed_and_the_response_asked_for_again(parses,
         server.keep_requests = True
         with caplog.at_level(logging.WARNING, logger=NOTICES):
             completions = ask(server, times=3)
-    assert {each.text.strip() for each in completions} == {"<action>up</action>"}
+    assert {each.response.strip() for each in completions} == {"<action>up</action>"}
     assert ["stop" in request for request in server.requests] == [True, False, False, False]
     assert [record.getMessage().count("stops in the model's reasoning") for record in caplog.records] == [1]
 
@@ -68,7 +68,7 @@ def test_a_think_that_the_prompt_asks_for_is_the_response():
         server.keep_requests = True
         for options in ({}, {"chat_template_kwargs": {"enable_thinking": False}}):
             (completion,) = ask(server, ASKS, **options)
-            assert (completion.text, completion.reasoning) == (form, "")
+            assert (completion.response, completion.reasoning) == (form, "")
     assert all(request["stop"] == ["</action>"] for request in server.requests)
 
 
@@ -76,14 +76,14 @@ def test_a_thinking_model_in_the_mode_think_reasons_and_then_answers_in_form():
     both = "<think>left or up</think>\n<think>hm</think><plan>up</plan><action>up</action>"
     with OpenAIServer(respond=lambda request: both) as server:
         (completion,) = ask(server, ASKS, chat_template_kwargs={"enable_thinking": True})
-    assert completion.text == "<plan>up</plan><action>up</action>"
+    assert completion.response == "<plan>up</plan><action>up</action>"
     assert completion.reasoning == "left or up</think>\n<think>hm"
 
 
 def test_reasoning_that_is_cut_off_leaves_no_response():
     with OpenAIServer(respond=lambda request: "<think>" + "left " * 50) as server:
         (completion,) = ask(server, decoding=Decoding(max_tokens=10), thinking_budget=10)
-    assert (completion.text, completion.finish_reason) == ("", "length")
+    assert (completion.response, completion.finish_reason) == ("", "length")
     assert completion.reasoning.startswith("left left")
 
 
@@ -108,7 +108,7 @@ def test_a_server_is_told_to_go_on_and_the_tag_that_the_prefix_opened_is_closed(
     (request,) = server.requests
     assert request["messages"][-1] == {"role": "assistant", "content": "<action>"}
     assert (request["continue_final_message"], request["add_generation_prompt"]) == (True, False)
-    assert completion.text == "up</action>"
+    assert completion.response == "up</action>"
 
 
 def test_the_completions_route_gets_the_text_up_to_where_it_goes_on():
@@ -116,7 +116,7 @@ def test_the_completions_route_gets_the_text_up_to_where_it_goes_on():
         server.keep_requests = True
         (completion,) = ask(server, PREFIXED, route="completions")
     assert server.requests[0]["prompt"] == "Where to?<action>"
-    assert completion.text == "up</action>"
+    assert completion.response == "up</action>"
 
 
 def test_a_prefix_is_not_reasoning_and_the_stop_string_is_sent_behind_it():
@@ -124,7 +124,7 @@ def test_a_prefix_is_not_reasoning_and_the_stop_string_is_sent_behind_it():
         server.keep_requests = True
         (completion,) = ask(server, PREFIXED, chat_template_kwargs={"enable_thinking": True})
     assert server.requests[0]["stop"] == ["</action>"]
-    assert completion.text == "up</action>"
+    assert completion.response == "up</action>"
 
 
 def test_a_server_that_begins_anew_is_named(caplog):
@@ -142,9 +142,9 @@ def test_llama_cpp_gives_the_whole_message_and_others_what_follows_the_prefix(wh
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": whole}}
     answer = {"object": "chat.completion", "choices": [choice], "timings": {"prompt_n": 52}}
     begun = Begun("<action>")
-    assert read(json.dumps(answer), Decoding(), begun).text == rest
+    assert read(json.dumps(answer), Decoding(), begun).response == rest
     del answer["timings"]
-    assert read(json.dumps(answer), Decoding(), begun).text == whole
+    assert read(json.dumps(answer), Decoding(), begun).response == whole
 
 
 def test_openai_is_known_to_begin_anew(monkeypatch):

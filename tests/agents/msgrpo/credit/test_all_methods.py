@@ -88,11 +88,3 @@ def test_what_a_method_has_learnt_goes_into_checkpoints(name: str) -> None:
     assert other.state_dict() != fresh
     for one, two in zip(method.assign(ragged(), rng).advantages, other.assign(ragged(), rng).advantages, strict=True):
         assert one.tolist() == two.tolist()
-
-
-@pytest.mark.parametrize("name", METHODS.names)
-def test_every_setting_is_documented(name: str) -> None:
-    for setting, about in METHODS.settings_of(name).items():
-        assert about.get("description"), f"[credit.{name}] {setting} has no text below it"
-    module = METHODS.find(name).__module__
-    assert __import__(module, fromlist=["_"]).__doc__

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import episode_return
-from agents.msgrpo.credit.batch import Credit, mean_size, standardised
+from agents.msgrpo.credit.arithmetic import standardised
+from agents.msgrpo.credit.batch import Credit, mean_size
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 

@@ -9,8 +9,7 @@ import torch
 
 from agents.episode import EpisodeStart, EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.credit import Batch
-from agents.msgrpo.credit.step.direct_apo import DirectAPO
+from agents.msgrpo.credit import METHODS, Batch
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Tokens
 from agents.msgrpo.tasks.branch import Branches
@@ -92,7 +91,7 @@ def test_by_hand() -> None:
     other = trajectory([2.0], "A", horizon=9, task=task)
     left = trajectory([1.0], "A", horizon=9, task=branch, group=1, terminated=False, end_state="C")
     rollouts = Told()
-    credit = DirectAPO(rollouts=3).assign(Batch([one, other, left], rollouts), RNG)
+    credit = METHODS.make("direct_apo", {"rollouts": 3}).assign(Batch([one, other, left], rollouts), RNG)
     assert [np.asarray(each).tolist() for each in credit.advantages] == [[2.0, 0.0], [-1.0], [-1.0]]
     assert rollouts.asked == [("B", 1, 3), ("C", 1, 3)]
     assert credit.metrics["compared_steps"] == 3 / 4
@@ -111,7 +110,7 @@ def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample
         start = EpisodeStart(state, 2, rounds=1)
         tasks = [EpisodeTask("lake", task.env_id, 4 * repeat + k, None, task.kwargs, (), start) for k in range(4)]
         played = iteration.play(tasks)
-        credit = DirectAPO().assign(Batch(played, ExactRollouts(exact)), RNG)
+        credit = METHODS.make("direct_apo").assign(Batch(played, ExactRollouts(exact)), RNG)
         for each, advantages in zip(played, credit.advantages, strict=True):
             said = each.actions[0] if each.valid[0] else INVALID
             found.setdefault(said, []).append(float(advantages[0]))  # type: ignore[arg-type]

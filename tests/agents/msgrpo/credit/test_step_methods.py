@@ -259,6 +259,16 @@ def test_gigpo_without_repeated_states_is_the_episodes_part() -> None:
     check(advantages("gigpo", given), advantages("dr_grpo", given))
 
 
+@pytest.mark.parametrize("same", ["state", "state_and_steps_left"])
+@pytest.mark.parametrize("scale", ["none", "std"])
+def test_gigpo_is_the_sum_of_two_comparisons(same: str, scale: str) -> None:
+    given = random_batch(5)
+    episodes = advantages("msgrpo", given, scale=scale)
+    steps = advantages("msgrpo", given, scale=scale, among=same, spread="to_go", discount=0.95)
+    both = [[e + s for e, s in zip(*rows, strict=True)] for rows in zip(episodes, steps, strict=True)]
+    assert advantages("gigpo", given, scale=scale, same=same) == both
+
+
 def test_gigpo_does_not_compare_across_groups() -> None:
     given = batch(trajectory([1], "A", group=0), trajectory([5], "A", group=1))
     assert advantages("gigpo", given) == [[0], [0]]

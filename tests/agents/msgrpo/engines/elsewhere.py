@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.msgrpo.engines.engine import Weights
 from agents.msgrpo.engines.live import CopyEngine
-from agents.turn import Prompt
+from agents.turn import Prompt, Turn
 
 
 class Elsewhere:
@@ -28,9 +28,7 @@ class Elsewhere:
         self.asked: list[tuple[int, int]] = []
         self.deaf_after = deaf_after
 
-    def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
-    ) -> list[Completion]:
+    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         self.asked.append((self.copy.version, len(prompts)))
         return self.copy.generate(prompts, decoding, seeds)
 

@@ -138,7 +138,7 @@ class Routes:
         return (
             row,
             logprobs,
-            self.sampler._completion((), row, "none", self.sampler._reader.check(decoding.stop), 0.0).text,
+            self.sampler._completion((), row, "none", self.sampler._reader.check(decoding.stop), 0.0).response,
         )
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:

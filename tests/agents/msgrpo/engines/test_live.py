@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from agents.models.base import Completion, Decoding
+from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.engines.engine import RolloutEngine, Weights, made_by
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
 from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.learner.prepare import prepare_model
-from agents.turn import Message, Prompt
+from agents.turn import Message, Prompt, Turn
 
 CONFIG = MSGRPOConfig(
     groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.0,
@@ -60,11 +60,9 @@ class OtherProcess:
         self.kind, self.updates = "silent" if silent else "generate", 0
         self.version = 0
 
-    def generate(
-        self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]
-    ) -> list[Completion]:
+    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         self.pipe.send((self.kind, prompts, decoding, seeds))
-        completions: list[Completion] = self.pipe.recv()
+        completions: list[Turn] = self.pipe.recv()
         return made_by(self.version, completions)
 
     def update_weights(self, weights: Weights, version: int) -> None:
@@ -114,9 +112,9 @@ def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llam
     engine.update_weights(merged_weights(model), 1)
     assert all(torch.equal(before[name], p) for name, p in model.named_parameters())
     (got,) = engine.generate([(Message("user", "left"),)], Decoding(temperature=1.0, max_tokens=3), [(0,)])
-    ids = torch.tensor([[*got.prompt_ids, *got.token_ids]])  # type: ignore[misc]
+    ids = torch.tensor([[*got.prompt_ids, *got.response_ids]])  # type: ignore[misc]
     wanted = torch.log_softmax(model(ids).logits[0], -1)
-    for t, (token, logp) in enumerate(zip(got.token_ids, got.logprobs, strict=True)):  # type: ignore[arg-type]
+    for t, (token, logp) in enumerate(zip(got.response_ids, got.logprobs, strict=True)):  # type: ignore[arg-type]
         assert wanted[len(got.prompt_ids) - 1 + t, token].item() == pytest.approx(logp, abs=1e-4)  # type: ignore[arg-type]
 
 
@@ -143,8 +141,8 @@ def test_an_engine_without_token_ids_is_refused(
     class TextOnly:
         name = "text"
 
-        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
-            return [Completion("left" if seed[0] % 2 else "right") for seed in seeds]
+        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Turn]:
+            return [Turn("left" if seed[0] % 2 else "right") for seed in seeds]
 
         def update_weights(self, weights: Any, version: int) -> None:
             for _ in weights:
@@ -163,8 +161,8 @@ def test_a_failing_engine_is_refused_before_the_first_episode(
     class Down:
         name = "down"
 
-        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Completion]:
-            return [Completion("", error="connection refused") for _ in prompts]
+        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Turn]:
+            return [Turn("", error="connection refused") for _ in prompts]
 
         def update_weights(self, weights: Any, version: int) -> None:
             list(weights)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from agents.episode import Episode, Step
-from agents.models.base import Completion
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.run.episodes import updates_behind
@@ -196,7 +195,7 @@ def test_log_probabilities_are_needed_for_weights(make_trainer: Any) -> None:
     trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={})
     generate = trainer.engine.generate
 
-    def silent(*arguments: Any) -> list[Completion]:
+    def silent(*arguments: Any) -> list[Turn]:
         return [replace(each, logprobs=None) for each in generate(*arguments)]
 
     trainer.engine.generate = silent

@@ -102,8 +102,8 @@ def test_from_python():
     ("sets", "said"),
     [
         (["m.temprature=1"], "no option of the agent 'm' (openai:x) named 'temprature'"),
-        (["n.temperature=1"], "--set 'n.temperature=1' has the form NAME.option=value, where NAME is an agent of the"),
-        (["m.temperature"], "has the form NAME.option=value"),
+        (["n.temperature=1"], "--set takes NAME.option=value, where NAME is an agent of the run: m; got 'n.temp"),
+        (["m.temperature"], "--set takes NAME.option=value, where NAME"),
         (["m.temperature=hot"], "the option temperature of the agent 'm' must be a valid number"),
         (["m.max_tokens=true"], "the option max_tokens of the agent 'm' must be a whole number or null, got True"),
         (["m.route=chats"], "the option route of the agent 'm' must be 'auto', 'chat', 'responses' or 'completions'"),
@@ -121,7 +121,7 @@ def test_wrong_options_are_named(sets, said):
     assert "sk-123456789" not in str(caught.value)
 
 
-def test_values_are_json_or_texts():
+def test_values_are_read_into_tables_of_agents():
     texts = ["a.b.x=1", "a.b.y=low", 'a.b.z=["p", "q"]', "a.b.t.u.v=null", "a.b.x=2", "a.w=1.5"]
     assert read_sets(texts, ["a", "a.b"]) == {
         "a.b": {"x": 2, "y": "low", "z": ["p", "q"], "t": {"u": {"v": None}}},

@@ -8,7 +8,6 @@ RECIPE = """
 kind = "pretrained"
 model = "{model}"
 dtype = "float32"
-threads = 1
 episodes = 4
 at_once = 4
 max_tokens = 4
@@ -64,7 +63,6 @@ view = {{ relative = true, grid = false }}
 [starts.equal]
 scenarios = ["frozen-lake"]
 examples = 12
-like = "plain"
 
 [arms.small]
 part = "screen"
@@ -111,8 +109,12 @@ trainer = "trl"
 like = "plain"
 equal = "seconds"
 
+[ships.little-start]
+agent = "starts.few"
+rank = 1
+
 [ships.little-lake]
-arm = "plain"
+agent = "arms.plain"
 rank = 1
 
 [players.base]

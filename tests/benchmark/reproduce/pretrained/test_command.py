@@ -41,7 +41,7 @@ def test_a_plan_names_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_nothing_ships_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
     assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--ship", str(tmp_path / "models")]) == 2
-    assert "has no finished training that ships (plain, seed 0)" in capsys.readouterr().err
+    assert "has nothing finished that ships (starts.few, arms.plain; of trainings seed 0)" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -82,7 +82,9 @@ def test_stopped_twice_and_killed_it_ends_where_it_would_have(tmp_path: Path) ->
     assert [run["success"] for run in one["runs"]] == [run["success"] for run in other["runs"]]
     command = [*command[:-2], "--out", str(out), "--ship", str(tmp_path / "models")]
     shipped = subprocess.run(command, capture_output=True, text=True)
-    assert shipped.stdout.split() == [str(tmp_path / "models" / "little-lake")], shipped.stderr
+    written = [str(tmp_path / "models" / name) for name in ("little-start", "little-lake")]
+    assert shipped.stdout.split() == written, shipped.stderr
     settings = json.loads((tmp_path / "models" / "little-lake" / "adapter_config.json").read_text())
     assert (settings["r"], settings["base_model_name_or_path"]) == (1, str(model))
     assert "a LoRA adapter of rank 1" in (tmp_path / "models" / "little-lake" / "README.md").read_text()
+    assert "what a training begins from" in (tmp_path / "models" / "little-start" / "README.md").read_text()

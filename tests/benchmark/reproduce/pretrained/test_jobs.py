@@ -28,7 +28,7 @@ def test_what_is_needed_comes_first(experiment: Pretrained) -> None:
     assert needs["train/large/0"] == ("train/small/0",)
     assert needs["train/alone/0"] == ()
     assert needs["train/trl-seconds/0"] == ("start/few", "train/plain/0")
-    assert needs["start/equal"] == ("train/plain/0",)
+    assert needs["start/equal"] == ()
     assert needs["play/trained/1/frozen-lake"] == ("train/plain/1",)
     assert needs["play/base--retry-1/0/frozen-lake"] == ()
     assert names.index("train/other/0") < names.index("train/plain/1")  # seed by seed
@@ -64,7 +64,7 @@ def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrain
     assert settings["learning_rate"] == 0.002  # the file's
     assert experiment.training_settings("other", 1)["learning_rate"] == 0.001  # the recipe's
     assert experiment.training_settings("alone", 1)["lora_rank"] == 2  # the arm's
-    assert (settings["seed"], settings["threads"], settings["out"]) == (1, 1, "")
+    assert (settings["seed"], settings["threads"], settings["out"]) == (1, 0, "")
     assert settings["scenarios"] == ["frozen-lake"]
     assert experiment.training_settings("small", 0)["scenarios"] == []
     assert experiment.game_of("small").kwargs["size"] == 3  # type: ignore[union-attr]
@@ -114,8 +114,8 @@ def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_itself_is_refused(tmp_path: Path) -> None:
-    circle = ('[starts.few]\nscenarios = ["frozen-lake"]', '[starts.few]\nlike = "plain"\nscenarios = ["frozen-lake"]')
-    with pytest.raises(UsageError, match=r"(few needs plain|plain needs few).*something has to come first"):
+    circle = ('[arms.small]\npart = "screen"\nstart = "near"', '[arms.small]\npart = "screen"\nstart = "large"')
+    with pytest.raises(UsageError, match=r"(small needs large|large needs small).*something has to come first"):
         read_pretrained(write_recipe(tmp_path, "m", (circle,)))
 
 

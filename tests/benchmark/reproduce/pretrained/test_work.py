@@ -115,12 +115,6 @@ def test_the_adapter_is_trained_on(done: Done) -> None:
     assert any((before[name] != after[name]).any() for name in before)
 
 
-def test_imitation_at_equal_tokens_has_as_many_decisions_as_a_run_paid_for(done: Done) -> None:
-    run, start, equal = (done.folder.result(name) for name in ("train/plain/0", "start/few", "start/equal"))
-    wanted = int(start["examples"] + sum(run["tokens"].values()) / (start["tokens"] / start["examples"]))
-    assert equal["examples"] == min(12, wanted) > start["examples"]
-
-
 def test_fresh_episodes_know_which_layouts_training_drew(done: Done, again: PretrainedFolder) -> None:
     played = done.folder.result("play/trained/0/frozen-lake")
     assert played["first_seed"] == 11_000

@@ -1,0 +1,56 @@
+"""What people write as TOML: files of settings, and single settings on a command line, ``--set NAME=VALUE``."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+Refusal = Callable[[str], Exception]
+"""Makes the error that a reader raises of one sentence, so that each package has its own kind."""
+
+
+def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError, advice: str = "") -> dict[str, Any]:
+    """The content of a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
+
+    Raises:
+        ValueError: or what ``refusal`` makes: it can't be read (``advice`` then ends the error), or isn't TOML.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise refusal(f"can't read {name}: {error.strerror or error}{advice}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise refusal(f"{name} isn't TOML: {error}") from None
+
+
+def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[str, Any]:
+    """The name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, of every command that has one.
+
+    Raises:
+        ValueError: or what ``refusal`` makes: there is no ``=`` in it; says that the flag takes ``form``.
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise refusal(f"--set takes {form}, got {text!r}")
+    return name.strip(), read_value(value.strip())
+
+
+def read_value(text: str) -> Any:
+    """A value as TOML writes it, or as JSON does where TOML has no such value (``null``, ``{"a": 1}``), else the text.
+
+    So a text needs no quotes, unless it would be read as something else: ``"true"``.
+    """
+    for read in (_toml_value, json.loads):
+        try:
+            return read(text)
+        except (ValueError, TypeError):
+            continue
+    return text
+
+
+def _toml_value(text: str) -> Any:
+    value = tomllib.loads(f"value = {text}")["value"]
+    json.dumps(value)  # raises a TypeError for a date, which no setting takes: it stays the text that it is
+    return value

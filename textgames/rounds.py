@@ -1,0 +1,53 @@
+"""Playing a game by its rules alone: states and actions, without texts, players or environments."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textgames.tsmg import TSMG, Action, Player
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Choose = Callable[[Any, Player], Action]
+"""``state, player -> action``"""
+
+
+class PlayedRound(NamedTuple):
+    """One round that was played.
+
+    Attributes:
+        played: how many rounds were played before it.
+        state: the state before it.
+        joint_action: the action of everybody who was to move.
+        next_state, rewards, over: what came of it, as :meth:`textgames.tsmg.TSMG.transition` says it.
+    """
+
+    played: int
+    state: Any
+    joint_action: dict[Player, Action]
+    next_state: Any
+    rewards: dict[Player, float]
+    over: bool
+
+
+def rounds_of_play(
+    game: TSMG[Any], state: Any, limit: int | None, rng: "np.random.Generator", choose: Choose | None = None
+) -> Iterator[PlayedRound]:
+    """The rounds of one episode.
+
+    Args:
+        game: the rules.
+        state: where it begins.
+        limit: the most rounds; ``None`` for no limit.
+        rng: what transitions draw from, and random actions too.
+        choose: how actions are chosen; at random from the legal ones when not given.
+    """
+    played, over = 0, False
+    while not over and played != limit:
+        joint_action = {
+            player: game.sample_action(state, player, rng) if choose is None else choose(state, player)
+            for player in game.to_move(state)
+        }
+        after, rewards, over = game.transition(state, joint_action, rng)
+        yield PlayedRound(played, state, joint_action, after, rewards, over)
+        state, played = after, played + 1

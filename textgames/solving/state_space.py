@@ -1,0 +1,166 @@
+"""Everything that may come of a game from some states, as flat arrays: what exact values are computed on.
+
+``game, starts -> states, decisions, rounds, outcomes``. A *decision* is a player who is to move in a state, with its
+legal actions. A *round* is a state and one action of everybody who is to move there; what may come of it are its
+*outcomes*. States are numbered in the order in which they are found, which is that of their distance from the starts.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textgames.tsmg import TSMG, Action, Outcome, Player
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+END = -1
+"""The number that stands for the end of the game among successors; in tables of values the last place, which is 0."""
+
+
+class Decision(NamedTuple):
+    """A player who is to move, and what it may choose from."""
+
+    player: Player
+    actions: tuple[Action, ...]
+
+
+def decisions_in(game: TSMG[Any], state: Any) -> tuple[Decision, ...]:
+    """The decisions of everybody who is to move in a state.
+
+    Raises:
+        ValueError: actions that can't be listed.
+    """
+    found = tuple([Decision(player, game.legal_actions(state, player)) for player in game.to_move(state)])
+    for player, actions in found:
+        if not actions:
+            name = type(game).__name__
+            raise ValueError(f"the actions of {player} in {name} can't be listed, so it can't be solved exactly")
+    return found
+
+
+def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action]]:
+    """One action for each decision, in all ways; the last decision's changes first."""
+    players = [each.player for each in decisions]
+    for actions in product(*[each.actions for each in decisions]):
+        yield dict(zip(players, actions, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """What can be reached from some states.
+
+    Attributes:
+        numbers: ``{state: its number}`` of all states in which the game goes on, in the order of their numbers.
+        starts: the numbers of the states that it was expanded from; one for each of those given, so perhaps repeated.
+        within: how many states are within 0, 1, 2, ... rounds of the starts. All but the farthest are expanded, and
+            they have the first numbers.
+        rounds: how many rounds away from the starts is all that is known; ``None`` where nothing else can be reached.
+        decisions: of every expanded state, those of its players who are to move.
+        first_round: (expanded states + 1,) where the rounds of a state begin, in the order of :func:`joint_actions`.
+        rewards: (rounds, players) what a round pays on average.
+        first_outcome: (rounds + 1,) where the outcomes of a round begin.
+        chances: (outcomes,) their probabilities.
+        successors: (outcomes,) the next state's number, :data:`END` where the game is over.
+    """
+
+    numbers: dict[Hashable, int]
+    starts: tuple[int, ...]
+    within: tuple[int, ...]
+    rounds: int | None
+    decisions: tuple[tuple[Decision, ...], ...]
+    first_round: Indices
+    rewards: Floats
+    first_outcome: Indices
+    chances: Floats
+    successors: Indices
+
+    @classmethod
+    def of(
+        cls,
+        game: TSMG[Any],
+        starts: Iterable[Hashable],
+        rounds: int | None,
+        max_states: int,
+        *,
+        outcomes: Callable[[Any, Mapping[Player, Action]], Sequence[Outcome[Any]]] | None = None,
+        too_many: str = "too many to solve exactly",
+    ) -> "StateSpace":
+        """Find all that can be reached, whatever the players do.
+
+        Args:
+            game: with legal actions that are listed.
+            starts: the states to start from.
+            rounds: how far to go; ``None`` for as far as it goes.
+            max_states: the most states that are kept.
+            outcomes: what may come of a round; the game's ``outcomes`` when not given.
+            too_many: what is said of more states than that.
+
+        Raises:
+            ValueError: there are more states than that, or actions can't be listed.
+        """
+        numbers: dict[Hashable, int] = {}
+        first = tuple([numbers.setdefault(start, len(numbers)) for start in starts])
+        players, come_of = game.players, game.outcomes if outcomes is None else outcomes
+        kept: dict[tuple[Decision, ...], tuple[Decision, ...]] = {}  # most states have equal decisions
+        decisions: list[tuple[Decision, ...]] = []
+        chances: list[float] = []
+        rewards: list[float] = []
+        successors: list[int] = []
+        first_round, first_outcome = [0], [0]
+        within = [len(numbers)]
+        frontier = list(numbers)
+        while frontier and (rounds is None or len(within) <= rounds):
+            reached: list[Hashable] = []
+            for state in frontier:
+                here = decisions_in(game, state)
+                decisions.append(kept.setdefault(here, here))
+                for joint_action in joint_actions(here):
+                    paid = [0.0] * len(players)
+                    for chance, after, reward, over in come_of(state, joint_action):
+                        number = END if over else numbers.get(after)
+                        if number is None:
+                            number = numbers[after] = len(numbers)
+                            reached.append(after)
+                        chances.append(chance)
+                        successors.append(number)
+                        for place, player in enumerate(players):
+                            paid[place] += chance * reward[player]
+                    rewards += paid
+                    first_outcome.append(len(successors))
+                first_round.append(len(first_outcome) - 1)
+                if len(numbers) > max_states:
+                    told = "" if rounds is None else f" within {rounds} rounds"
+                    raise ValueError(f"more than {max_states:,} states can be reached{told}: {too_many}")
+            frontier = reached
+            within.append(len(numbers))
+        return cls(
+            numbers=numbers,
+            starts=first,
+            within=tuple(within),
+            rounds=rounds if frontier else None,
+            decisions=tuple(decisions),
+            first_round=np.array(first_round, dtype=np.intp),
+            rewards=np.array(rewards, dtype=np.float64).reshape(-1, len(players)),
+            first_outcome=np.array(first_outcome, dtype=np.intp),
+            chances=np.array(chances, dtype=np.float64),
+            successors=np.array(successors, dtype=np.intp),
+        )
+
+    def round_values(self, rewards: Floats, after: Floats, states: int | None = None) -> Floats:
+        """What the rounds of the first ``states`` states are worth: what they pay and the values of the states after.
+
+        Args:
+            rewards: (rounds, ...) what a round pays.
+            after: (states + 1, ...) the values of the states that may follow; last that of the end, 0.
+            states: of how many states; of all when not given.
+        """
+        rounds = self.first_round[-1 if states is None else states]
+        outcomes = self.first_outcome[rounds]
+        chances = self.chances[:outcomes].reshape(-1, *[1] * (after.ndim - 1))
+        ahead = np.add.reduceat(chances * after[self.successors[:outcomes]], self.first_outcome[:rounds])
+        return np.asarray(rewards[:rounds] + ahead)
