@@ -74,7 +74,8 @@ def test_every_step_is_a_sequence_with_the_return():
         assert len(output.response_ids) == len(output.response_mask) == len(output.response_logprobs)
         assert output.reward_score == episode.returns["player_0"]
         assert output.as_dict()["rm_scores"].sum().item() == output.reward_score
-    assert max(map(len, server.prompts)) < 60  # a prompt doesn't grow with its episode
+    lengths = [len(prompt) for prompt in server.prompts]
+    assert max(lengths) - min(lengths) <= 2  # a prompt doesn't grow with its episode
 
 
 @needs_verl
