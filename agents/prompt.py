@@ -24,7 +24,7 @@ _CLOCK = ("clock",)
 CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
 """The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.card`), and its texts."""
 _MEMORY = ("memory", "no_memory")
-_PROTOCOL = ("unlisted", "complaint")
+_OPTIONAL = ("cut_at", "unlisted", "complaint")
 _TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
 
 
@@ -45,6 +45,8 @@ class PromptTexts:
         no_limit: what ``$steps_left`` says where there is no limit.
         clock: stands behind every observation, to say how many moves are left; left out where there is no limit. Empty
             for never.
+        cut_at: an observation is shown up to this text alone, for models that read coordinates and no drawn board.
+            Empty for the whole of it.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
         unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
@@ -65,6 +67,7 @@ class PromptTexts:
     open_response: Mapping[str, str] = field(default_factory=dict)
     prefix: Mapping[str, str] = field(default_factory=dict)
     clock: str = ""  # records and cards of models from before there was a clock don't have it
+    cut_at: str = ""
     memory: str = ""
     no_memory: str = "nothing yet"
     unlisted: str = ""
@@ -119,7 +122,7 @@ class PromptTexts:
         """The texts as plain data, as they would stand in a file."""
         keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
-        plain |= {key: text for key in _PROTOCOL if (text := getattr(self, key))}
+        plain |= {key: text for key in _OPTIONAL if (text := getattr(self, key))}
         always = ("response", "open_response")
         return plain | {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
 
@@ -160,6 +163,8 @@ class PromptTexts:
     def read_in(self, mode: str) -> dict[str, Any]:
         """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
+        if self.cut_at:
+            plain["cut_at"] = self.cut_at
         return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
 
 
@@ -197,7 +202,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_PROTOCOL, *_TABLES)
+    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
@@ -298,7 +303,7 @@ class PromptMap:
         parts = [_fill(texts.opening, values)]
         for ago, (observation, response) in self._last_turns(request):
             left = self._left_then(request, ago)
-            then = values | {"observation": observation, "steps_left": self._told(left)}
+            then = values | {"observation": self._cut(observation), "steps_left": self._told(left)}
             then["memory"] = self._memory(request.history[: len(request.history) - ago])
             parts += [_fill(texts.observation, then), self._clock(left, then)]
             messages += [Message("user", _join(parts)), Message("assistant", response)]
@@ -330,12 +335,15 @@ class PromptMap:
     def _values(self, request: TurnRequest) -> dict[str, str]:
         return {
             "instructions": self._instructions(request.instructions),
-            "observation": request.observation,
+            "observation": self._cut(request.observation),
             "actions": self._actions(request),
             "player": request.player,
             "steps_left": self._told(request.steps_left),
             "memory": self._memory(request.history),
         }
+
+    def _cut(self, observation: str) -> str:
+        return observation.partition(self.texts.cut_at)[0].rstrip("\n") if self.texts.cut_at else observation
 
     def _instructions(self, told: str) -> str:
         for today, then in self.texts.reworded.items():

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 import textgames
@@ -86,7 +87,8 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert replace(PromptTexts.default(), clock="", reworded=WITHOUT.reworded) == WITHOUT
     assert "$steps_left" in PromptTexts.from_file("subgoals").clock
     with pytest.raises(
-        ValueError, match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are brief, default"
+        ValueError,
+        match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are brief, brief-coordinates, default",
     ):
         PromptTexts.from_file("without-clok")
     monkeypatch.chdir(tmp_path)
@@ -104,6 +106,21 @@ def test_brief_prompts_of_a_game_differ_at_their_end_alone(mode):
     rest = {one[-2].content.replace(colour, "_") for one, colour in ((first, "red"), (second, "blue"))}
     (text,) = rest  # no clock
     assert text.index("<action>NAME</action>") < text.index("the _ door")
+
+
+@pytest.mark.parametrize("scenario", ["frozen-lake", "snake", "cliff-walking"])
+def test_a_drawn_board_can_be_left_out(scenario: str) -> None:
+    game = textgames.SCENARIOS[scenario].game()
+    observation = game.observe(game.initial_state(np.random.default_rng(3)), game.players[0])
+    request = replace(REQUEST, observation=observation, history=((observation, "left"),))
+    coordinates, drawing = observation.split("\nGrid (")
+    shown = as_text(PromptMap.from_file("brief-coordinates", "direct", history_turns=1)(request))
+    assert shown.count(coordinates) == 2
+    assert "Grid (" not in shown
+    whole = as_text(PromptMap.from_file("brief", "direct", history_turns=1)(request))
+    assert whole.count(drawing) == 2
+    texts = PromptTexts.from_file("brief-coordinates")
+    assert PromptTexts.from_data(texts.as_data()) == texts
 
 
 def test_rules_that_were_reworded_are_told_as_they_were() -> None:
