@@ -67,6 +67,7 @@ def test_the_wheel_has_them(tmp_path: Path) -> None:
     for name in RECIPES:
         assert f"agents/msgrpo/configs/{name}.toml" in names
     assert "agents/prompts/without-clock.toml" in names
+    assert not [name for name in names if name.startswith("research/")]  # is run from a clone
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -78,7 +79,7 @@ def test_every_recipe_can_be_used(name: str) -> None:
     assert prompts_of(config).mode == config.response_mode
     assert config.out == f"runs/{name}"
     head = RECIPES[name].read_text().partition("\n\n[")[0]
-    assert f"python -m agents.msgrpo --config configs/{name}.toml" in head or "perf/seeds.py" in head
+    assert f"python -m agents.msgrpo --config configs/{name}.toml" in head or "research/perf/seeds.py" in head
 
 
 @pytest.mark.parametrize(
