@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from benchmark.errors import UsageError
 
 if TYPE_CHECKING:
-    from research.reproduce.command import Options
+    from research.jobs.command import Options
 
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
     from research.credit.settings import is_study
+    from research.jobs.schedule import default_processes
     from research.pretrained.settings import is_pretrained
     from research.reproduce.command import reproduce
     from research.reproduce.settings import read_experiment
-    from research.reproduce.timing import default_processes
 
     source = args.config or "full"
     if args.quick:
@@ -40,10 +40,10 @@ def run(args: Namespace) -> int:
     experiment = read_experiment(source, changes)
     options = _options(source, processes, args)
     if args.ship:
-        from research.reproduce.jobs import Folder
+        from research.reproduce.jobs import ReproductionFolder
         from research.reproduce.shipping import ship
 
-        folder = Folder(options.out)
+        folder = ReproductionFolder(options.out)
         folder.claim(experiment)
         for place in ship(experiment, folder, Path(args.ship), args.note or ()):
             print(place)
@@ -56,7 +56,7 @@ _QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
 
 
 def _options(source: str, processes: int, args: Namespace) -> "Options":
-    from research.reproduce.command import Options
+    from research.jobs.command import Options
 
     out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
     return Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
@@ -89,7 +89,7 @@ def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Name
         from research.pretrained.shipping import ship
 
         folder = PretrainedFolder(options.out)
-        folder.claim_for(experiment)
+        folder.claim(experiment)
         for place in ship(experiment, folder, Path(args.ship)):
             print(place)
         return 0

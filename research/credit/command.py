@@ -6,10 +6,9 @@ from agents.msgrpo.credit import METHODS
 from benchmark.runs.provenance import facts_of
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
-from research.credit.work import do
-from research.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, drawn, write_report
-from research.reproduce.schedule import run_jobs
-from research.reproduce.timing import Timetable
+from research.credit.work import WORK
+from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
@@ -29,14 +28,17 @@ def study_credit(study: Study, options: Options) -> int:
     folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
     if not options.report_only:
         check_installed("torch", "transformers", "tokenizers", "scipy")
-    return carry_out(
-        Timetable(typical_seconds(study, jobs), folder, jobs, options.processes),
-        options,
-        claim=lambda: folder.claim(study),
-        work=lambda display: run_jobs(study, folder, jobs, options.processes, display, do),
+    undertaking = Undertaking(
+        study,
+        folder,
+        jobs,
+        WORK,
+        typical_seconds(study, jobs),
+        called=lambda job: f"jobs {job.kind}",
         report=lambda: _report(study, folder, options),
-        groups=[(job.kind, f"jobs {job.kind}") for job in jobs],
+        threads=1,  # the models are so small that a second one costs more than it saves
     )
+    return carry_out(undertaking, options)
 
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:

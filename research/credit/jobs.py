@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from research.credit.settings import STAGES, Study
-from research.reproduce.jobs import Folder
+from research.jobs.folder import Folder
 
 Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
 

@@ -21,7 +21,7 @@ from benchmark.credit.instrument import Instrument
 from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.players import load, policy_of
 from research.credit.settings import DrawMeasurement, Measurement, Study
-from research.reproduce.work import Report
+from research.jobs.work import Report
 from textgames.scenarios import SCENARIOS
 
 DRAWN_METHOD = "msgrpo"

@@ -11,7 +11,7 @@ import numpy as np
 
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
-from research.reproduce.plots import COLOURS, figure_of, save, style
+from research.jobs.pictures import COLOURS, figure_of, save, style
 
 RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 

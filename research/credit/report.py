@@ -20,7 +20,7 @@ from research.credit.tables import (
     thinking_table,
     tuning_table,
 )
-from research.reproduce.report import clean
+from research.jobs.report import clean
 
 PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "gradient_bias_cosine")
 """The instrument's figures that are asked whether they predict learning."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark.errors import UsageError, unknown_name
-from research.reproduce.settings import (
+from research.jobs.recipes import (
     Count,
     PositiveCount,
     Table,
@@ -19,8 +19,8 @@ from research.reproduce.settings import (
     is_recipe_of,
     more_seeds,
     read_recipe,
-    recipe_of,
 )
+from research.reproduce.settings import recipe_of
 from textgames.scenarios import SCENARIOS, Scenario
 
 RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name; they ship with the package

@@ -20,7 +20,7 @@ from research.credit.findings import (
     value_of,
 )
 from research.credit.settings import STAGES
-from research.reproduce.report import table
+from research.jobs.report import table
 
 _COLUMNS = {
     "correlation": "correlation",

@@ -1,43 +1,15 @@
-"""Doing one job of a study, in whatever process. Torch runs on one thread."""
+"""Doing one job of a study, in whatever process."""
 
 import shutil
-import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmark.runs.provenance import facts_of
 from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.players import expected_return, load
 from research.credit.settings import Study
-from research.reproduce.work import Report
-
-
-def do(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> None:
-    """Do one job and write its result; nothing happens when it is there."""
-    if folder.is_done(job.name):
-        return
-    import torch
-    from transformers.utils import logging
-
-    from research.credit.measuring import draws_at, draws_of_thinking, methods_at
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
-    torch.set_num_threads(1)
-    work = {
-        "base": make_base,
-        "stages": make_stages,
-        "measure": methods_at,
-        "draws": draws_at,
-        "think": draws_of_thinking,
-        "tune": tune,
-        "train": train_arm,
-    }[job.kind]
-    facts = facts_of()  # now: by the end, the checkout may be at another commit
-    started, processor = time.perf_counter(), time.process_time()
-    result = work(job, study, folder, report)
-    measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
-    folder.write_result(job.name, {"facts": facts, **measured, **result})
+from research.jobs.work import Report, Work
 
 
 def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
@@ -126,3 +98,36 @@ def _run(
         report,
     )
     return {"settings": settings, "budget": budget, **record._asdict()}
+
+
+def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every method of credit under the instrument, at one stage of one game."""
+    from research.credit.measuring import methods_at  # needs torch, which who only reads a report may lack
+
+    return methods_at(job, study, folder, report)
+
+
+def measure_draws(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every draw rule, likewise."""
+    from research.credit.measuring import draws_at
+
+    return draws_at(job, study, folder, report)
+
+
+def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every draw rule for the tiny model that reasons."""
+    from research.credit.measuring import draws_of_thinking
+
+    return draws_of_thinking(job, study, folder, report)
+
+
+WORK: Mapping[str, Work] = {
+    "base": make_base,
+    "stages": make_stages,
+    "measure": measure,
+    "draws": measure_draws,
+    "think": measure_thinking,
+    "tune": tune,
+    "train": train_arm,
+}
+"""By the kind of a job, what does it."""

@@ -1,6 +1,6 @@
 """The paper's experiment with a pretrained model: ``textbench reproduce --config smollm2``.
 
-``settings -> jobs (start, train, play) -> findings -> report``, on the machinery of :mod:`research.reproduce`: every
+``settings -> jobs (start, train, play) -> findings -> report``, on the machinery of :mod:`research.jobs`: every
 job's result is on disk, and the same command goes on where it was stopped.
 
 * :mod:`settings` reads a recipe (``recipes/*.toml``): its parts, its warm starts, its trainings and who plays the fresh

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from benchmark.runs.provenance import facts_of
+from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
 from research.pretrained.settings import Pretrained
-from research.pretrained.work import do
-from research.reproduce.command import REPORT_MARKDOWN, Options, carry_out, check_installed, drawn, write_report
-from research.reproduce.schedule import run_jobs
-from research.reproduce.timing import Timetable
+from research.pretrained.work import WORK
 
 
 def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, parts: Sequence[str]) -> int:
@@ -32,14 +31,16 @@ def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, 
         check_installed("torch", "transformers", "tokenizers", "peft", "scipy")
         if any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted):
             check_installed("trl", "datasets")
-    return carry_out(
-        Timetable(typical_seconds(experiment, wanted), folder, wanted, options.processes),
-        options,
-        claim=lambda: folder.claim_for(experiment),
-        work=lambda display: run_jobs(experiment, folder, wanted, options.processes, display, do),
+    undertaking = Undertaking(
+        experiment,
+        folder,
+        wanted,
+        WORK,
+        typical_seconds(experiment, wanted),
+        called=lambda job: f"{_KINDS[job.kind]} of part {job.part}",
         report=lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
-        groups=[(f"{job.part} {job.kind}", f"{_KINDS[job.kind]} of part {job.part}") for job in wanted],
     )
+    return carry_out(undertaking, options)
 
 
 _KINDS = {"start": "warm starts", "train": "training runs", "play": "players of fresh episodes"}

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import write_atomically
+from research.jobs.folder import Folder
+from research.jobs.recipes import differences_of
 from research.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
-from research.reproduce.jobs import Folder
 
 Kind = Literal["start", "train", "play"]
 MADE_WITH = "settings.json"
@@ -148,14 +149,14 @@ class PretrainedFolder(Folder):
     yet is free, what was only begun begins anew, and a result that was made with other settings is refused by name.
     """
 
-    def claim_for(self, experiment: Pretrained) -> None:
+    def claim(self, experiment: Any) -> None:
         """Make the folder this experiment's, or check that what is there was made with these settings.
 
         Raises:
             UsageError: a result was made with other settings (named), or the folder holds something else.
             StorageError: it can't be written.
         """
-        self.claim(_Folder(experiment.model))
+        super().claim(_Folder(experiment.model))
         for job in jobs_of(experiment):
             if self.is_done(job.name):
                 differences = self.differences(job, experiment)
@@ -167,20 +168,17 @@ class PretrainedFolder(Folder):
 
     def differences(self, job: PretrainedJob, experiment: Pretrained) -> dict[str, tuple[Any, Any]]:
         """``{setting: (now, then)}`` of what differs since a job was begun; nested ones with dots."""
-        from research.reproduce.settings import differences_of
-
         file = self.path / job.name / MADE_WITH
         then = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         return differences_of(settings_of(job, experiment), then)
 
-    def begin(self, job: PretrainedJob, experiment: Pretrained) -> Path:
-        """The folder of a job that has no result; what was begun with other settings is removed."""
+    def begin(self, job: PretrainedJob, experiment: Pretrained) -> None:
+        """Make the folder of a job that has no result; what was begun with other settings is removed."""
         place = self.path / job.name
         if place.exists() and self.differences(job, experiment):
             shutil.rmtree(place)
         place.mkdir(parents=True, exist_ok=True)
         write_atomically(place / MADE_WITH, json.dumps(settings_of(job, experiment), indent=1) + "\n")
-        return place
 
     def model_of(self, need: str) -> Path:
         """Where the model is that a warm start or a training has made."""

@@ -1,7 +1,7 @@
 """How long the jobs take: from figures measured on two cores with AVX512-BF16, for a model of 135 million parameters.
 
 A decision is counted by the text that it is taken on, in thousands of characters. What the jobs of a folder took
-corrects these figures (:class:`research.reproduce.timing.Timetable`).
+corrects these figures (:class:`research.jobs.timetable.Timetable`).
 """
 
 from collections.abc import Mapping, Sequence

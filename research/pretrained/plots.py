@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from research.jobs.pictures import COLOURS, figure_of, save, style
 from research.pretrained.findings import Findings, Trained
-from research.reproduce.plots import COLOURS, figure_of, save, style
 
 SMOOTHED = 5  # iterations that a point of a curve is the mean of
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from agents.clock import duration
 from benchmark.show.columns import number
+from research.jobs.report import Facts, clean, table
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.pretrained.settings import Arm
-from research.reproduce.report import Facts, clean, table
 
 NOT_RUN = "**Not run yet.**"
 GPU_RATE, GPU_SHARE = 989e12, 0.3  # bfloat16 products a second of an H100 (its data sheet), and what of it is reached

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agents.load import check_spec, known_options
 from agents.protocol import read_protocol
 from benchmark.errors import UsageError, unknown_name
-from research.reproduce.settings import Count, PositiveCount, Table, checked_recipe, is_recipe_of, read_recipe
+from research.jobs.recipes import Count, PositiveCount, Table, checked_recipe, is_recipe_of, read_recipe
 from textgames.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:

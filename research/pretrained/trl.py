@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark.runs.folder import write_atomically
-from research.reproduce.work import Report
+from research.jobs.work import Report
 
 if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig

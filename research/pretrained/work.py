@@ -1,7 +1,7 @@
 """Doing one job of the experiment, in whatever process: a warm start, a training, the fresh episodes of one player."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,10 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, TurnRequest
-from benchmark.runs.provenance import facts_of
+from research.jobs.work import Report, Work
 from research.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, model_needs
 from research.pretrained.settings import MODEL, Player, Pretrained, seen
-from research.reproduce.work import Report, columns_of, run_training
+from research.reproduce.work import columns_of, run_training
 from textgames.scenarios import SCENARIOS
 
 HELD_OUT = 100  # decisions that the loss of a warm start is measured on
@@ -22,22 +22,6 @@ TO_THE_END = {"eval_protocol": "random", "min_valid_share": 0.0}
 answers nothing is a result, too."""
 
 _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, among the training seeds
-
-
-def do(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> None:
-    """Do one job and write its result; nothing happens when it is there."""
-    if folder.is_done(job.name):
-        return
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
-    work = {"start": warm_start, "train": train, "play": play}[job.kind]
-    facts = facts_of()  # now: by the end, the checkout may be at another commit
-    folder.begin(job, experiment)
-    started, processor = time.perf_counter(), time.process_time()
-    result = work(job, experiment, folder, report)
-    measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
-    folder.write_result(job.name, {"facts": facts, **measured, **result})
 
 
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
@@ -192,3 +176,7 @@ def examples_for(scenario: str, count: int, options: dict[str, Any]) -> str:
         for number, (observation, decision) in enumerate(zip(noting.observations, decisions, strict=False), 1)
     ]
     return "\n\n".join(texts)
+
+
+WORK: Mapping[str, Work] = {"start": warm_start, "train": train, "play": play}
+"""By the kind of a job, what does it."""

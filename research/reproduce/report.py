@@ -14,14 +14,12 @@ from agents.clock import duration
 from agents.intervals import Array, Estimate, mean_over_runs
 from benchmark.score.statistics import mean_estimate
 from benchmark.show.columns import number
+from research.jobs.report import Facts, clean, table
 from research.reproduce.claims import Claim, judge
 from research.reproduce.reproduction import Played, Reproduction
 from research.reproduce.settings import Experiment
 
 _LAST_LOSSES = 5  # losses are means over 1% of the steps
-
-Facts = Mapping[str, str]
-"""Where and with what the report was made: commit and versions. They are shown as they are."""
 
 
 def report_data(
@@ -276,12 +274,6 @@ def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
 def _estimates(played: Sequence[Played]) -> dict[str, Any]:
     """Estimates of one agent's episodes, or of several runs' on the same episodes."""
     returns, successes = np.array([p.returns for p in played]), np.array([p.successes for p in played])
@@ -319,14 +311,3 @@ def _curves_data(results: Reproduction, experiment: Experiment) -> list[dict[str
 def _claim_data(claim: Claim) -> dict[str, Any]:
     findings = [finding._asdict() | {"estimate": finding.estimate._asdict()} for finding in claim.findings]
     return claim._asdict() | {"findings": findings}
-
-
-def clean(value: Any) -> Any:
-    """Plain data with six significant digits, without NaN and infinity, which JSON doesn't have: they are ``None``."""
-    if isinstance(value, Mapping):
-        return {key: clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if isfinite(value) else None
-    return value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents.intervals import Array
-from research.reproduce.jobs import Folder, jobs_of
+from research.reproduce.jobs import ReproductionFolder, jobs_of
 from research.reproduce.settings import Experiment
 
 
@@ -73,7 +73,7 @@ class Reproduction:
         return runs[0].iterations, np.array([run.curves[scenario] for run in runs])
 
 
-def read_reproduction(experiment: Experiment, folder: Folder) -> Reproduction:
+def read_reproduction(experiment: Experiment, folder: ReproductionFolder) -> Reproduction:
     """Read what is there; jobs without a result are listed in :attr:`Reproduction.missing`."""
     jobs = jobs_of(experiment)
     there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}

@@ -15,8 +15,9 @@ from agents.files import replacing_folder
 from agents.intervals import Estimate
 from benchmark.errors import UsageError
 from benchmark.score.statistics import mean_estimate
-from research.reproduce.jobs import Folder
-from research.reproduce.report import success_of, table
+from research.jobs.report import table
+from research.reproduce.jobs import ReproductionFolder
+from research.reproduce.report import success_of
 from research.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from research.reproduce.settings import Experiment
 
@@ -25,7 +26,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jin
 LARGEST = 5_000_000  # how many bytes a shipped model may have
 
 
-def ship(experiment: Experiment, folder: Folder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
+def ship(experiment: Experiment, folder: ReproductionFolder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
     """Write the base and, for every game whose run is done, the model trained on it, each with its card.
 
     Their folders in ``place`` have the names of ``experiment.ships``, ``tiny`` and ``tiny-msgrpo-GAME`` by default. The
@@ -77,7 +78,7 @@ def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str
     return target
 
 
-def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ()) -> str:
+def base_card(experiment: Experiment, folder: ReproductionFolder, notes: Sequence[str] = ()) -> str:
     """The base model's own card with the results of the reproduction in it."""
     results = read_reproduction(experiment, folder)
     players = [agent for agent in ("random", "small") if agent in results.agents]
@@ -92,7 +93,7 @@ def base_card(experiment: Experiment, folder: Folder, notes: Sequence[str] = ())
     return (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", text)
 
 
-def card(experiment: Experiment, folder: Folder, game: str, arm: str) -> str:
+def card(experiment: Experiment, folder: ReproductionFolder, game: str, arm: str) -> str:
     """The model card, Markdown: data, settings, seed, commit, results, limits."""
     results = read_reproduction(experiment, folder)
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
@@ -145,7 +146,7 @@ has all of this run's, every evaluation and every iteration's metrics.
 """
 
 
-def _results_text(experiment: Experiment, folder: Folder, results: Reproduction, run: Run) -> str:
+def _results_text(experiment: Experiment, folder: ReproductionFolder, results: Reproduction, run: Run) -> str:
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]

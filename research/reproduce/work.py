@@ -1,12 +1,9 @@
-"""Doing one job of a reproduction, in whatever process: pretrain a base, train a run, play episodes, run the controls.
-
-Torch runs on one thread in each: two processes on two cores are much faster than two threads.
-"""
+"""Doing one job of a reproduction: pretrain a base, train a run, play episodes, run the controls."""
 
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +11,10 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.runs.provenance import facts_of
-from research.reproduce.jobs import Folder, Job
+from research.jobs.work import Report, Work
+from research.reproduce.jobs import Job, ReproductionFolder
 from research.reproduce.settings import PROTOCOL, Experiment, recipe_of
 from textgames.scenarios import SCENARIOS
-
-Report = Callable[[float], None]
-"""Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
 
@@ -31,24 +25,7 @@ KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "gr
 """The metrics of every iteration that a run's result keeps."""
 
 
-def do(job: Job, experiment: Experiment, folder: Folder, report: Report) -> None:
-    """Do one job and write its result; nothing happens when it is there."""
-    if folder.is_done(job.name):
-        return
-    import torch
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
-    torch.set_num_threads(1)
-    work = {"pretrain": pretrain_base, "train": train_run, "play": play_agent, "control": control_agent}[job.kind]
-    facts = facts_of()  # now: by the end, the checkout may be at another commit
-    started, processor = time.perf_counter(), time.process_time()
-    result = work(job, experiment, folder, report)
-    measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
-    folder.write_result(job.name, {"facts": facts, **measured, **result})
-
-
-def pretrain_base(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """Make a base model, or take the one that its settings name."""
     place = folder.model(job.agent)
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
@@ -87,7 +64,7 @@ def source_folder(source: str) -> Path:
     raise UsageError(f"there is no model {source!r}: neither an embedded one nor a folder in Hugging Face format")
 
 
-def train_run(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
     out = folder.result_file(job.name).parent
@@ -146,7 +123,7 @@ def _load(place: Path) -> tuple[Any, Any]:
     return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 
 
-def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
+def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
@@ -168,7 +145,7 @@ def policy_of(agent: str, experiment: Experiment, folder: Folder) -> Policy:
     return LanguageAgentPolicy(reader, prompt_map, decoding, legal_only=config.legal_only)
 
 
-def play_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+def play_agent(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """Play the fresh episodes of every scenario."""
     policy = policy_of(job.agent, experiment, folder)
     total = len(experiment.scenarios) * experiment.final_episodes
@@ -197,7 +174,7 @@ def columns_of(episodes: Sequence[Episode]) -> dict[str, list[float]]:
     }
 
 
-def control_agent(job: Job, experiment: Experiment, folder: Folder, report: Report) -> dict[str, Any]:
+def control_agent(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """The controls of one agent: a run on the game it was trained on, a base on all games."""
     from research.reproduce.controls import control
 
@@ -209,3 +186,12 @@ def control_agent(job: Job, experiment: Experiment, folder: Folder, report: Repo
         results.append(result._asdict())
         report(len(results) / len(games))
     return {"controls": results}
+
+
+WORK: Mapping[str, Work] = {
+    "pretrain": pretrain_base,
+    "train": train_run,
+    "play": play_agent,
+    "control": control_agent,
+}
+"""By the kind of a job, what does it."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmark.cli import main
-from research.reproduce.report import clean
+from research.jobs.report import clean
 
 CREDIT = ["reproduce", "--config", "credit-miniature"]
 COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]

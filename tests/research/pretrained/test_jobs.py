@@ -128,20 +128,23 @@ def test_rivals_need_a_table_that_says_what_they_play(tmp_path: Path) -> None:
 def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: Pretrained) -> None:
     """What is done is refused by name, what was only begun begins anew, what goes on keeps its files."""
     folder = PretrainedFolder(tmp_path / "out")
-    folder.claim_for(experiment)
+    folder.claim(experiment)
     jobs = {job.name: job for job in jobs_of(experiment)}
     for name in ("start/few", "start/near"):
-        (folder.begin(jobs[name], experiment) / "state.pt").write_text("begun")
+        folder.begin(jobs[name], experiment)
+        (folder.path / name / "state.pt").write_text("begun")
     folder.write_result("start/few", {})
     changed = read_pretrained(write_recipe(tmp_path, "some-model", (("examples = 6\n", "examples = 7\n"),)))
-    folder.claim_for(changed)
-    assert (folder.begin(jobs["start/few"], changed) / "state.pt").exists()
-    assert not (folder.begin(jobs["start/near"], changed) / "state.pt").exists()
+    folder.claim(changed)
+    for name in ("start/few", "start/near"):
+        folder.begin(jobs[name], changed)
+    assert (folder.path / "start/few/state.pt").exists()
+    assert not (folder.path / "start/near/state.pt").exists()
     other = read_pretrained(write_recipe(tmp_path, "some-model", (("examples = 8\n", "examples = 9\n"),)))
     with pytest.raises(UsageError, match=r"start/few was made with examples = 8, now it is 9: put it back, remove"):
-        folder.claim_for(other)
+        folder.claim(other)
     with pytest.raises(UsageError, match=r"was made with model = 'some-model', now it is 'another'"):
-        folder.claim_for(read_pretrained(write_recipe(tmp_path, "another")))
+        folder.claim(read_pretrained(write_recipe(tmp_path, "another")))
 
 
 def test_settings_of_a_job_hold_those_of_what_it_needs(experiment: Pretrained) -> None:

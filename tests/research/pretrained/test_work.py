@@ -12,12 +12,14 @@ import pytest
 pytest.importorskip("peft")
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from research.jobs import work as engine
+from research.jobs.work import Report
 from research.pretrained import work as work_module
 from research.pretrained.findings import read_findings
 from research.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, jobs_of
 from research.pretrained.report import report_data, report_markdown
-from research.pretrained.settings import read_pretrained
-from research.pretrained.work import do, examples_for
+from research.pretrained.settings import Pretrained, read_pretrained
+from research.pretrained.work import WORK, examples_for
 from tests.research.pretrained.helpers import make_model, write_recipe
 
 MEASURED = ("seconds", "processor_seconds", "training_seconds", "training_processor_seconds", "play_processor_seconds")
@@ -25,6 +27,10 @@ MEASURED = ("seconds", "processor_seconds", "training_seconds", "training_proces
 
 def nothing(share: float) -> None:
     pass
+
+
+def do(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> None:
+    engine.do(WORK[job.kind], job, experiment, folder, report)
 
 
 class Done:
@@ -35,7 +41,7 @@ class Done:
         self.model = make_model(place / "pretrained")
         self.experiment = read_pretrained(write_recipe(place, self.model), {"rivals": ["random"]})
         self.folder = PretrainedFolder(place / "out")
-        self.folder.claim_for(self.experiment)
+        self.folder.claim(self.experiment)
         self.jobs = {job.name: job for job in jobs_of(self.experiment) if "trl" not in job.name.lower()}
         self.shares: dict[str, list[float]] = {}
         for job in self.jobs.values():

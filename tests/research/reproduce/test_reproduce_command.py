@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import main
-from research.reproduce.jobs import Folder, Job, jobs_of
+from research.reproduce.jobs import Job, ReproductionFolder, jobs_of
 from research.reproduce.reproduction import read_reproduction
 from research.reproduce.settings import read_experiment
 
@@ -101,7 +101,7 @@ def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
     done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     experiment = read_experiment("miniature")
-    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole[0], out))
+    one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], out))
     assert one == two
 
 
@@ -120,7 +120,7 @@ def test_what_a_folder_lacks_is_done_again(
     assert main([*command, "--out", str(part), "--quiet"]) == 0
     assert capsys.readouterr().err.count("textbench:") == 0
     experiment = read_experiment("miniature")
-    one, two = (report_of(read_reproduction(experiment, Folder(path))) for path in (whole[0], part))
+    one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], part))
     assert one == two
 
     assert main([*command, "--out", str(part)]) == 0
@@ -145,27 +145,31 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
     torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
 
-    from research.reproduce.work import do
+    from research.jobs.work import Report, do
+    from research.reproduce.work import WORK
+
+    def done(job: Job, folder: ReproductionFolder, report: Report = lambda share: None) -> None:
+        do(WORK[job.kind], job, experiment, folder, report)
 
     threads = torch.get_num_threads()
     experiment = read_experiment("miniature")
     run = Job("train/frozen-lake/aaw/0", "train", ("pretrain/small",), game="frozen-lake", arm="aaw")
     base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
-    folders = [Folder(tmp_path / name) for name in ("whole", "stopped")]
+    folders = [ReproductionFolder(tmp_path / name) for name in ("whole", "stopped")]
 
     def stop_after_the_first(share: float) -> None:
         if share >= 0.5:
             raise KeyboardInterrupt
 
     try:
-        do(base, experiment, folders[0], lambda share: None)
+        done(base, folders[0])
         shutil.copytree(folders[0].path, folders[1].path)
-        do(run, experiment, folders[0], lambda share: None)
+        done(run, folders[0])
         with pytest.raises(KeyboardInterrupt):
-            do(run, experiment, folders[1], stop_after_the_first)
+            done(run, folders[1], stop_after_the_first)
         assert not folders[1].is_done(run.name)
         assert (folders[1].path / run.name / "last").resolve().name == "iteration-000001"
-        do(run, experiment, folders[1], lambda share: None)
+        done(run, folders[1])
     finally:
         torch.set_num_threads(threads)
     one, two = (folder.result(run.name) for folder in folders)

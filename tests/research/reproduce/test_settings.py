@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmark.errors import StorageError, UsageError
-from research.reproduce.jobs import SETTINGS_NAME, Folder, jobs_of
+from research.jobs.folder import SETTINGS_NAME, Folder
+from research.reproduce.jobs import jobs_of
 from research.reproduce.settings import RECIPES, read_experiment
 
 SHIPPED = Path(__file__).parents[3] / "research/reproduce/recipes"

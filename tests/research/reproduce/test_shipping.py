@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.errors import UsageError
-from research.reproduce.jobs import Folder
+from research.reproduce.jobs import ReproductionFolder
 from research.reproduce.settings import Experiment, read_experiment
 from research.reproduce.shipping import LARGEST, ship
 
@@ -17,7 +17,7 @@ EMBEDDED = Path(__file__).parents[3] / "agents/tiny/weights"
 EVALUATED = {"mean_return": 0.25, "low": 0.125, "high": 0.375, "success": 0.5}
 
 
-def fill(folder: Folder, experiment: Experiment) -> None:
+def fill(folder: ReproductionFolder, experiment: Experiment) -> None:
     """A folder as a finished reproduction leaves it, with weights that say where they come from."""
     columns = {"returns": [0.0, 1.0], "successes": [0, 1], "lengths": [3, 4], "invalid": [0, 0], "first_seed": 11_000}
     played = {"seconds": 1.0, "scenarios": dict.fromkeys(experiment.scenarios, columns)}
@@ -60,7 +60,7 @@ def experiment() -> Experiment:
 
 
 def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path: Path, experiment: Experiment) -> None:
-    folder, place = Folder(tmp_path / "out"), tmp_path / "shipped"
+    folder, place = ReproductionFolder(tmp_path / "out"), tmp_path / "shipped"
     fill(folder, experiment)
     written = ship(experiment, folder, place, ["A note."])
     assert [path.name for path in written] == ["tiny", "tiny-msgrpo-frozen-lake"]
@@ -79,7 +79,7 @@ def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path: Path, experiment:
 
 
 def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment: Experiment) -> None:
-    folder = Folder(tmp_path / "out")
+    folder = ReproductionFolder(tmp_path / "out")
     with pytest.raises(UsageError, match="has no base model yet"):
         ship(experiment, folder, tmp_path / "shipped")
     fill(folder, experiment)

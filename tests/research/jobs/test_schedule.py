@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from research.reproduce.jobs import Folder, Job
-from research.reproduce.schedule import STOP_SECONDS, JobFailedError, begin, run_jobs, submit
+from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, run_jobs, submit
+from research.reproduce.jobs import Job, ReproductionFolder
 from research.reproduce.settings import Experiment, read_experiment
+from research.reproduce.work import WORK
 
 
 class Recorder:
@@ -35,7 +36,7 @@ class Recorder:
 
 def pool() -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False), 1))
+    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False), 1, 1))
 
 
 @pytest.mark.slow
@@ -65,7 +66,7 @@ def test_workers_end_with_a_main_process_that_was_killed() -> None:
     """Idle ones too, and at once: the same command must find nobody at work in the folder."""
     program = """
 import time
-from tests.research.reproduce.test_schedule import pool, submit
+from tests.research.jobs.test_schedule import pool, submit
 
 if __name__ == "__main__":
     executor = pool()
@@ -83,7 +84,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_reason(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    folder, display = Folder(tmp_path), Recorder()
+    folder, display = ReproductionFolder(tmp_path), Recorder()
     jobs = [
         Job("play/first", "play", ("play/third",), "random"),
         Job("play/second", "play", (), "random"),
@@ -95,7 +96,7 @@ def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_
     ]
     folder.write_result("play/before", {})
     with pytest.raises(JobFailedError, match=r"play/fifth failed: .*; what is done is kept, .*errors\.txt"):
-        run_jobs(read_experiment("miniature"), folder, jobs, 1, display)
+        run_jobs(read_experiment("miniature"), folder, jobs, WORK, 1, display, threads=1)
     assert display.finished == ["play/second", "play/third", "play/first", "play/fourth"]
     assert all(folder.is_done(name) for name in display.finished)
     assert not folder.is_done("play/sixth")
@@ -125,7 +126,7 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.C
         time.sleep(10)
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(long_experiment(), Folder(tmp_path), PRETRAIN, 2, Recorder(interrupt))
+        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PRETRAIN, WORK, 2, Recorder(interrupt), threads=1)
     assert len(interrupted) == 1
     assert time.monotonic() - interrupted[0] < STOP_SECONDS + 60  # the jobs would have taken minutes
     assert multiprocessing.active_children() == []
@@ -142,5 +143,5 @@ def test_a_killed_worker_is_said_with_what_was_running(tmp_path: Path) -> None:
             child.kill()
 
     with pytest.raises(JobFailedError, match=r"a process was killed .*: pretrain/small, pretrain/large; what is done"):
-        run_jobs(long_experiment(), Folder(tmp_path), PRETRAIN, 2, Recorder(kill))
+        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PRETRAIN, WORK, 2, Recorder(kill), threads=1)
     assert multiprocessing.active_children() == []

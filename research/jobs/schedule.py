@@ -21,9 +21,8 @@ from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from benchmark.errors import BenchmarkError
-from research.reproduce.jobs import AnyJob, Folder
-from research.reproduce.timing import default_processes
-from research.reproduce.work import do as do_job
+from research.jobs.folder import AnyJob, Folder
+from research.jobs.work import Work, do
 
 STOP_SECONDS = 10.0
 """How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last
@@ -46,13 +45,15 @@ class Display(Protocol):
         """A job has its result."""
 
 
-Do = Callable[[Any, Any, Any, Callable[[float], None]], None]
-"""``job, experiment, folder, report``: does one job and writes its result. It is a function of a module, as a worker
-finds it by its name; ``report`` is to be called with the share that is done, and may raise ``KeyboardInterrupt``."""
-
-
 def run_jobs(
-    experiment: Any, folder: Folder, jobs: Sequence[AnyJob], processes: int, display: Display, do: Do = do_job
+    experiment: Any,
+    folder: Folder,
+    jobs: Sequence[AnyJob],
+    work: Mapping[str, Work],
+    processes: int,
+    display: Display,
+    *,
+    threads: int | None = None,
 ) -> None:
     """Do every job that has no result yet, the first of those that can start before the others.
 
@@ -60,9 +61,10 @@ def run_jobs(
         experiment: the settings, handed to every job.
         folder: where results go.
         jobs: all of them, done or not, in the order of importance.
+        work: ``{kind: function}``, by which the jobs of a kind are done.
         processes: jobs at a time.
         display: told how far they are.
-        do: does one of them.
+        threads: of PyTorch in each process; without it the processes share the cores.
 
     Raises:
         JobFailedError: one failed; the others that were running are stopped as by Ctrl-C.
@@ -76,9 +78,7 @@ def run_jobs(
     order.prepare()
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
-    executor = ProcessPoolExecutor(
-        min(processes, len(left)), context, begin, (shares, stop, max(1, default_processes() // processes))
-    )
+    executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop, processes, threads))
     waiting: list[str] = []
     running: dict[Future[None], str] = {}
     with stopping(executor, stop):
@@ -87,7 +87,8 @@ def run_jobs(
             waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
             while waiting and len(running) < processes:
                 name = waiting.pop(0)
-                running[submit(executor, _work, do, left[name], slots[name], experiment, folder)] = name
+                job = left[name]
+                running[submit(executor, _work, work[job.kind], job, slots[name], experiment, folder)] = name
             finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
             display.progress({name: shares[slots[name]] for name in running.values()})
             for future in finished:
@@ -156,11 +157,14 @@ _shares: Any = None  # in a worker: the shares of all jobs, in memory that the m
 _stop: Any = None  # in a worker: whether the main process wants the workers to stop
 
 
-def begin(shares: Any, stop: Any, threads: int) -> None:
-    """Make this process a worker, before it imports torch."""
+def begin(shares: Any, stop: Any, processes: int, threads: int | None) -> None:
+    """Make this process one of several workers, before it imports torch."""
     global _shares, _stop  # shared memory reaches a worker at its start only, not with a job
     _shares, _stop = shares, stop
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    if threads is None:
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, default_processes() // processes)))
+    else:  # whatever the user's environment says: sums are rounded differently with another number
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     os.setpgrp()  # a SIGTERM to the whole group is for the main process, which then stops its workers
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # SIGINT stays held back
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -174,11 +178,16 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(do: Do, job: AnyJob, slot: int, experiment: Any, folder: Folder) -> None:
+def _work(work: Work, job: AnyJob, slot: int, experiment: Any, folder: Folder) -> None:
     def report(share: float) -> None:
         _shares[slot] = share
         if _stop.value:
             raise KeyboardInterrupt
 
     report(0.0)
-    do(job, experiment, folder, report)
+    do(work, job, experiment, folder, report)
+
+
+def default_processes() -> int:
+    """As many as there are cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The progress of a reproduction on stderr: on a terminal a bar for the whole and one for each running job, elsewhere a
+"""The progress of an experiment on stderr: on a terminal a bar for the whole and one for each running job, elsewhere a
 line for each job that is done."""
 
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agents.clock import duration
-from research.reproduce.timing import Timetable
+from research.jobs.timetable import Timetable
 
 
 class ProgressDisplay:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from research.reproduce.jobs import Folder, jobs_of
+from research.jobs.timetable import Timetable
+from research.reproduce.jobs import ReproductionFolder, jobs_of
+from research.reproduce.pace import typical_seconds
 from research.reproduce.settings import read_experiment
-from research.reproduce.timing import Timetable
 
 
 def timetable(folder: Path, processes: int = 1, recipe: str = "full") -> Timetable:
     experiment = read_experiment(recipe)
-    return Timetable(experiment, Folder(folder), jobs_of(experiment), processes)
+    jobs = jobs_of(experiment)
+    return Timetable(typical_seconds(experiment, jobs), ReproductionFolder(folder), jobs, processes)
 
 
 def test_more_work_takes_longer(tmp_path: Path) -> None:
@@ -24,7 +26,7 @@ def test_more_work_takes_longer(tmp_path: Path) -> None:
     assert typical["play/large"] > typical["play/small"] > typical["control/small"]
     double = read_experiment("full", {"iterations": 240})
     job = next(job for job in jobs_of(double) if job.kind == "train")
-    longer = Timetable(double, Folder(tmp_path), [job._replace(needs=())], 1).typical[job.name]
+    longer = typical_seconds(double, [job])[job.name]
     assert longer == pytest.approx(2 * typical[job.name], rel=0.05)
 
 
@@ -38,7 +40,7 @@ def test_processes_share_the_work_but_needs_wait(tmp_path: Path) -> None:
 
 def test_a_slow_machine_is_believed_step_by_step(tmp_path: Path) -> None:
     """Every job takes three times as long as the table says: the whole time that is foretold rises, and never jumps."""
-    folder, clock, elapsed = Folder(tmp_path), timetable(tmp_path), 0.0
+    folder, clock, elapsed = ReproductionFolder(tmp_path), timetable(tmp_path), 0.0
     foretold = [clock.seconds_left()]
     for job in list(clock.left):
         elapsed += 3 * clock.typical[job.name]
@@ -53,7 +55,7 @@ def test_a_slow_machine_is_believed_step_by_step(tmp_path: Path) -> None:
 
 
 def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(tmp_path: Path) -> None:
-    folder, clock = Folder(tmp_path), timetable(tmp_path)
+    folder, clock = ReproductionFolder(tmp_path), timetable(tmp_path)
     before = clock.seconds_left()
     name = "train/snake/aaw/0"
     folder.write_result(name, {"seconds": 2 * clock.typical[name]})
