@@ -1,5 +1,6 @@
 """The trainings that ship: found by name, in the wheel, readable, and made for the bases that they start from."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -68,6 +69,13 @@ def test_the_wheel_has_them(tmp_path: Path) -> None:
         assert f"agents/msgrpo/configs/{name}.toml" in names
     assert "agents/prompts/without-clock.toml" in names
     assert not [name for name in names if name.startswith("research/")]  # is run from a clone
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    command = [sys.executable, "-m", "benchmark.cli", "reproduce", "--dry-run"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "git clone" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("name", RECIPES)
