@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, run_jobs, submit
+from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, default_processes, run_jobs, submit
 from research.reproduce.jobs import Job, ReproductionFolder
 from research.reproduce.settings import Experiment, read_experiment
 from research.reproduce.work import WORK
@@ -34,9 +34,30 @@ class Recorder:
         self.finished.append(job)
 
 
-def pool() -> ProcessPoolExecutor:
+def pool(processes: int = 1, threads: int | None = 1) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, begin, (context.RawArray("d", 1), context.RawValue("b", False), 1, 1))
+    shared = (context.RawArray("d", 1), context.RawValue("b", False))
+    return ProcessPoolExecutor(1, context, begin, (*shared, processes, threads))
+
+
+@pytest.mark.parametrize(
+    ("threads", "user", "processes", "wanted"),
+    [
+        (1, "5", 1, "1"),  # an experiment's own number holds, so that the outcome doesn't depend on --jobs
+        (3, None, 2, "3"),
+        (None, "5", 2, "5"),
+        (None, None, 1, str(default_processes())),  # one job has all cores
+        (None, None, 10_000, "1"),
+    ],
+)
+def test_a_worker_has_the_threads_of_its_experiment_or_its_share_of_the_cores(
+    threads: int | None, user: str | None, processes: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if user is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", user)
+    with pool(processes, threads) as executor:
+        assert submit(executor, os.getenv, "OMP_NUM_THREADS").result(60) == wanted
 
 
 @pytest.mark.slow
