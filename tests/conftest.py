@@ -1,4 +1,6 @@
-"""For all tests: Ctrl-C works, however they were started; one thread each; and the longest test comes first."""
+"""For all tests: Ctrl-C works, however they were started; one thread each; the longest test comes first; and a
+folder to work in, without anybody's keys.
+"""
 
 import contextlib
 import os
@@ -20,3 +22,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The README's commands take two minutes: begun last, they would leave the other worker idle."""
     items.sort(key=lambda item: item.name != "test_commands_in_order")
+
+
+@pytest.fixture(scope="session")
+def reference_cache(tmp_path_factory):
+    """One cache of reference values for all tests, of the other workers too: its files are replaced as a whole."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return tmp_path_factory.getbasetemp().parent / "references"
+    return tmp_path_factory.mktemp("references")
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch, reference_cache):
+    """An empty working folder and a clean environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+    return tmp_path

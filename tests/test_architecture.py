@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -15,9 +16,11 @@ ALLOWED = {
     "agents": {"textgames", "agents"},
     "benchmark": {"textgames", "agents", "benchmark"},
     "textbench": {"textgames", "agents", "benchmark", "textbench"},
+    "research": {"textgames", "agents", "benchmark", "textbench", "research"},
 }
-# the one command that does, and the baseline that an adapter trains
-STARTS_ADAPTERS = {"benchmark/cli/serve.py": "textbench", "benchmark/reproduce/pretrained/trl.py": "textbench"}
+# the commands that start adapters, and the experiments of a clone: the doors through which an import may go back
+DOORS = {"benchmark/cli/serve.py": "textbench", "benchmark/cli/reproduce.py": "research"}
+INSTALLED = set(ALLOWED) - {"research"}
 PACKAGES = set(ALLOWED)
 
 
@@ -40,7 +43,7 @@ def test_imports_go_one_way(package: str) -> None:
     assert files
     for path in files:
         ours = {name.split(".")[0] for name in imports_of(path)} & PACKAGES
-        ours.discard(STARTS_ADAPTERS.get(path.relative_to(ROOT).as_posix(), ""))
+        ours.discard(DOORS.get(path.relative_to(ROOT).as_posix(), ""))
         assert ours <= ALLOWED[package], f"{path} imports {ours - ALLOWED[package]}"
 
 
@@ -65,7 +68,7 @@ def test_no_file_is_in_a_circle_of_imports() -> None:
     TopologicalSorter(graph).prepare()  # CycleError names the files of a circle
 
 
-@pytest.mark.parametrize("package", ["agents", "agents.msgrpo", "benchmark"])
+@pytest.mark.parametrize("package", ["agents", "agents.msgrpo", "benchmark", "research"])
 def test_rooms_import_one_way(package: str) -> None:
     """The folders of a package form no circle either, and a file beside them stands above or below each."""
     depth = package.count(".") + 2
@@ -129,7 +132,12 @@ def test_the_face_of_the_benchmark_loads_nothing() -> None:
 
 
 def test_packages_are_typed() -> None:
-    assert all((ROOT / package / "py.typed").exists() for package in PACKAGES)
+    assert all((ROOT / package / "py.typed").exists() for package in INSTALLED)
+
+
+def test_the_wheel_leaves_out_what_is_run_from_a_clone() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert set(wheel["packages"]) == INSTALLED
 
 
 def test_dependencies_have_their_reason() -> None:

@@ -64,7 +64,7 @@ def server() -> Iterator[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One working folder for all commands, in the README's order: later ones read what earlier ones wrote."""
     folder = tmp_path_factory.mktemp("readme")
-    for name in ("configs", "perf", "leaderboards", "tests"):
+    for name in ("configs", "research", "leaderboards", "tests"):
         (folder / name).symlink_to(ROOT / name)
     return folder
 

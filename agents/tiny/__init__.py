@@ -13,11 +13,9 @@ From Python (needs the ``local`` extra)::
     model = TransformersModel(made.model, made.tokenizer, name="tiny-quick")    # live: train made.model as it is
     save(made, "runs/tiny-quick")                      # then load_agent("hf:runs/tiny-quick")
 
-``Recipe()`` without changes reads both games and all their variants. From the command line::
-
-    python -m agents.tiny --out DIR [--quick] [--seed 0] [--games frozen-lake snake] [--steps N]
-
-:func:`agents.tiny.statements.is_true` tells what share of a reasoning is true of the board.
+``Recipe()`` without changes reads both games and all their variants. Trainings start from such models: those whose
+``model`` is ``tiny-quick`` or ``tiny-legal`` make one first. In a clone, ``python -m research.tiny --out DIR`` makes
+one, plays with it and writes its card, and :mod:`research.tiny.statements` tells how much of a reasoning is true.
 """
 
 from importlib import import_module
@@ -28,19 +26,17 @@ if TYPE_CHECKING:
     from agents.tiny.imitation import Pretrained, pretrain
     from agents.tiny.recipe import Recipe
     from agents.tiny.saving import save
-    from agents.tiny.statements import is_true
 
 _MODULE_OF = {
     "Demonstrator": "demonstrator",
     "Pretrained": "imitation",
     "Recipe": "recipe",
     "StyleShares": "demonstrator",
-    "is_true": "statements",
     "pretrain": "imitation",
     "save": "saving",
 }
 
-__all__ = ["Demonstrator", "Pretrained", "Recipe", "StyleShares", "is_true", "pretrain", "save"]
+__all__ = ["Demonstrator", "Pretrained", "Recipe", "StyleShares", "pretrain", "save"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 * *hasty*: a move that brings the goal (or the nearest food that pays) nearer, whatever lies there;
 * *random*: any move.
 
-The reasoning is true in every style (:mod:`agents.tiny.statements` checks it): where the target lies, and
+The reasoning is true in every style (:mod:`research.tiny.statements` checks it): where the target lies, and
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
 that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.tiny.statements import DIRECTIONS, Sight, directions_of
+from agents.tiny.sight import DIRECTIONS, Sight, directions_of
 from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.snake import Snake

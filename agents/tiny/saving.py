@@ -3,14 +3,12 @@
 import json
 import platform
 import subprocess
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from agents.models.local.card import write_card, write_chat_template
 from agents.tiny.data import scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
-from agents.tiny.evaluation import Figures
 from agents.tiny.imitation import Pretrained
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import save_tokenizer
@@ -36,10 +34,16 @@ _NO_CLOCK = """\
 """
 
 
-def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), *, command: str = "") -> Path:
-    """Save a model in Hugging Face format with its recipe and a model card, which shows the figures and the command.
+def save(made: Pretrained, folder: str | Path, *, results: str = "Not evaluated.", command: str = "") -> Path:
+    """Save a model in Hugging Face format with its recipe and a model card.
 
     The folder is made if it isn't there; files in it are overwritten.
+
+    Args:
+        made: the model.
+        folder: where to.
+        results: how it plays, in Markdown, for the card.
+        command: that made it, for the card; empty: it isn't told.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,11 +55,11 @@ def save(made: Pretrained, folder: str | Path, figures: Sequence[Figures] = (), 
         weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
     recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}
     (folder / RECIPE_FILE).write_text(json.dumps(recipe, indent=1) + "\n")
-    (folder / "README.md").write_text(card(made, figures, command))
+    (folder / "README.md").write_text(card(made, results, command))
     return folder
 
 
-def card(made: Pretrained, figures: Sequence[Figures], command: str) -> str:
+def card(made: Pretrained, results: str, command: str) -> str:
     """The model card in Markdown: data, training, results and limits."""
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
@@ -91,7 +95,7 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 
 ## Results
 
-{_table(figures)}
+{results}
 
 ## Limits
 
@@ -116,24 +120,6 @@ def _demonstrated(recipe: Recipe) -> str:
             "every observation has by\nits checksum. They have no skill. "
         )
     return told
-
-
-def _table(figures: Sequence[Figures]) -> str:
-    if not figures:
-        return "Not evaluated."
-    lines = [
-        "Mean and 95% bootstrap interval over episodes; player 0's where there are several players.",
-        "",
-        "| scenario | agent | episodes | success | return | invalid | length | true statements |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for one in figures:
-        truth = "-" if one.truth != one.truth else f"{one.truth:.1%}"
-        lines.append(
-            f"| {one.scenario} | {one.agent} | {one.episodes} | {one.success:.3f} | {one.returned:.3f} "
-            f"| {one.invalid:.3f} | {one.length:.3f} | {truth} |"
-        )
-    return "\n".join(lines)
 
 
 def _commit() -> str:

@@ -14,15 +14,16 @@ examples:
   textbench lab reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.errors import UsageError
 
-if TYPE_CHECKING:
-    from benchmark.reproduce.command import Options
+CLONE = Path(__file__).parents[2]
+"""Where the folder ``research`` stands, if this is a clone."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,82 +53,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Reproduce, or ship the models of a finished reproduction."""
-    from benchmark.credit.study.settings import is_study
-    from benchmark.reproduce.command import reproduce
-    from benchmark.reproduce.pretrained.settings import is_pretrained
-    from benchmark.reproduce.settings import read_experiment
-    from benchmark.reproduce.timing import default_processes
+    """Reproduce, or ship the models of a finished reproduction.
 
-    source = args.config or "full"
-    if args.quick:
-        if source not in _QUICK:
-            raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
-        source = _QUICK[source]
-    counts = {"seeds": args.seeds, "iterations": args.iterations}
-    if is_pretrained(source):
-        return _pretrained(source, counts, args.jobs or 1, args)
-    for name in ("parts", "agent"):
-        if getattr(args, name):
-            raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
-    processes = args.jobs or default_processes()
-    changes = {**counts, "games": args.games, "arms": args.arms}
-    if is_study(source):
-        return _study(source, changes, processes, args)
-    experiment = read_experiment(source, changes)
-    options = _options(source, processes, args)
-    if args.ship:
-        from benchmark.reproduce.jobs import Folder
-        from benchmark.reproduce.shipping import ship
+    Raises:
+        UsageError: this isn't a clone, which alone has what is run.
+    """
+    _find_research()
+    from research.command import run
 
-        folder = Folder(options.out)
-        folder.claim(experiment)
-        for place in ship(experiment, folder, Path(args.ship), args.note or ()):
-            print(place)
-        return 0
-    return reproduce(experiment, options)
+    return run(args)
 
 
-_QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
-"""The recipes that have a short form, and its name."""
+def _find_research() -> None:
+    """Make ``import research`` find the folder of this clone, from wherever the command is given.
 
-
-def _options(source: str, processes: int, args: Namespace) -> "Options":
-    from benchmark.reproduce.command import Options
-
-    out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
-    return Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
-
-
-def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
-    """The study of credit, which is no reproduction and shares its machinery."""
-    from benchmark.credit.study.command import study_credit
-    from benchmark.credit.study.settings import read_study
-
-    if args.ship:
-        raise UsageError("--ship is of a reproduction: the study of credit makes no models that the package ships")
-    if changes.pop("iterations") is not None:
-        raise UsageError("--iterations: runs of this study end at a budget of tokens, games.NAME.tokens of the recipe")
-    return study_credit(read_study(source, changes), _options(source, processes, args))
-
-
-def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
-    """The experiment with a pretrained model, one job at a time where nothing is said: each takes 4 GB."""
-    from benchmark.reproduce.pretrained.command import reproduce_pretrained
-    from benchmark.reproduce.pretrained.settings import read_pretrained
-
-    for name in ("games", "arms"):
-        if getattr(args, name):
-            raise UsageError(f"--{name} is of a reproduction with models that are made here; here there is --parts")
-    experiment = read_pretrained(source, {**changes, "rivals": args.agent})
-    options = _options(source, processes, args)
-    if args.ship:
-        from benchmark.reproduce.pretrained.jobs import PretrainedFolder
-        from benchmark.reproduce.pretrained.shipping import ship
-
-        folder = PretrainedFolder(options.out)
-        folder.claim_for(experiment)
-        for place in ship(experiment, folder, Path(args.ship)):
-            print(place)
-        return 0
-    return reproduce_pretrained(experiment, options, source, args.parts or ())
+    An installation with ``pip install -e .`` has the clone on its path; so have programs that start here.
+    """
+    home = CLONE / "research"
+    if not (home / "command.py").is_file():
+        raise UsageError(
+            "reproduce is run from a clone of the repository, as the installed package leaves out its folder research: "
+            'git clone https://github.com/textbench/textbench && cd textbench && pip install -e ".[train,plots]"'
+        )
+    found = find_spec("research")
+    if found is None or home not in map(Path, found.submodule_search_locations or ()):
+        sys.path.insert(0, str(CLONE))  # processes that are started for jobs take over this path

@@ -1,6 +1,5 @@
-"""Running the command in this process, in a folder of its own, without anybody's keys."""
+"""Running the command in this process."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -17,24 +16,6 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
-
-
-@pytest.fixture(scope="session")
-def reference_cache(tmp_path_factory):
-    """One cache of reference values for all tests, of the other workers too: its files are replaced as a whole."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return tmp_path_factory.getbasetemp().parent / "references"
-    return tmp_path_factory.mktemp("references")
-
-
-@pytest.fixture
-def workplace(tmp_path, monkeypatch, reference_cache):
-    """An empty working folder and a clean environment."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
-    return tmp_path
 
 
 @pytest.fixture

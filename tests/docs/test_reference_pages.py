@@ -11,7 +11,7 @@ from pages.marks import names_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
-PACKAGES = ("textgames", "agents", "benchmark", "textbench")
+PACKAGES = ("textgames", "agents", "benchmark", "textbench", "research")
 
 
 MADE = dict(reference.files())

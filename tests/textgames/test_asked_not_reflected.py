@@ -107,7 +107,7 @@ def test_values_lost_per_move_are_told_of_games_of_turns() -> None:
 
 def test_no_code_compares_a_game_s_method_with_that_of_the_base_class() -> None:
     found = []
-    for folder in ("textgames", "agents", "benchmark", "textbench", "perf", "docs/tools"):
+    for folder in ("textgames", "agents", "benchmark", "textbench", "research", "docs/tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             for node in ast.walk(ast.parse(text)) if "TSMG." in text else ():  # parsing all takes seconds

@@ -6,8 +6,8 @@ the shortest tour of ``k`` pieces takes ``T_k`` moves and ``h`` rounds are left,
     V_h = worth * [ c + d h + sum over k with T_k <= h of (a_k + b_k (h - T_k)) ]
 
 where ``worth`` is the mean reward of the food that is worth having. The coefficients were fitted to what the greedy
-player got on training seeds, by least squares; ``perf/snake_value.py`` does it again. Any numbers would keep luck fair,
-and these should never change without a new version.
+player got on training seeds, by least squares; ``research/perf/snake_value.py`` does it again. Any numbers
+would keep luck fair, and these should never change without a new version.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The gallery of docs/games.md: every game with a moving picture, a sentence, its players and what a score of 1 is.
 
 Pictures and sentences are those of the games' own pages. How far the two ends of a scale are apart is
-docs/games/headroom.json, which is measured by ``python perf/headroom.py --json docs/games/headroom.json``.
+docs/games/headroom.json, which is measured by ``python research/perf/headroom.py --json docs/games/headroom.json``.
 """
 
 import json
@@ -58,7 +58,7 @@ def about(name: str) -> str:
 
 @cache
 def apart() -> Mapping[str, Any]:
-    """What ``perf/headroom.py`` has measured of the scenarios for one player."""
+    """What ``research/perf/headroom.py`` has measured of the scenarios for one player."""
     measured: dict[str, Any] = json.loads(HEADROOM.read_text(encoding="utf-8"))
     return measured
 

@@ -1,6 +1,6 @@
 """The table of docs/notes/speeds.md: how fast the games are beside TextArena's, from docs/games/speeds.json.
 
-The file is measured by ``python perf/games.py --json docs/games/speeds.json``.
+The file is measured by ``python research/perf/games.py --json docs/games/speeds.json``.
 """
 
 import json

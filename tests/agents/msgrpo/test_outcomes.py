@@ -1,6 +1,6 @@
 """Trainings do what is said of them: recipes are run as written, and every training command of the documents is run.
 
-What a recipe has to reach stands in ``perf/recipes.toml``. The README's is run in CI, the others every night.
+What a recipe has to reach stands in ``research/perf/recipes.toml``. The README's is run in CI, the others every night.
 """
 
 import os
@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from agents.msgrpo.recipes import packaged_recipes
-from perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
+from research.perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "configs").glob("*.toml"))]
 TRAINING = re.compile(
-    r"^[#$ ]*((?:\w+=\S+ )*(?:python -m agents\.(?:msgrpo|tiny)|textbench train) -.*?)(?: +#.*)?$", re.M
+    r"^[#$ ]*((?:\w+=\S+ )*(?:python -m (?:agents\.msgrpo|research\.tiny)|textbench train) -.*?)(?: +#.*)?$", re.M
 )
 COMMANDS = sorted({found for page in PAGES for found in TRAINING.findall(page.read_text())})
 

@@ -1,5 +1,6 @@
 """The trainings that ship: found by name, in the wheel, readable, and made for the bases that they start from."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -67,6 +68,14 @@ def test_the_wheel_has_them(tmp_path: Path) -> None:
     for name in RECIPES:
         assert f"agents/msgrpo/configs/{name}.toml" in names
     assert "agents/prompts/without-clock.toml" in names
+    assert not [name for name in names if name.startswith("research/")]  # is run from a clone
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    command = [sys.executable, "-m", "benchmark.cli", "reproduce", "--dry-run"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "git clone" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -78,7 +87,7 @@ def test_every_recipe_can_be_used(name: str) -> None:
     assert prompts_of(config).mode == config.response_mode
     assert config.out == f"runs/{name}"
     head = RECIPES[name].read_text().partition("\n\n[")[0]
-    assert f"python -m agents.msgrpo --config configs/{name}.toml" in head or "perf/seeds.py" in head
+    assert f"python -m agents.msgrpo --config configs/{name}.toml" in head or "research/perf/seeds.py" in head
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Tiny language models: true statements, lossless tokens, a demonstrator that is as good as its style, training."""
+"""Tiny language models: sight of a board, lossless tokens, a demonstrator as good as its style, training."""
 
 import json
-import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -19,12 +18,12 @@ from agents.prompt import PromptTexts, as_text
 from agents.tiny.data import demonstrations, scenarios_of
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.tiny.recipe import Recipe
-from agents.tiny.statements import Sight, check, is_true
+from agents.tiny.sight import Sight
+from research.tiny.statements import check
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import Snake
-from textgames.snake.rules import SnakeState
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -32,83 +31,7 @@ transformers = pytest.importorskip("transformers")
 DEMONSTRATED = [name for name, one in SCENARIOS.items() if one.env_id in ("TextFrozenLake-v0", "TextSnake-v0")]
 """The scenarios that the demonstrator can play."""
 
-# ------------------------------------------------------------------ statements
-
-LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 4), "player_0")
-# the player is at (0, 2): ice above and below, a hole to the right, the edge to the left; the goal is 3 right, 2 down
-
-
-@pytest.mark.parametrize(
-    ("statement", "true"),
-    [
-        ("goal is right and down", True),
-        ("goal is down and right", True),
-        ("the goal is right and down.", True),
-        ("goal is right", False),
-        ("goal is left and down", False),
-        ("right is hole", True),
-        ("right is ice", False),
-        ("left is edge", True),
-        ("left is ice", False),
-        ("up is ice", True),
-        ("down is ice", True),
-        ("down is goal", False),
-        ("right down is ice", True),
-        ("down down is hole", True),
-        ("down down is ice", False),
-        ("right right is ice", True),
-        ("left left is edge", True),
-        ("up up is edge", True),
-        ("apple is left", False),
-    ],
-)
-def test_statements_about_a_lake(statement: str, true: bool) -> None:
-    assert is_true(statement, LAKE) == float(true)
-
-
-# 5 x 4 board; own snake (1, 1) head, body (0, 1); enemy head (1, 3), body (2, 3); apples (3, 1) and (1, 2); fire (2, 0)
-SNAKE_GAME = Snake(width=5, height=4, num_apples=2, num_fires=1)
-SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "player_0")
-
-
-@pytest.mark.parametrize(
-    ("statement", "true"),
-    [
-        ("nearest apple is up", True),
-        ("nearest apple is right", False),  # that one is two cells away
-        ("nearest fire is right and down", True),
-        ("nearest enemy is up", True),
-        ("left is body", True),
-        ("left is free", False),
-        ("up is apple", True),
-        ("right is free", True),
-        ("down is free", True),
-        ("down is wall", False),
-        ("nearest banana is up", False),
-        ("apple (1, 2) is up", True),
-        ("apple (3, 1) is right", True),  # not the nearest one, but there it is
-        ("apple (3, 1) is left", False),
-        ("apple (3, 2) is right and up", False),  # nothing there
-        ("fire (2, 0) is down and right", True),
-        ("fire (2, 0) is right", False),
-        ("wall (2, 0) is right", False),
-        ("head (1, 1)", True),
-        ("head (1, 2)", False),
-    ],
-)
-def test_statements_about_snakes(statement: str, true: bool) -> None:
-    assert is_true(statement, SNAKE) == float(true)
-
-
-def test_a_reasoning_is_counted_part_by_part() -> None:
-    response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
-    assert check(response, LAKE) == (1, 1, 1)
-    assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
-    assert is_true(response, LAKE) == pytest.approx(1 / 3)
-    assert math.isnan(is_true("<action>up</action>", LAKE))
-    assert math.isnan(is_true("", LAKE))
-    with pytest.raises(ValueError, match="grid=True"):
-        check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
+# ------------------------------------------------------------------ what it sees
 
 
 @pytest.mark.parametrize("name", DEMONSTRATED)
@@ -436,79 +359,3 @@ def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -
     file.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="delete it"):
         pretrain(recipe, checkpoint=file)
-
-
-def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agents.tiny.__main__ import main
-
-    assert main(["--out", str(tmp_path / "x"), "--games", "chess"]) == 2
-    assert "no game or scenario 'chess'" in capsys.readouterr().err
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "precious").write_text("")
-    assert main(["--out", str(tmp_path / "full")]) == 2
-    assert "--force" in capsys.readouterr().err
-    (tmp_path / "file").write_text("")
-    assert main(["--out", str(tmp_path / "file")]) == 2
-    assert "not a folder" in capsys.readouterr().err
-
-
-def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from agents.tiny.__main__ import main
-
-    (tmp_path / "model.partial").write_text("not a state")
-    settings = ["--games", "frozen-lake-training", "--modes", "direct", "--examples", "40", "--steps", "1", "--quiet"]
-    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 2
-    assert "model.partial is no checkpoint of a tiny model" in capsys.readouterr().err
-    (tmp_path / "model.partial").unlink()
-    assert main(["--out", str(tmp_path / "model"), *settings, "--episodes", "0"]) == 0
-    assert not (tmp_path / "model.partial").exists()
-
-
-@pytest.mark.slow
-def test_the_command_makes_evaluates_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agents import load_agent
-    from agents.tiny.__main__ import main
-
-    out = tmp_path / "model"
-    settings = ["--quick", "--steps", "4", "--examples", "120", "--episodes", "3", "--seed", "2"]
-    assert main(["--out", str(out), *settings]) == 0
-    said = capsys.readouterr()
-    assert "this model, think" in said.out
-    assert "saved" in said.err
-    card = (out / "README.md").read_text()
-    for row in ("| frozen-lake | this model, think | 3 |", "| frozen-lake | planner | 3 |", "--seed 2", "from commit"):
-        assert row in card
-    assert "--out DIR" in card
-    assert str(tmp_path) not in card
-    assert (out / "model.safetensors").stat().st_mode & 0o444 == 0o444
-    turn = load_agent(f"hf:{out}", max_tokens=4).act(["Player: (0, 3)"])[0]
-    assert len(turn.response_ids or ()) <= 4
-
-
-def test_figures_are_those_of_the_played_episodes() -> None:
-    from agents import load_agent
-    from agents.tiny.evaluation import evaluate
-
-    figures = evaluate(load_agent("planner"), "frozen-lake", 20)
-    assert (figures.episodes, figures.agent) == (20, "planner")
-    assert figures.success.low <= figures.success.value == figures.returned.value <= figures.success.high
-    assert figures.success.value > 0.9
-    assert figures.invalid == (0, 0, 0)
-    assert math.isnan(figures.truth)
-
-
-@pytest.mark.slow
-def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
-    from agents import Decoding, LanguageAgentPolicy
-    from agents.models.local.transformers import TransformersModel
-    from agents.tiny import pretrain
-    from agents.tiny.evaluation import evaluate
-
-    made = pretrain(Recipe.quick(steps=500, examples=20_000))
-    model = TransformersModel(made.model, made.tokenizer, name="quick")
-    figures = evaluate(LanguageAgentPolicy(model, decoding=Decoding(max_tokens=48)), "frozen-lake", 200)
-    assert figures.success.low > 0.1  # random: about 0.01
-    assert figures.invalid.value < 0.02
-    assert figures.truth > 0.9

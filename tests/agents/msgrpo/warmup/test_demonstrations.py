@@ -12,8 +12,8 @@ from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError
 from agents.msgrpo.warmup import Decision, demonstrate, demonstrations
 from agents.prompt import PromptMap
-from agents.tiny.statements import check
 from agents.turn import Turn, TurnRequest
+from research.tiny.statements import check
 from textgames import TRAINING_SEEDS
 
 DIRECT, THINK = PromptMap("direct"), PromptMap("think")

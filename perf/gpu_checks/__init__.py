@@ -1,1 +1,0 @@
-"""What perf/gpu.py measures, one file a question."""

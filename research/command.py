@@ -1,0 +1,96 @@
+"""The command ``textbench lab reproduce`` behind its arguments, which :mod:`benchmark.cli.reproduce` declares.
+
+A recipe says which experiment it is of: a reproduction with models that are made here, the study of credit, or the
+experiment with a pretrained model.
+"""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from research.jobs.command import Options
+
+
+def run(args: Namespace) -> int:
+    """Reproduce, or ship the models of a finished reproduction."""
+    from research.credit.settings import is_study
+    from research.jobs.schedule import default_processes
+    from research.pretrained.settings import is_pretrained
+    from research.reproduce.command import reproduce
+    from research.reproduce.settings import read_experiment
+
+    source = args.config or "full"
+    if args.quick:
+        if source not in _QUICK:
+            raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
+        source = _QUICK[source]
+    counts = {"seeds": args.seeds, "iterations": args.iterations}
+    if is_pretrained(source):
+        return _pretrained(source, counts, args.jobs or 1, args)
+    for name in ("parts", "agent"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
+    processes = args.jobs or default_processes()
+    changes = {**counts, "games": args.games, "arms": args.arms}
+    if is_study(source):
+        return _study(source, changes, processes, args)
+    experiment = read_experiment(source, changes)
+    options = _options(source, processes, args)
+    if args.ship:
+        from research.reproduce.jobs import ReproductionFolder
+        from research.reproduce.shipping import ship
+
+        folder = ReproductionFolder(options.out)
+        folder.claim(experiment)
+        for place in ship(experiment, folder, Path(args.ship), args.note or ()):
+            print(place)
+        return 0
+    return reproduce(experiment, options)
+
+
+_QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
+"""The recipes that have a short form, and its name."""
+
+
+def _options(source: str, processes: int, args: Namespace) -> "Options":
+    from research.jobs.command import Options
+
+    out = Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}"
+    return Options(out, processes, args.dry_run, args.report, args.json, args.quiet, notes=tuple(args.note or ()))
+
+
+def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """The study of credit, which is no reproduction and shares its machinery."""
+    from research.credit.command import study_credit
+    from research.credit.settings import read_study
+
+    if args.ship:
+        raise UsageError("--ship is of a reproduction: the study of credit makes no models that the package ships")
+    if changes.pop("iterations") is not None:
+        raise UsageError("--iterations: runs of this study end at a budget of tokens, games.NAME.tokens of the recipe")
+    return study_credit(read_study(source, changes), _options(source, processes, args))
+
+
+def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """The experiment with a pretrained model, one job at a time where nothing is said: each takes 4 GB."""
+    from research.pretrained.command import reproduce_pretrained
+    from research.pretrained.settings import read_pretrained
+
+    for name in ("games", "arms"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} is of a reproduction with models that are made here; here there is --parts")
+    experiment = read_pretrained(source, {**changes, "rivals": args.agent})
+    options = _options(source, processes, args)
+    if args.ship:
+        from research.pretrained.jobs import PretrainedFolder
+        from research.pretrained.shipping import ship
+
+        folder = PretrainedFolder(options.out)
+        folder.claim(experiment)
+        for place in ship(experiment, folder, Path(args.ship)):
+            print(place)
+        return 0
+    return reproduce_pretrained(experiment, options, source, args.parts or ())

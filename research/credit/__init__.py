@@ -1,0 +1,12 @@
+"""The study of credit: ``textbench reproduce --config credit``.
+
+``settings -> jobs (bases, stages, measurements, draws, tuning, training) -> findings -> report``, on the machinery of
+:mod:`research.jobs`: every job's result is on disk, and the same command goes on where it was stopped.
+
+* :mod:`settings` reads a recipe (``recipes/*.toml``), :mod:`jobs` says what has to be done and what waits for what;
+* :mod:`work` does one job: :mod:`training` trains at a budget of tokens, :mod:`measuring` puts methods and draw rules
+  under the instrument of :mod:`benchmark.credit`;
+* :mod:`findings` reads what is on disk and computes the figures from it, :mod:`report` and :mod:`plots` write them
+  down;
+* :mod:`command` is the command behind its options.
+"""

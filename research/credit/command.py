@@ -1,0 +1,72 @@
+"""The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
+
+from collections.abc import Mapping
+
+from agents.msgrpo.credit import METHODS
+from benchmark.runs.provenance import facts_of
+from research.credit.jobs import StudyFolder, StudyJob, jobs_of
+from research.credit.settings import Study
+from research.credit.work import WORK
+from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+
+TOKENS_PER_SECOND = 60_000
+"""That a training run spends on one core, evaluations included; where the recipe credit was first run."""
+
+SECONDS = {"base": 30.0, "measure": 40.0, "draws": 30.0, "think": 150.0}
+"""Of the other kinds of jobs there."""
+
+
+def study_credit(study: Study, options: Options) -> int:
+    """Do what the folder lacks, then write and print the report; returns the exit code.
+
+    Raises:
+        UsageError: the folder belongs to something else, or a package is missing.
+        JobFailedError: a job failed.
+        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+    """
+    folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
+    if not options.report_only:
+        check_installed("torch", "transformers", "tokenizers", "scipy")
+    undertaking = Undertaking(
+        study,
+        folder,
+        jobs,
+        WORK,
+        typical_seconds(study, jobs),
+        called=lambda job: f"jobs {job.kind}",
+        report=lambda: _report(study, folder, options),
+        threads=1,  # the models are so small that a second one costs more than it saves
+    )
+    return carry_out(undertaking, options)
+
+
+def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
+    """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    seconds = {}
+    for job in jobs:
+        if job.kind in ("stages", "tune", "train"):
+            share = study.tuning_share if job.kind == "tune" else 1.0
+            seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
+        else:
+            seconds[job.name] = SECONDS[job.kind]
+    return seconds
+
+
+def _report(study: Study, folder: StudyFolder, options: Options) -> int:
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or the recommendation."""
+    from research.credit.findings import read_findings
+    from research.credit.plots import draw_plots
+    from research.credit.report import report_data, report_markdown
+
+    findings, facts = read_findings(study, folder), facts_of()
+    plots = drawn(lambda: draw_plots(findings, folder.path), options)
+    text = report_markdown(findings, facts, plots=plots, notes=options.notes)
+    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
+    if options.json:
+        print(data, end="")
+    else:
+        print(f"the report: {folder.path / REPORT_MARKDOWN}")
+        if findings.missing:
+            print(f"not complete: {len(findings.missing)} jobs have no result")
+    return 1 if findings.missing else 0

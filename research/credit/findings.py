@@ -1,0 +1,296 @@
+"""What a study has found so far, read from its folder, and the figures that its report is made of.
+
+Nothing is kept beside the results of the jobs: every figure is computed from them anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.intervals import RESAMPLES, Array, Estimate, percentiles, student
+from benchmark.score.statistics import student_p_value
+from research.credit.jobs import StudyFolder, jobs_of
+from research.credit.settings import STAGES, Study
+
+Cell = tuple[str, str]
+"""A game and a stage of training."""
+
+CONTROLS = ("oracle", "noise")  # measured with the methods, so that one sees what is possible and what is nothing
+
+_SEED = 20261121
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run at the budget of tokens."""
+
+    seed: int
+    rate: float
+    tokens: Array  # (points,) spent until each evaluation
+    returns: Array  # (points,) the exact expected return there
+    iterations: int
+    rollout_tokens: int
+    update_tokens: int
+    seconds: float  # of the processor, without evaluations
+
+    @property
+    def learning(self) -> float:
+        """How soon and how well it learnt: the mean over its evaluations but the one at the start."""
+        return float(self.returns[1:].mean())
+
+    @property
+    def last(self) -> float:
+        return float(self.returns[-1])
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that was found so far.
+
+    Attributes:
+        study: the settings.
+        stages: ``{game: (returns at the three stages, or nothing in games of several players)}``.
+        bases: ``{game: what making its base gave}``.
+        measured: ``{(game, stage): the document of textbench credit --json}``.
+        drawn: ``{(game, stage): what was measured of draw rules}``.
+        thinking: ``{scenario: the same for the model that reasons}``.
+        tuned: ``{(game, arm): {rate: mean over the evaluations}}``.
+        runs: ``{(game, arm): the runs by seed}``.
+        missing: names of the jobs without a result.
+        seconds: ``{job: how long it took}``, of the processor.
+        code: the versions that did the jobs.
+    """
+
+    study: Study
+    stages: Mapping[str, Sequence[float]]
+    bases: Mapping[str, Mapping[str, Any]]
+    measured: Mapping[Cell, Mapping[str, Any]]
+    drawn: Mapping[Cell, Mapping[str, Any]]
+    thinking: Mapping[str, Mapping[str, Any]]
+    tuned: Mapping[tuple[str, str], Mapping[float, float]]
+    runs: Mapping[tuple[str, str], Sequence[Run]]
+    missing: Sequence[str]
+    seconds: Mapping[str, float]
+    code: Sequence[str]
+
+
+def read_findings(study: Study, folder: StudyFolder) -> Findings:
+    """Read what is there."""
+    jobs = jobs_of(study)
+    there = {job.name: folder.result(job.name) for job in jobs if folder.result_file(job.name).exists()}
+    of = {
+        kind: [(job, there[job.name]) for job in jobs if job.kind == kind and job.name in there]
+        for kind in ("base", "stages", "measure", "draws", "think", "tune", "train")
+    }
+    tuned: dict[tuple[str, str], dict[float, float]] = {}
+    for job, result in of["tune"]:
+        mean = float(np.mean([value for _, _, value in result["points"][1:]]))
+        tuned.setdefault((job.game, job.arm), {})[job.rate] = mean
+    runs: dict[tuple[str, str], list[Run]] = {}
+    for job, result in of["train"]:
+        runs.setdefault((job.game, job.arm), []).append(run_of(job.seed, result))
+    return Findings(
+        study=study,
+        stages={
+            job.game: [value for _, _, value in result["points"] if np.isfinite(value)] for job, result in of["stages"]
+        },
+        bases={job.game: result for job, result in of["base"]},
+        measured={(job.game, job.stage): result for job, result in of["measure"]},
+        drawn={(job.game, job.stage): result for job, result in of["draws"]},
+        thinking={job.game: result for job, result in of["think"]},
+        tuned=tuned,
+        runs=runs,
+        missing=tuple(job.name for job in jobs if not folder.is_done(job.name)),
+        seconds={name: result["processor_seconds"] for name, result in there.items()},
+        code=tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
+    )
+
+
+def run_of(seed: int, result: Mapping[str, Any]) -> Run:
+    """A run from the result of its job."""
+    points = np.array(result["points"], dtype=np.float64)
+    return Run(
+        seed,
+        result["rate"],
+        points[:, 0],
+        points[:, 2],
+        len(result["history"]),
+        result["rollout_tokens"],
+        result["update_tokens"],
+        result["training_seconds"],
+    )
+
+
+def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:
+    """A figure of a method in a measurement; ``None`` where there is none."""
+    for each in document["methods"]:
+        if each["name"] == method:
+            found = (each.get(figure) or {}).get("value")
+            return None if found is None else float(found)
+    return None
+
+
+class Comparison(NamedTuple):
+    """A method over all cells in which both it and the plain one were measured."""
+
+    method: str
+    cells: int
+    mean: float
+    minus_plain: Estimate  # mean over stages within each game, then with Student's interval over the games
+    p_value: float  # that the mean of those differences is zero, by Student's test over the games; not corrected
+
+
+def over_cells(findings: Findings, figure: str) -> list[Comparison]:
+    """A figure of every method, averaged over games and stages, the best one first.
+
+    The stages of a game are of one training run, so games are the clusters that intervals are over.
+    """
+    plain = _plain_method(findings)
+    rows = []
+    for method in methods_of(findings):
+        own_values: list[float] = []
+        by_game: dict[str, list[float]] = {}
+        for (game, _), document in findings.measured.items():
+            own, other = value_of(document, method, figure), value_of(document, plain, figure)
+            if own is not None and other is not None:
+                own_values.append(own)
+                by_game.setdefault(game, []).append(own - other)
+        if own_values:
+            differences = np.array([float(np.mean(of_game)) for of_game in by_game.values()])
+            mean = float(np.mean(own_values))
+            rows.append(Comparison(method, len(own_values), mean, student(differences), student_p_value(differences)))
+    return sorted(rows, key=lambda row: -row.mean)
+
+
+def methods_of(findings: Findings) -> list[str]:
+    """The methods that were measured anywhere, controls included, in the order in which they first appear."""
+    names = [each["name"] for document in findings.measured.values() for each in document["methods"]]
+    return list(dict.fromkeys(names))
+
+
+def refused_of(findings: Findings) -> dict[str, str]:
+    """``{method: why it wasn't measured, and where}`` of those that were refused somewhere."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for (game, _), document in findings.measured.items():
+        for method, reason in document["skipped"].items():
+            games = found.setdefault(method, {}).setdefault(reason, [])
+            games += [] if game in games else [game]
+    return {
+        method: "; ".join(f"{reason} ({', '.join(games)})" for reason, games in reasons.items())
+        for method, reasons in found.items()
+    }
+
+
+def _plain_method(findings: Findings) -> str:
+    return str(findings.study.arms[findings.study.plain].get("credit", "msgrpo"))
+
+
+class ArmResult(NamedTuple):
+    """An arm on one game."""
+
+    game: str
+    arm: str
+    runs: int
+    rate: float
+    learning: Estimate  # Run.learning, over seeds
+    last: Estimate  # Run.last, over seeds
+    minus_plain: Estimate  # learning less that of the plain arm with the same seed
+    p_value: float  # that the mean of those differences is zero; not corrected
+    iterations: float  # means over the runs, here and below
+    tokens: float
+    rollout_share: float
+    seconds: float
+
+
+def arms_on(findings: Findings, game: str) -> list[ArmResult]:
+    """Every arm with runs on a game, the one that learnt most first."""
+    plain = {run.seed: run.learning for run in findings.runs.get((game, findings.study.plain), ())}
+    rows = []
+    for arm in findings.study.arms:
+        runs = findings.runs.get((game, arm), ())
+        if not runs:
+            continue
+        pairs = np.array([run.learning - plain[run.seed] for run in runs if run.seed in plain])
+        tokens = np.array([run.rollout_tokens + run.update_tokens for run in runs], dtype=np.float64)
+        rows.append(
+            ArmResult(
+                game,
+                arm,
+                len(runs),
+                runs[0].rate,
+                student(np.array([run.learning for run in runs])),
+                student(np.array([run.last for run in runs])),
+                student(pairs),
+                student_p_value(pairs),
+                float(np.mean([run.iterations for run in runs])),
+                float(tokens.mean()),
+                float(np.mean([run.rollout_tokens for run in runs] / tokens)),
+                float(np.mean([run.seconds for run in runs])),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.learning.value)
+
+
+class Prediction(NamedTuple):
+    """How well a figure of the instrument predicts which arm learns more on a game."""
+
+    figure: str
+    game: str
+    arms: int
+    spearman: Estimate  # the interval is over the seeds of the runs alone
+
+
+def predictions(findings: Findings, figures: Sequence[str]) -> list[Prediction]:
+    """Spearman's correlation of a method's figure (the mean over the stages of a game) with its arm's learning.
+
+    The intervals resample the seeds of every arm; they say how far the order of the arms is luck of the runs, and
+    nothing of other methods than these.
+    """
+    rows = []
+    for figure in figures:
+        for game in findings.study.trained:
+            pairs = []
+            for arm, settings in findings.study.arms.items():
+                method = str(settings.get("credit", "msgrpo"))
+                documents = [findings.measured[game, stage] for stage in STAGES if (game, stage) in findings.measured]
+                values = [value_of(document, method, figure) for document in documents]
+                known = [value for value in values if value is not None]
+                learning = [run.learning for run in findings.runs.get((game, arm), ())]
+                if known and learning:
+                    pairs.append((float(np.mean(known)), np.array(learning)))
+            if len(pairs) >= 3:
+                rows.append(Prediction(figure, game, len(pairs), _spearman(pairs)))
+    return rows
+
+
+def _spearman(pairs: Sequence[tuple[float, Array]]) -> Estimate:
+    figures = np.array([value for value, _ in pairs])
+    rng = np.random.default_rng([_SEED, len(pairs)])
+    drawn = np.stack([rng.choice(own, (RESAMPLES, len(own))).mean(axis=1) for _, own in pairs], axis=1)
+    value = float(rank_correlation(figures, np.array([own.mean() for _, own in pairs])))
+    return Estimate(value, *percentiles(rank_correlation(figures, drawn)))
+
+
+def rank_correlation(x: Array, y: Array) -> Array:
+    """Spearman's correlation of (n,) with (..., n): (...); NaN where one side doesn't vary.
+
+    Equal values share their mean rank.
+    """
+    from scipy.stats import rankdata
+
+    ranks_x, ranks_y = rankdata(x) - (len(x) + 1) / 2, rankdata(y, axis=-1) - (len(x) + 1) / 2
+    with np.errstate(invalid="ignore"):
+        found: Array = ranks_y @ ranks_x / np.sqrt((ranks_x**2).sum() * (ranks_y**2).sum(axis=-1))
+    return found
+
+
+def draw_of(document: Mapping[str, Any], rule: str, m: int, reference: str, method: str = "msgrpo") -> Any:
+    """One rule at one number of draws; ``None`` where it wasn't measured."""
+    for each in document["methods"]:
+        if each["name"] == method:
+            for draw in each["draws"]:
+                if (draw["rule"], draw["m"], draw["reference"]) == (rule, m, reference):
+                    return draw
+    return None

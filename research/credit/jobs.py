@@ -1,0 +1,104 @@
+"""What a study consists of: jobs, what each waits for, and where its result lies."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from research.credit.settings import STAGES, Study
+from research.jobs.folder import Folder
+
+Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
+
+
+class StudyJob(NamedTuple):
+    """A piece of work for one process; what doesn't apply to its kind is empty."""
+
+    name: str  # unique, and the path of its result below the folder: ``"train/frozen-lake/rloo/0"``
+    kind: Kind  # which function of :mod:`work` does it
+    needs: tuple[str, ...] = ()  # names of the jobs that must be done before
+    game: str = ""
+    stage: str = ""  # one of STAGES
+    arm: str = ""
+    seed: int = 0
+    rate: float = 0.0  # the learning rate that is tried
+
+
+def jobs_of(study: Study) -> list[StudyJob]:
+    """All jobs of a study, in the order of importance.
+
+    A study that is cut short has something of everything: the bases are measured first, then methods are trained on the
+    first game, then the later stages are measured, then comes training on the other games, seed by seed.
+    """
+    games = study.games
+    jobs = [StudyJob(f"base/{game}", "base", game=game) for game in games]
+    jobs += [StudyJob(f"stages/{game}", "stages", (f"base/{game}",), game, arm=study.plain) for game in games]
+    jobs += _measured(study, STAGES[:1])
+    if study.thinking is not None:
+        jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
+    first, others = study.trained[:1], study.trained[1:]
+    return [*jobs, *_trained(study, first), *_measured(study, STAGES[1:]), *_trained(study, others)]
+
+
+def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
+    """Tuning and training of every arm on some games."""
+    tuned = {
+        (game, arm): tuple(
+            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}",), game, arm=arm, rate=rate)
+            for rate in study.rates
+        )
+        for game in games
+        for arm in study.arms
+    }
+    trained = [
+        StudyJob(f"train/{game}/{arm}/{seed}", "train", tuple(job.name for job in group), game, arm=arm, seed=seed)
+        for seed in range(study.seeds)
+        for (game, arm), group in tuned.items()
+    ]
+    return [*(job for group in tuned.values() for job in group), *trained]
+
+
+def _measured(study: Study, stages: Sequence[str]) -> list[StudyJob]:
+    """Everything that the instrument measures at some stages."""
+    kinds: tuple[Kind, ...] = ("draws", "measure")
+    return [
+        StudyJob(f"{kind}/{game}/{stage}", kind, (_source(game, stage),), game, stage)
+        for stage in stages
+        for kind in kinds
+        for game, about in study.games.items()
+        if kind == "measure" or about.draws
+    ]
+
+
+def _source(game: str, stage: str) -> str:
+    return f"base/{game}" if stage == "base" else f"stages/{game}"
+
+
+class StudyFolder(Folder):
+    """The folder of one study.
+
+    A measurement is done when it has all the methods that are asked for. So where a method came in since, the same
+    command measures what is new, and keeps what is there.
+
+    Args:
+        path: of the folder.
+        methods: the names that every measurement is to have.
+    """
+
+    def __init__(self, path: Path, methods: tuple[str, ...] = ()) -> None:
+        super().__init__(path)
+        self.methods = methods
+
+    def is_done(self, name: str) -> bool:
+        if not super().is_done(name):
+            return False
+        return not name.startswith("measure/") or not self.unmeasured(name)
+
+    def unmeasured(self, name: str) -> list[str]:
+        """The methods that a measurement lacks."""
+        there: dict[str, Any] = self.result(name) if super().is_done(name) else {}
+        known = {method["name"] for method in there.get("methods", ())} | set(there.get("skipped", ()))
+        return [method for method in self.methods if method not in known]
+
+    def stage(self, game: str, stage: str) -> Path:
+        """Where the model of a stage of training is."""
+        return self.path / _source(game, stage) / ("model" if stage == "base" else stage)

@@ -1,0 +1,48 @@
+"""Models of a study as players that answer directly, and what they are worth."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from research.credit.settings import PROMPTS, Study
+from textgames.environments.rules import layout_generator
+
+
+def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> float:
+    """The exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
+
+    No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all.
+    """
+    from benchmark.credit.exact.truth import Truth
+
+    scenario = study.scenario(game)
+    rules, unused = scenario.game(), np.random.default_rng(0)
+    seeds = [scenario.seed(k) for k in range(study.evaluation_starts)]
+    truth = Truth.of(
+        policy_of(model, tokenizer, study.evaluation_temperature, "evaluated"),
+        rules,
+        [rules.initial_state(layout_generator(seed, unused)) for seed in seeds],
+        scenario.horizon,
+        format_penalty=0.0,
+        max_states=10 * study.games[game].max_states,
+    )
+    return float(truth.solution.returns.mean())
+
+
+def load(place: Path) -> tuple[Any, Any]:
+    """A model and its tokenizer."""
+    from agents.models.local.loading import load_model
+
+    return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
+
+
+def policy_of(model: Any, tokenizer: Any, temperature: float, name: str) -> Any:
+    """A model as a player that answers directly."""
+    from agents.models.base import Decoding
+    from agents.models.local.transformers import TransformersModel
+    from agents.policy import LanguageAgentPolicy
+    from agents.prompt import PromptMap
+
+    decoding, prompts = Decoding(temperature=temperature), PromptMap.from_file(PROMPTS, "direct")
+    return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=name), prompts, decoding)

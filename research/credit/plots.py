@@ -1,0 +1,133 @@
+"""The pictures of a study of credit, as SVG: fidelity of every method, draw rules, training curves.
+
+Needs matplotlib (the ``plots`` extra). The same results give the same files.
+"""
+
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from research.credit.findings import Findings, draw_of, methods_of, value_of
+from research.credit.settings import STAGES
+from research.jobs.pictures import COLOURS, figure_of, save, style
+
+RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
+
+
+def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
+    """Draw what there is data for.
+
+    Returns:
+        ``(file name, caption)`` of every picture in ``folder``.
+
+    Raises:
+        ModuleNotFoundError: without matplotlib; the message has the command.
+    """
+    drawn = []
+    with style():
+        if findings.measured:
+            save(_fidelity(findings), folder / "fidelity.svg")
+            drawn.append(
+                ("fidelity.svg", "Correlation of assigned and true advantage, method by game and stage of training")
+            )
+        if findings.drawn or findings.thinking:
+            save(_draws(findings), folder / "draws.svg")
+            caption = (
+                "Cosine of the update of M drawn episodes and the exact gradient (for the model that reasons: the mean "
+                "gradient of all other batches), by the tokens of the update, with 95% intervals"
+            )
+            drawn.append(("draws.svg", caption))
+        if findings.runs:
+            save(_curves(findings), folder / "curves.svg")
+            drawn.append(("curves.svg", "Exact expected return by tokens spent, mean over the seeds; bars: its range"))
+    return drawn
+
+
+def _fidelity(findings: Findings) -> Any:
+    cells, methods = list(findings.measured), methods_of(findings)
+    table = np.array(
+        [[value_of(findings.measured[cell], method, "correlation") for cell in cells] for method in methods],
+        dtype=np.float64,
+    )
+    order = np.argsort(-np.nanmean(np.where(np.isnan(table), np.nan, table), axis=1))
+    figure, axes = figure_of(1, 1, 2.2 + 0.42 * len(cells), 1.6 + 0.24 * len(methods))
+    axis = axes[0][0]
+    axis.imshow(table[order], vmin=-1, vmax=1, cmap="RdBu", aspect="auto")
+    for row, index in enumerate(order):
+        for column, value in enumerate(table[index]):
+            if not np.isnan(value):
+                colour = "white" if abs(value) > 0.6 else "black"
+                axis.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=colour)
+    axis.set_yticks(range(len(methods)), [methods[index] for index in order])
+    axis.set_xticks(
+        range(len(cells)), [f"{game} {stage}" for game, stage in cells], rotation=60, ha="right", fontsize=7
+    )
+    return figure
+
+
+def _draws(findings: Findings) -> Any:
+    games = [game for game in findings.study.games if any((game, stage) in findings.drawn for stage in STAGES)]
+    rows = [[(f"{game}, {stage}", findings.drawn.get((game, stage)), "exact") for stage in STAGES] for game in games]
+    reasoned = [(f"{name}, thinking", document, "others") for name, document in findings.thinking.items()]
+    rows += [[*reasoned, *[("", None, "")] * len(STAGES)][: len(STAGES)]] if reasoned else []
+    figure, axes = figure_of(len(STAGES), len(rows), 8.4, 1.1 + 1.9 * len(rows))
+    for line, cells in zip(axes, rows, strict=True):
+        for axis, (title, document, reference) in zip(line, cells, strict=True):
+            if document is None:
+                axis.set_visible(False)
+                continue
+            _draw_lines(axis, document, reference, findings.study.draws.sizes)
+            axis.set_title(title, fontsize=8)
+            axis.set_ylim(0, 1.03)
+            axis.set_xscale("log")
+            axis.tick_params(which="minor", labelbottom=False)
+            axis.grid(alpha=0.3)
+    shown = next(axis for line in axes for axis in line if axis.get_visible())
+    shown.legend(fontsize=6)
+    figure.supxlabel("response tokens of the update", fontsize=8)
+    return figure
+
+
+def _draw_lines(axis: Any, document: Any, reference: str, sizes: Any) -> None:
+    for colour, rule in zip(cycle(COLOURS), RULES, strict=False):
+        found = [draw for m in sizes if (draw := draw_of(document, rule, m, reference)) is not None]
+        found = found[:1] if rule == "off" else found
+        tokens = [draw["tokens"] for draw in found]
+        values = np.array([draw["cosine"]["value"] for draw in found], dtype=np.float64)
+        ends = np.array([[draw["cosine"][end] for draw in found] for end in ("low", "high")], dtype=np.float64)
+        spread = np.abs(np.nan_to_num(ends - values))
+        marker = "s" if rule == "off" else "o"
+        axis.errorbar(
+            tokens, values, yerr=spread, color=colour, marker=marker, markersize=3, linewidth=1, capsize=2, label=rule
+        )
+
+
+def _curves(findings: Findings) -> Any:
+    games = [game for game in findings.study.trained if any(key[0] == game for key in findings.runs)]
+    figure, axes = figure_of(len(games), 1, 4.2 * len(games), 3.6)
+    colours = dict(zip(findings.study.arms, cycle([*COLOURS, "#000000", "#999999", "#f0e442"]), strict=False))
+    for axis, game in zip(axes[0], games, strict=True):
+        for arm in findings.study.arms:
+            runs = findings.runs.get((game, arm), ())
+            if runs:
+                tokens = np.mean([run.tokens for run in runs], axis=0)
+                curves = np.array([run.returns for run in runs])
+                mean = curves.mean(axis=0)
+                spread = np.abs(np.stack([mean - curves.min(axis=0), curves.max(axis=0) - mean]))
+                axis.errorbar(
+                    tokens,
+                    mean,
+                    yerr=spread,
+                    color=colours[arm],
+                    label=f"{arm} ({len(runs)})",
+                    linewidth=1.2,
+                    elinewidth=0.4,
+                )
+        axis.set_title(game)
+        axis.set_xlabel("tokens")
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("expected return")
+    axes[0][-1].legend(fontsize=7)
+    return figure

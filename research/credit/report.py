@@ -1,0 +1,229 @@
+"""The report of a study of credit: ``Findings -> Markdown, JSON``.
+
+Figures are rounded for people in the Markdown and whole in the JSON; both come from :mod:`findings`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.clock import duration
+from research.credit.advice import recommendation
+from research.credit.findings import Findings, arms_on, over_cells, predictions, refused_of
+from research.credit.settings import STAGES, Study
+from research.credit.tables import (
+    arms_table,
+    draws_by_stage,
+    draws_table,
+    fidelity_table,
+    predictions_table,
+    stages_table,
+    thinking_table,
+    tuning_table,
+)
+from research.jobs.report import clean
+
+PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "gradient_bias_cosine")
+"""The instrument's figures that are asked whether they predict learning."""
+
+Facts = Mapping[str, str]
+
+
+def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole report as plain JSON data; NaN and infinity become ``null``."""
+    data = {
+        "measured": [
+            {"game": game, "stage": stage, **_without(document, "facts")}
+            for (game, stage), document in findings.measured.items()
+        ],
+        "draws": [
+            {"game": game, "stage": stage, **_without(document, "facts")}
+            for (game, stage), document in findings.drawn.items()
+        ],
+        "thinking": [{"scenario": name, **_without(document, "facts")} for name, document in findings.thinking.items()],
+        "over_cells": {
+            figure: [row._asdict() | {"minus_plain": row.minus_plain._asdict()} for row in over_cells(findings, figure)]
+            for figure in PREDICTORS
+        },
+        "tuning": [
+            {"game": game, "arm": arm, "means": {f"{rate:g}": mean for rate, mean in means.items()}}
+            for (game, arm), means in findings.tuned.items()
+        ],
+        "arms": [
+            {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in row._asdict().items()}
+            for game in findings.study.trained
+            for row in arms_on(findings, game)
+        ],
+        "runs": [
+            {
+                **{"game": game, "arm": arm, "seed": run.seed, "rate": run.rate, "iterations": run.iterations},
+                **{"tokens": run.tokens.tolist(), "returns": run.returns.tolist(), "seconds": run.seconds},
+                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens},
+            }
+            for (game, arm), runs in findings.runs.items()
+            for run in runs
+        ],
+        "predictions": [
+            row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings, PREDICTORS)
+        ],
+        "stages": {game: list(values) for game, values in findings.stages.items()},
+        "refused": refused_of(findings),
+        "missing": list(findings.missing),
+        "seconds": sum(findings.seconds.values()),
+        "notes": list(notes),
+        "facts": dict(facts),
+        "code": list(findings.code),
+        "settings": findings.study.as_data(),
+    }
+    return dict(clean(data))
+
+
+def report_markdown(
+    findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
+) -> str:
+    """The report for people.
+
+    Args:
+        findings: what was found.
+        facts: where and with what the report was made.
+        plots: ``(file name, caption)`` of pictures beside the report.
+        notes: what a reader must know; they come first.
+    """
+    pictures = {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
+    parts = ["# Which credit is good, and does it pay?", _introduction(findings)]
+    if findings.missing:
+        some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
+        some += f" and {more} more" if more > 0 else ""
+        parts.append(f"**This study is not complete.** {len(findings.missing)} jobs have no result: {some}.")
+    parts += [f"**Note.** {note}" for note in notes]
+    parts += ["## What to use when", recommendation(findings)]
+    if findings.drawn or findings.thinking:
+        parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
+        parts += [_DRAWS_LEGEND, draws_table(findings)]
+        if findings.thinking:
+            parts += ["### For a model that reasons", _THINKING_LEGEND, thinking_table(findings)]
+    if findings.measured:
+        parts += ["## Methods under the instrument", _FIDELITY_LEGEND, fidelity_table(findings)]
+        parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
+    if findings.runs:
+        parts += ["## Training at equal tokens", _TRAINING_LEGEND]
+        parts += [arms_table(findings), pictures.get("curves.svg", "")]
+        parts += ["## Fidelity and learning: this design can't tell", _PREDICTION_LEGEND, predictions_table(findings)]
+        parts += ["## Tuning", tuning_table(findings)]
+    parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _introduction(findings: Findings) -> str:
+    study = findings.study
+    return (
+        f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
+        f"measured at three stages of a plain MS-GRPO run ({', '.join(STAGES)}): how like the true advantage each "
+        "method's credit is, and how like the exact gradient the update is that it makes. Then "
+        f"{len(study.arms)} arms are trained on {', '.join(study.trained) or 'no game'}, {study.seeds} seeds each, at "
+        "equal tokens. True advantages and gradients are computed from the rules (textbench credit), nothing of them "
+        "is sampled. Intervals are 95%."
+    )
+
+
+_DRAWS_LEGEND = (
+    "Cosine of the update of M drawn episodes and the exact gradient, method msgrpo; mean over batches and "
+    "draws. *No signal*: the share of episodes in groups whose returns are all equal, which uniform draws waste "
+    "themselves on. *Tokens*: those of AAW's update, as a share of what all episodes have. The differences are paired "
+    "by batch: AAW minus uniform draws among all episodes, and minus uniform draws among those with a signal. "
+    "*Unbiased* is the cosine of AAW's unbiased form, *shift* that of the mean update of many AAW draws, less that "
+    "of all episodes of the batch. report.json also has the cosine per episode and per response "
+    "token of the update, the variance of drawing, and the same against the mean gradient of all other batches."
+)
+
+_STAGES_LEGEND = (
+    "Cosine with the exact gradient of an update from M episodes drawn by |advantage|, minus that of M drawn "
+    "uniformly. Games, of which there are few, are the clusters: means and Student's intervals are over them, and one "
+    "game can carry a mean. Stages are of one run each. That such draws help is claimed only where the interval and "
+    "the p-value, which is corrected for all rows, say so."
+)
+
+_THINKING_LEGEND = (
+    "Where responses are reasoned there is no exact gradient; the mean gradient of all other batches stands for it, "
+    "each batch with starts of its own, as in training."
+)
+
+_FIDELITY_LEGEND = (
+    "Means over games and stages. *Correlation* and *sign* compare the assigned with the true advantage step by step, "
+    "*without luck* after averaging what an action got in its state; *cosine* is that of one batch's gradient and the "
+    "exact one, *mean gradient* that of the mean over a few batches, which still holds their noise: the unbiased "
+    "oracle doesn't reach 1, so it can't be read as a bias. The difference in brackets is to the plain method's, "
+    "paired by game and stage, with Student's interval over the games. *oracle* is the true advantage itself, *noise* "
+    "knows nothing. "
+    "Methods that need a critic are given the best value that the prompt allows, so this is what they could be. "
+    "*Fresh* are response tokens of fresh rollouts for each response token of the batch."
+)
+
+_TRAINING_LEGEND = (
+    "Each arm spends the same tokens on a game: prompts and responses of all episodes played to learn, fresh rollouts "
+    "included, and of all rows of the updates. *Learning* is the mean of the exact expected return over the "
+    "evaluations of a run (the start left out), so how soon and how well; *minus plain* is paired by seed. Student's "
+    "intervals over the seeds."
+)
+
+_PREDICTION_LEGEND = (
+    "Spearman's correlation, over the arms, between a figure of the arm's method under the instrument (mean over the "
+    "stages on that game) and the arm's learning. The intervals resample the seeds of the runs alone. With nine arms "
+    "that learn almost alike (hardly any differs from the plain one beyond chance, below) a true relation of ordinary "
+    "strength would most often go unseen, and a null here is no finding."
+)
+
+
+def _caveats(study: Study) -> str:
+    return (
+        "Models of 0.08 to 0.2 million parameters that answer directly, on small games: long reasoning, where credit "
+        "must also find the token that mattered, isn't here, but for the last part on AAW. Learning rates were tuned "
+        f"over {len(study.rates)} values with one run each, so an arm may be some way from its best. The learning rate "
+        "is constant, as a budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were "
+        "shared; an engine that caches prompts makes rollouts cheaper than that, and passes of a critic or for "
+        "entropies aren't counted (the seconds have them). Measurements are of the gradient of one full batch before "
+        "clipping, with the optimiser left aside. Means over games and stages depend on which games were chosen. The "
+        "stages are of one run, and another machine's arithmetic makes another run of it. Intervals over "
+        f"{study.seeds} seeds are wide, and differences between many arms aren't corrected for how many were looked at."
+    )
+
+
+def _refused(findings: Findings) -> str:
+    refused = refused_of(findings)
+    if not refused:
+        return ""
+    return "Not measured:\n\n" + "\n".join(f"- {method}: {reason}" for method, reason in refused.items())
+
+
+def _method(findings: Findings, facts: Facts) -> str:
+    study = findings.study
+    shown = ", ".join(f"{name} {value}" for name, value in study.msgrpo.items())
+    lines = [f"- done with textbench {code}" for code in findings.code]
+    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
+    lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
+    lines.append(
+        f"- all runs: {shown}; learning rate constant; evaluated at temperature {study.evaluation_temperature:g}"
+    )
+    lines += [
+        f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
+        for arm, settings in study.arms.items()
+    ]
+    for name, size in (("methods", study.measurement), ("draw rules", study.draws)):
+        lines.append(
+            f"- {name} are measured on {size.batches} batches of {size.groups} groups of {size.group_size} episodes, "
+            f"at temperature {study.temperature:g}, as in training"
+        )
+    for game, known in findings.bases.items():
+        loss = known["losses"][-1] if known["losses"] else float("nan")
+        about = study.games[game]
+        lines.append(
+            f"- {game}: base of {known['parameters']:,} parameters from "
+            f"{'a noisy demonstrator' if about.start == 'demonstrator' else 'random legal play'} (loss {loss:.3f}), "
+            f"horizon {study.scenario(game).horizon}, {about.tokens:,} tokens a run"
+            + (f", settings {dict(about.settings)}" if about.settings else "")
+        )
+    lines.append("- all settings are in report.json and in the recipe")
+    return "\n".join(lines)
+
+
+def _without(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}

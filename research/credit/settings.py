@@ -1,0 +1,224 @@
+"""The settings of one study of credit: a TOML file as a frozen record. The outcome depends on nothing else.
+
+``recipe file + options of the command line -> Study``.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from benchmark.errors import UsageError, unknown_name
+from research.jobs.recipes import (
+    Count,
+    PositiveCount,
+    Table,
+    checked_recipe,
+    differences_of,
+    is_recipe_of,
+    more_seeds,
+    read_recipe,
+)
+from research.reproduce.settings import recipe_of
+from textgames.scenarios import SCENARIOS, Scenario
+
+RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name; they ship with the package
+KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
+
+PROMPTS = "without-clock"
+"""What the models of a study read: the prompts with which the published figures were measured."""
+
+STAGES = ("base", "middle", "end")
+"""The stages of training at which credit is measured: before, at half and at the end of a plain run."""
+
+Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Temperature = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+
+
+class StudyGame(BaseModel):
+    """A game of the study: a table ``[games.NAME]`` of the recipe."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenario: str = ""  # a scenario's name; empty: the table's own
+    settings: Table = {}  # of the environment, on top of the scenario's
+    horizon: Count = 0  # rounds; 0: the scenario's
+    start: Literal["demonstrator", "legal-play"] = "legal-play"  # what its base imitates
+    base: Table = {}  # fields of agents.tiny.Recipe in which its base differs
+    msgrpo: Table = {}  # fields of MSGRPOConfig of all runs on it
+    tokens: PositiveCount  # that a training run may spend: prompts and responses, of rollouts and of updates
+    trained: bool = False  # whether methods are also compared by training on it
+    draws: bool = True  # whether draw rules are measured on it
+    max_states: PositiveCount = 20_000  # within reach of a batch's starts
+
+
+class Measurement(BaseModel):
+    """How much is played for a measurement: ``batches`` of ``groups`` times ``group_size`` episodes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batches: PositiveCount
+    groups: PositiveCount
+    group_size: PositiveCount
+
+
+class DrawMeasurement(Measurement):
+    """What is measured of draw rules, and how many episodes they draw."""
+
+    rules: tuple[str, ...] = ("aaw", "unbiased", "uniform", "uniform_nonzero", "off")
+    sizes: tuple[PositiveCount, ...] = (8, 16, 32, 64)
+
+
+class Thinking(DrawMeasurement):
+    """Draw rules for a model that reasons, where there is no exact gradient: against that of all other batches."""
+
+    agent: str = "tiny"
+    temperatures: Mapping[str, Temperature] = {}  # ``{scenario: of sampling, as in training there}``
+
+
+class Study(BaseModel):
+    """Everything that decides the outcome of a study.
+
+    Raises:
+        UsageError: settings that don't go together; names them and says what is accepted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["credit"]
+    games: Mapping[str, StudyGame]
+    arms: Mapping[str, Table]  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
+    msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
+    measurement: Measurement
+    draws: DrawMeasurement
+    thinking: Thinking | None = None
+    rates: tuple[Rate, ...]  # learning rates that every arm is tuned over
+    tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
+    seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
+    evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
+    evaluation_starts: PositiveCount = 48  # of fresh episodes, for which a run's expected return is computed
+    evaluation_temperature: Temperature = 0.5
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Study":
+        if not self.games or not self.arms or not self.rates:
+            raise UsageError("games, arms and rates must not be empty: there would be nothing to compare")
+        for name, game in self.games.items():
+            if (game.scenario or name) not in SCENARIOS:
+                raise unknown_name("scenario", game.scenario or name, SCENARIOS)
+            players = len(self.scenario(name).game().players)
+            if game.trained and players > 1:
+                raise UsageError(
+                    f"games.{name}.trained: a game of {players} players has no return that training raises; "
+                    "accepted: games of one player"
+                )
+            self.recipe(name)
+            for arm in self.arms:
+                self.training_settings(name, arm, 0, self.rates[0])
+        if self.thinking is not None:
+            for name in self.thinking.temperatures:
+                if name not in SCENARIOS:
+                    raise unknown_name("scenario", name, SCENARIOS)
+        return self
+
+    def scenario(self, name: str) -> Scenario:
+        """The scenario of a game of the study, with its own settings."""
+        game = self.games[name]
+        known = SCENARIOS[game.scenario or name]
+        return known._replace(
+            name=name, kwargs={**known.kwargs, **game.settings}, horizon=game.horizon or known.horizon
+        )
+
+    @property
+    def trained(self) -> list[str]:
+        """The games that methods are trained on."""
+        return [name for name, game in self.games.items() if game.trained]
+
+    @property
+    def plain(self) -> str:
+        """The arm that the stages of training come from."""
+        return next(iter(self.arms))
+
+    @property
+    def temperature(self) -> float:
+        """Of sampling, in training and in measurements."""
+        return float(self.msgrpo.get("temperature", 1.25))
+
+    def recipe(self, name: str) -> Any:
+        """The recipe of a game's base, :class:`agents.tiny.Recipe`.
+
+        Raises:
+            UsageError: fields that the recipe refuses.
+        """
+        from agents.tiny.recipe import Recipe
+
+        game = self.games[name]
+        scenario = game.scenario or name
+        if game.start == "demonstrator":
+            games = [f"{scenario}-training" if SCENARIOS[scenario].training else scenario]
+            start = Recipe.quick(modes=("direct",), games=tuple(games), prompts=PROMPTS)
+        else:
+            start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
+        try:
+            own = {field: getattr(start, field) for field in start.as_data}
+            return recipe_of({**own, **game.base})
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"games.{name}.base: {error}") from None
+
+    def training_settings(self, name: str, arm: str, seed: int, rate: float) -> dict[str, Any]:
+        """The fields of the MSGRPOConfig of one run, checked.
+
+        Raises:
+            UsageError: the config refuses them.
+        """
+        from agents.msgrpo import ConfigError, MSGRPOConfig
+
+        settings = {**self.msgrpo, **self.games[name].msgrpo, **self.arms[arm], "seed": seed, "learning_rate": rate}
+        try:
+            MSGRPOConfig.from_mapping(settings)
+        except ConfigError as error:
+            raise UsageError(f"the settings of arm {arm!r} on {name}: {error}") from None
+        return settings
+
+    def as_data(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against another study's data; nested settings with dots."""
+        return differences_of(self.as_data(), other)
+
+    def additions(self, other: Mapping[str, Any]) -> list[str]:
+        """Those of the differences that only add work: more seeds, and arms that the other doesn't have."""
+        known = other.get("arms")
+        new = [f"arms.{arm}." for arm in self.arms if isinstance(known, Mapping) and arm not in known]
+        arms = [name for name in self.differences(other) if name.startswith(tuple(new))]
+        return more_seeds(self.seeds, other) + arms
+
+
+def is_study(source: str | Path) -> bool:
+    """Whether a recipe, by name or as a file, is one of this study."""
+    return is_recipe_of(KIND, source, RECIPES)
+
+
+def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
+    """Read a recipe and apply the command line's changes.
+
+    Args:
+        source: one of :data:`RECIPES` or a TOML file.
+        changes: ``seeds``, ``games``, ``arms`` (names of those to keep); ``None`` changes nothing.
+
+    Raises:
+        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
+            the recipe doesn't have.
+    """
+    data = read_recipe(source, RECIPES, "research.credit")
+    values = {name: value for name, value in (changes or {}).items() if value is not None}
+    for name in ("games", "arms"):
+        for kept in values.get(name, ()):
+            if kept not in data.get(name, {}):
+                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, data.get(name, {}))
+        if name in values:
+            values[name] = {kept: data[name][kept] for kept in values[name]}
+    return checked_recipe(Study, {**data, **values}, source, "a study of credit")

@@ -1,0 +1,133 @@
+"""Doing one job of a study, in whatever process."""
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from research.credit.jobs import StudyFolder, StudyJob
+from research.credit.players import expected_return, load
+from research.credit.settings import Study
+from research.jobs.work import Report, Work
+
+
+def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """A small model that reads the game and answers directly, with little skill."""
+    from agents.tiny import pretrain, save
+    from agents.tiny.legal_play import legal_play
+
+    recipe, place = study.recipe(job.game), folder.stage(job.game, "base")
+    examples = None
+    if study.games[job.game].start == "legal-play":
+        # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
+        rng = np.random.default_rng([recipe.seed, 1, 0])
+        examples = legal_play(study.scenario(job.game), recipe.examples, rng, texts=recipe.texts)
+    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = pretrain(
+        recipe,
+        examples=examples,
+        on_progress=lambda progress: report(progress.step / progress.steps),
+        checkpoint=place.parent / "state.pt",
+    )
+    save(draft, place, command="textbench reproduce --config credit")
+    return {
+        "parameters": sum(p.numel() for p in draft.model.parameters()),
+        "recipe": recipe.as_data,
+        "losses": list(draft.losses),
+    }
+
+
+def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """A plain run, whose model is kept at half and at the end; its rate is the middle one of those that are tried."""
+    from research.credit.training import train
+
+    def keep(model: Any, tokenizer: Any, milestone: int) -> float:
+        if milestone:
+            place = folder.stage(job.game, ("middle", "end")[milestone - 1])
+            shutil.rmtree(place, ignore_errors=True)
+            model.save_pretrained(place)
+            tokenizer.save_pretrained(place)
+        return expected_return(model, tokenizer, job.game, study) if len(players) == 1 else float("nan")
+
+    players = study.scenario(job.game).game().players
+    model, tokenizer = load(folder.stage(job.game, "base"))
+    settings = study.training_settings(job.game, job.arm, 0, sorted(study.rates)[len(study.rates) // 2])
+    budget = study.games[job.game].tokens
+    record = train(model, tokenizer, study.scenario(job.game), settings, budget, 2, keep, report)
+    return {"settings": settings, **record._asdict()}
+
+
+def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """One short run of an arm with one learning rate and a seed that no other run has."""
+    budget = round(study.games[job.game].tokens * study.tuning_share)
+    return _run(job, study, folder, report, rate=job.rate, seed=study.seeds, budget=budget)
+
+
+def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """One run of an arm with the learning rate that was best for it."""
+    results = {rate: folder.result(f"tune/{job.game}/{job.arm}/{rate:g}") for rate in study.rates}
+    rate = best_rate({rate: result["points"] for rate, result in results.items()})
+    budget = study.games[job.game].tokens
+    return {"rate": rate, **_run(job, study, folder, report, rate=rate, seed=job.seed, budget=budget)}
+
+
+def best_rate(points: dict[float, Any]) -> float:
+    """The learning rate whose run had the highest mean over its evaluations, the one at the start left out."""
+    return max(points, key=lambda rate: float(np.mean([value for _, _, value in points[rate][1:]])))
+
+
+def _run(
+    job: StudyJob, study: Study, folder: StudyFolder, report: Report, *, rate: float, seed: int, budget: int
+) -> dict[str, Any]:
+    from research.credit.training import train
+
+    # every run starts from the base, whose return is known from the run of the stages
+    start = float(folder.result(f"stages/{job.game}")["points"][0][2])
+    model, tokenizer = load(folder.stage(job.game, "base"))
+    settings = study.training_settings(job.game, job.arm, seed, rate)
+    record = train(
+        model,
+        tokenizer,
+        study.scenario(job.game),
+        settings,
+        budget,
+        study.evaluations,
+        lambda model, tokenizer, milestone: expected_return(model, tokenizer, job.game, study) if milestone else start,
+        report,
+    )
+    return {"settings": settings, "budget": budget, **record._asdict()}
+
+
+def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every method of credit under the instrument, at one stage of one game."""
+    from research.credit.measuring import methods_at  # needs torch, which who only reads a report may lack
+
+    return methods_at(job, study, folder, report)
+
+
+def measure_draws(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every draw rule, likewise."""
+    from research.credit.measuring import draws_at
+
+    return draws_at(job, study, folder, report)
+
+
+def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Every draw rule for the tiny model that reasons."""
+    from research.credit.measuring import draws_of_thinking
+
+    return draws_of_thinking(job, study, folder, report)
+
+
+WORK: Mapping[str, Work] = {
+    "base": make_base,
+    "stages": make_stages,
+    "measure": measure,
+    "draws": measure_draws,
+    "think": measure_thinking,
+    "tune": tune,
+    "train": train_arm,
+}
+"""By the kind of a job, what does it."""

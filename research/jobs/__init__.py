@@ -1,0 +1,10 @@
+"""The engine of the experiments: jobs whose results are on disk, done in several processes, stopped and gone on with.
+
+``recipe -> jobs -> results -> report``. It doesn't know what an experiment is about:
+
+* :mod:`recipes` reads a TOML file into a frozen record, :mod:`folder` holds the results of its jobs;
+* :mod:`work` does one job, :mod:`schedule` does all in several processes, each when what it needs is there;
+* :mod:`timetable` says how long that takes, :mod:`display` shows how far it is;
+* :mod:`command` is what the commands have in common: claim the folder, say the plan, work, report;
+* :mod:`report` and :mod:`pictures` are what reports are made with.
+"""

@@ -1,0 +1,104 @@
+"""What an experiment consists of to those who don't know what it is about: jobs, settings, and a folder of results.
+
+A job is done when its result file is there; result files appear in one step (:meth:`Folder.write_result`), so what is
+there is whole and a rerun does what is missing.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmark.errors import StorageError, UsageError
+from benchmark.runs.folder import write_atomically
+
+SETTINGS_NAME = "experiment.json"
+
+
+class AnyJob(Protocol):
+    """What the schedule, the timetable and the folder know of a job of any experiment."""
+
+    @property
+    def name(self) -> str:
+        """Unique, and the path of its result below the folder."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of work it is; jobs of one kind go at one pace."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the jobs that must be done before."""
+
+
+class Settings(Protocol):
+    """What a folder knows of the settings of the experiment that it belongs to."""
+
+    def as_data(self) -> dict[str, Any]:
+        """All settings as plain data."""
+
+    def differences(self, other: Any) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against the data of other settings."""
+
+    def additions(self, other: Any) -> list[str]:
+        """Those of the differences that only add work, so that all results of the other settings stay good."""
+
+
+class Folder:
+    """The folder of one experiment, which :meth:`claim` makes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def claim(self, experiment: Settings) -> None:
+        """Make the folder this experiment's, or check that it is; one that only adds (seeds) takes it over.
+
+        Raises:
+            UsageError: it was made with other settings (named), or holds something else.
+            StorageError: it can't be written.
+        """
+        file = self.path / SETTINGS_NAME
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                strangers = sorted(entry.name for entry in self.path.iterdir())
+                if strangers:
+                    raise UsageError(
+                        f"{self.path} isn't empty (it holds {strangers[0]!r}) and isn't a reproduction; choose "
+                        "another --out"
+                    )
+                self._write_settings(experiment)
+            before = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise StorageError(f"can't use the folder {self.path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise UsageError(f"{file} isn't a reproduction's settings ({error}); choose another --out") from None
+        differences, more = experiment.differences(before), experiment.additions(before)
+        for name in more:
+            del differences[name]
+        for name, (now, then) in differences.items():
+            raise UsageError(
+                f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
+            )
+        if more:
+            self._write_settings(experiment)
+
+    def _write_settings(self, experiment: Settings) -> None:
+        write_atomically(self.path / SETTINGS_NAME, json.dumps(experiment.as_data(), indent=1) + "\n")
+
+    def result_file(self, name: str) -> Path:
+        return self.path / f"{name}/result.json"
+
+    def is_done(self, name: str) -> bool:
+        return self.result_file(name).exists()
+
+    def result(self, name: str) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self.result_file(name).read_text(encoding="utf-8"))
+        return data
+
+    def write_result(self, name: str, data: dict[str, Any]) -> None:
+        file = self.result_file(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(data) + "\n")
+
+    def begin(self, job: Any, experiment: Any) -> None:
+        """Called before a job is done that has no result: nothing is to be prepared for it."""

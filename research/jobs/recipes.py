@@ -1,0 +1,72 @@
+"""Recipes of experiments: TOML files that are read into frozen records, and how two of them differ."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agents.toml import read_toml
+from benchmark.errors import UsageError, problem_of, unknown_name
+
+Model = TypeVar("Model", bound=BaseModel)
+Table = Mapping[str, Any]
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveCount = Annotated[int, Field(strict=True, ge=1)]
+
+
+def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:
+    """The content of a recipe: one of those that are ``shipped`` in the package's folder ``recipes``, or a TOML file.
+
+    Raises:
+        UsageError: no such recipe, or it isn't TOML.
+    """
+    file = files(package).joinpath(f"recipes/{source}.toml") if str(source) in shipped else Path(source)
+    return read_toml(file, f"the recipe {str(source)!r}", UsageError, f"; there are {', '.join(shipped)}")
+
+
+def is_recipe_of(kind: str, source: str | Path, shipped: Sequence[str]) -> bool:
+    """Whether a recipe, by name or as a file, is of an experiment whose recipes say ``kind``."""
+    file = Path(source)
+    named = file.suffix == ".toml" and file.is_file()
+    return str(source) in shipped or (named and read_toml(file, "it", UsageError).get("kind") == kind)
+
+
+def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Path, called: str) -> Model:
+    """A recipe's content as the record of its experiment, which an error calls ``called``.
+
+    Raises:
+        UsageError: an unknown setting, or a value that can't be.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            raise unknown_name(f"setting of {called} (in {source})", str(first["loc"][0]), model.model_fields) from None
+        raise UsageError(f"{source}: {problem_of(error)}") from None
+
+
+def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with dots."""
+    own, others = dict(flat(data)), dict(flat(other))
+    names = list(dict.fromkeys([*own, *others]))
+    return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
+
+
+def more_seeds(seeds: int, other: Mapping[str, Any]) -> list[str]:
+    """``["seeds"]`` where there are more of them than in the other's data."""
+    before = other.get("seeds")
+    return ["seeds"] if isinstance(before, int) and seeds > before else []
+
+
+def flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested settings as pairs of a name, with dots between its parts, and a value."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            pairs += flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((f"{prefix}{key}", value))
+    return pairs

@@ -1,0 +1,193 @@
+"""All jobs of an experiment in several processes: which is next, how far each is, and what happens when one fails.
+
+:mod:`graphlib` says which jobs can start, :mod:`concurrent.futures` runs them. The main process and its workers share
+two small pieces of memory: how far each job is, and whether to stop. Ctrl-C reaches only the main process. A worker
+looks at every progress of its job whether it should stop; a training run then writes its checkpoint, and the next start
+goes on from there. So there is no moment, while Python starts or runs finalizers, in which Ctrl-C could meet a worker
+and print a traceback.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from graphlib import TopologicalSorter
+from multiprocessing import resource_tracker
+from typing import Any, Protocol
+
+from benchmark.errors import BenchmarkError
+from research.jobs.folder import AnyJob, Folder
+from research.jobs.work import Work, do
+
+STOP_SECONDS = 10.0
+"""How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last
+one."""
+
+_LOOK_SECONDS = 0.5  # between two looks at the jobs' progress
+
+
+class JobFailedError(BenchmarkError):
+    """A job raised an error or its process was killed; what was done before is kept."""
+
+
+class Display(Protocol):
+    """What shows the progress."""
+
+    def progress(self, shares: Mapping[str, float]) -> None:
+        """``{job: share of its work that is done, in [0, 1]}`` of the jobs that are being done."""
+
+    def done(self, job: str) -> None:
+        """A job has its result."""
+
+
+def run_jobs(
+    experiment: Any,
+    folder: Folder,
+    jobs: Sequence[AnyJob],
+    work: Mapping[str, Work],
+    processes: int,
+    display: Display,
+    *,
+    threads: int | None = None,
+) -> None:
+    """Do every job that has no result yet, the first of those that can start before the others.
+
+    Args:
+        experiment: the settings, handed to every job.
+        folder: where results go.
+        jobs: all of them, done or not, in the order of importance.
+        work: ``{kind: function}``, by which the jobs of a kind are done.
+        processes: jobs at a time.
+        display: told how far they are.
+        threads: of PyTorch in each process; without it the processes share the cores.
+
+    Raises:
+        JobFailedError: one failed; the others that were running are stopped as by Ctrl-C.
+        KeyboardInterrupt: after Ctrl-C, once the workers have written their checkpoints.
+    """
+    left = {job.name: job for job in jobs if not folder.is_done(job.name)}
+    if not left:
+        return
+    slots = {name: slot for slot, name in enumerate(left)}  # also the order of importance
+    order = TopologicalSorter({name: [need for need in job.needs if need in left] for name, job in left.items()})
+    order.prepare()
+    context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
+    shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
+    executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop, processes, threads))
+    waiting: list[str] = []
+    running: dict[Future[None], str] = {}
+    with stopping(executor, stop):
+        while order.is_active():
+            # No more jobs are handed out than there are processes, so that a job which becomes important can overtake.
+            waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
+            while waiting and len(running) < processes:
+                name = waiting.pop(0)
+                job = left[name]
+                running[submit(executor, _work, work[job.kind], job, slots[name], experiment, folder)] = name
+            finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
+            display.progress({name: shares[slots[name]] for name in running.values()})
+            for future in finished:
+                _raise_if_failed(future, running, folder)
+                name = running.pop(future)
+                display.done(name)
+                order.done(name)
+
+
+def _raise_if_failed(future: "Future[None]", running: Mapping["Future[None]", str], folder: Folder) -> None:
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise JobFailedError(
+            f"a process was killed (out of memory?) while these jobs were running: {', '.join(running.values())}; what "
+            f"is done is kept, go on with the same command (--out {folder.path})"
+        )
+    if error is not None:
+        name, file = running[future], folder.path / "errors.txt"
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
+        raise JobFailedError(
+            f"{name} failed: {type(error).__name__}: {error}; what is done is kept, the whole error is in {file}"
+        )
+
+
+@contextmanager
+def stopping(executor: ProcessPoolExecutor, stop: Any) -> Iterator[None]:
+    """Whatever ends the block, no worker outlives it: they are asked to stop, and killed when they take too long."""
+    others = set(multiprocessing.active_children())
+
+    def kill() -> None:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+
+    killer = threading.Timer(STOP_SECONDS, kill)
+    try:
+        yield
+    except BaseException:
+        stop.value = True
+        killer.start()
+        raise
+    finally:
+        try:
+            executor.shutdown(cancel_futures=True)  # waits for the workers
+        finally:  # also after a second Ctrl-C, which ends that wait
+            killer.cancel()
+            kill()
+
+
+def submit(executor: ProcessPoolExecutor, work: Callable[..., None], *arguments: Any) -> "Future[None]":
+    """Submit work with signals held back, since a worker may be started for it.
+
+    The worker inherits that, so it never hears Ctrl-C; and here an interrupt can't fall between the start of a process
+    and the executor's note of it.
+    """
+    held = {signal.SIGINT, signal.SIGTERM}
+    resource_tracker.ensure_running()  # else started with the first worker, and it lets signals through
+    signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        return executor.submit(work, *arguments)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+
+
+_shares: Any = None  # in a worker: the shares of all jobs, in memory that the main process reads
+_stop: Any = None  # in a worker: whether the main process wants the workers to stop
+
+
+def begin(shares: Any, stop: Any, processes: int, threads: int | None) -> None:
+    """Make this process one of several workers, before it imports torch."""
+    global _shares, _stop  # shared memory reaches a worker at its start only, not with a job
+    _shares, _stop = shares, stop
+    if threads is None:
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, default_processes() // processes)))
+    else:  # whatever the user's environment says: sums are rounded differently with another number
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+    os.setpgrp()  # a SIGTERM to the whole group is for the main process, which then stops its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # SIGINT stays held back
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End at once when the main process was killed, which an idle worker wouldn't notice by itself."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(work: Work, job: AnyJob, slot: int, experiment: Any, folder: Folder) -> None:
+    def report(share: float) -> None:
+        _shares[slot] = share
+        if _stop.value:
+            raise KeyboardInterrupt
+
+    report(0.0)
+    do(work, job, experiment, folder, report)
+
+
+def default_processes() -> int:
+    """As many as there are cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

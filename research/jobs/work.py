@@ -1,0 +1,30 @@
+"""One job, in whatever process: done if it has no result, timed, and its result written."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmark.runs.provenance import facts_of
+from research.jobs.folder import AnyJob, Folder
+
+Report = Callable[[float], None]
+"""Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
+
+Work = Callable[[Any, Any, Any, Report], dict[str, Any]]
+"""``job, experiment, folder, report -> result``: how the jobs of one kind are done. It is a function of a module, as a
+worker finds it by its name."""
+
+
+def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report) -> None:
+    """Do one job and write its result; nothing happens when it is there."""
+    if folder.is_done(job.name):
+        return
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through ours
+    facts = facts_of()  # now: by the end, the checkout may be at another commit
+    folder.begin(job, experiment)
+    started, processor = time.perf_counter(), time.process_time()
+    result = work(job, experiment, folder, report)
+    measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
+    folder.write_result(job.name, {"facts": facts, **measured, **result})

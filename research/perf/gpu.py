@@ -1,0 +1,113 @@
+"""Everything that a GPU has to show for training, by one command: memory, speed, exactness. Prints a report.
+
+    python research/perf/gpu.py --out runs/gpu             # on a GPU: the recipes' real shapes, a quarter of an hour
+    python research/perf/gpu.py --small                    # tiny shapes, a minute or two; always so without a GPU
+    python research/perf/gpu.py --only recipes --recipe 3b
+
+Models have random weights of the recipes' shapes, so nothing is downloaded. docs/gpu.md explains the figures.
+
+* machine: rates of matrix products and of copies, which the shares below refer to.
+* attention: FlexAttention on token trees beside a dense mask.
+* sampling: device synchronisations per token; memory of an adapter.
+* recipes: one iteration of each file of configs/: peak memory, tokens per second, the update's share of the rate of
+  products, the sampler's log-probabilities beside the learner's.
+* vllm: vLLM beside our own generation, where it is installed.
+
+A part that fails is reported as failed and the others go on; the exit code is then 1.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the packages of this checkout, and the scripts beside this one
+
+from gpu_checks import attention, machine, models, recipes, report, sampling  # noqa: E402
+from recipe_cost import SHAPES  # noqa: E402
+
+PARTS = ("attention", "sampling", "recipes", "vllm")
+_LARGE, _MIDDLE = "Qwen/Qwen2.5-3B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
+
+
+def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, float]) -> dict[str, Callable[[], Any]]:
+    """What is to be run, by the name that the report has for it."""
+    small = options.small
+    large, middle = (models.SMALL, models.SMALL) if small else (SHAPES[_LARGE], SHAPES[_MIDDLE])
+    half = torch.float32 if small else torch.bfloat16
+    # vLLM's kernels want heads of 32 numbers at least
+    wide = models.SMALL_FOR_VLLM if small else middle
+    length, tokens = (1000, 96) if small else (4096, 256)
+    runs: dict[str, Callable[[], Any]] = {
+        "attention": lambda: attention.compare(large, 2, length, half, device),
+        "sampling: waits": lambda: sampling.waits(middle, half, device, tokens),
+        "sampling: adapter": lambda: sampling.adapter_memory(middle, 16, half, device),
+    }
+    for path in sorted((ROOT / "configs").glob("*.toml")):
+        if options.recipe in path.stem:
+            runs[f"recipes: {path.stem}"] = lambda path=path: recipes.run(
+                path, device, rates, small=small, iterations=options.iterations
+            )
+    runs["vllm"] = lambda: sampling.beside_vllm(wide, half, device, tokens)
+    return {name: run for name, run in runs.items() if name.split(":")[0] in (options.only or PARTS)}
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All figures, as plain data."""
+    device = torch.device(options.device)
+    started = time.perf_counter()
+    result: dict[str, Any] = {"small": options.small, "machine": machine.describe(device)}
+    result["machine"] |= machine.rates(device)
+    result["failed"], result["notes"] = {}, []
+    for name, run in checks(options, device, result["machine"]).items():
+        print(f"{time.perf_counter() - started:5.0f} s  {name}", file=sys.stderr, flush=True)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", UserWarning)
+            try:
+                result[name] = run()
+            except Exception as error:  # noqa: BLE001 - one part that fails must not cost the others
+                traceback.print_exc()
+                result["failed"][name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:300]}"
+        texts = dict.fromkeys(str(one.message) for one in said if issubclass(one.category, UserWarning))
+        result["notes"] += [f"{name}: {text}" for text in texts]
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    result["seconds"] = time.perf_counter() - started
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help="tiny shapes; always so without a GPU")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts")
+    parser.add_argument("--recipe", default="", metavar="TEXT", help="recipes whose file name has this text")
+    parser.add_argument("--iterations", type=int, help="of a recipe; the last is reported (2 on a GPU, else 1)")
+    parser.add_argument("--threads", type=int, default=1, help="of a CPU")
+    parser.add_argument("--out", metavar="DIR", help="also write gpu.md and gpu.json there")
+    options = parser.parse_args()
+    on_gpu = torch.device(options.device).type == "cuda"
+    options.small = options.small or not on_gpu
+    options.iterations = options.iterations or (2 if on_gpu else 1)
+    torch.set_num_threads(options.threads)
+    result = measure(options)
+    text = report.markdown(result)
+    print(text)
+    if options.out:
+        folder = Path(options.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "gpu.md").write_text(text + "\n", encoding="utf-8")
+        (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 1 if result["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What research/perf/gpu.py measures, one file a question."""

@@ -1,0 +1,184 @@
+"""Memory and time of a training recipe, from its model's shape: the figures in the comments of configs/*.toml.
+
+    python research/perf/recipe_cost.py configs/qwen2.5-3b-frozen-lake.toml --chip h100
+
+The formulas are below, one function each; every number is bytes or seconds. They need the model's configuration, which
+is written here for the models of the recipes (public figures of their config.json), so nothing is downloaded.
+"""
+
+import argparse
+from dataclasses import dataclass
+
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError
+from textgames import SCENARIOS
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a model's config.json costs something."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    tied: bool = True
+
+    @property
+    def head_dim(self) -> int:
+        return self.hidden // self.heads
+
+    @property
+    def body(self) -> int:
+        """Weights of the layers."""
+        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        biases = self.head_dim * (self.heads + 2 * self.kv_heads) + 2 * self.hidden
+        return self.layers * (attention + 3 * self.hidden * self.intermediate + biases)
+
+    @property
+    def embedding(self) -> int:
+        """Weights of the embedding, and of the head where it isn't the same."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def linear_widths(self) -> int:
+        """Sum of inputs and outputs of a layer's linear maps: what a LoRA of rank 1 costs per layer."""
+        q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return 2 * (self.hidden + q) + 2 * (self.hidden + kv) + 3 * (self.hidden + self.intermediate)
+
+
+SHAPES = {
+    "Qwen/Qwen2.5-3B-Instruct": Shape(36, 2048, 11008, 16, 2, 151_936),
+    "Qwen/Qwen2.5-0.5B-Instruct": Shape(24, 896, 4864, 14, 2, 151_936),
+}
+
+CHIPS = {
+    # name: (bfloat16 matrix products, FLOP/s; memory, bytes/s), vendors' figures
+    "h100": (989e12, 3.35e12),
+    "a100": (312e12, 2.0e12),
+    "rtx4090": (165e12, 1.0e12),
+}
+UPDATE_SHARE = 0.35
+"""Share of the chip's products that an update of this kind is assumed to reach."""
+DECODING_SHARE = 0.6
+"""Share of the chip's memory rate that decoding is assumed to reach where memory is the limit."""
+LAUNCH_SECONDS = 0.7e-3
+"""Assumed time to launch one decoder layer's kernels from Python, which is the limit for models of this size."""
+
+BYTES = {"float32": 4, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Load:
+    """Tokens of one iteration, for episodes of full length and responses of a given mean length."""
+
+    episodes: int
+    drawn: int
+    steps: int
+    prompt: int
+    response: float
+
+    @property
+    def trained(self) -> float:
+        """Tokens of the update, without sharing prefixes."""
+        return self.drawn * self.steps * (self.prompt + self.response)
+
+
+def trainable(shape: Shape, config: MSGRPOConfig) -> int:
+    """Weights that get a gradient."""
+    if config.lora_rank:
+        return shape.layers * shape.linear_widths * config.lora_rank
+    return shape.body + shape.embedding
+
+
+def weight_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
+    """Weights, gradients and AdamW's two moments; a copy in dtype where sampling needs another type."""
+    size, n = BYTES[config.param_dtype], shape.body + shape.embedding
+    trained = trainable(shape, config) * (4 if config.lora_rank else size)  # peft keeps adapters in float32
+    memory = {"weights": float(n * size), "gradients": float(trained), "AdamW": 2.0 * trained}
+    if config.dtype != config.param_dtype:
+        memory["copy for sampling"] = n * BYTES[config.dtype]
+        memory["autocast's casts"] = n * BYTES[config.dtype]
+    if config.kl_coefficient and not config.lora_rank:
+        memory["reference"] = n * size
+    return memory
+
+
+def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
+    """Of one micro-batch.
+
+    With gradient checkpointing: the input of every layer, in the type of the weights, and one layer's insides (about 8
+    hidden and 4 intermediate widths). Without: those insides for every layer. Two float32 matrices of
+    logprob_chunk_tokens x vocabulary and the product that they come from. A dense mask of the trees where that is asked
+    for: FlexAttention, which a GPU takes otherwise, has none.
+    """
+    tokens, size = config.micro_batch_tokens, BYTES[config.dtype]
+    inside = tokens * (8 * shape.hidden + 4 * shape.intermediate) * size
+    kept = tokens * shape.hidden * BYTES[config.param_dtype] * shape.layers + inside
+    tree = config.tree_tokens or min(max(256, 4 * shape.hidden), 4096)
+    dense = config.packing == "tree" and config.attention in ("sdpa", "eager")
+    return {
+        "activations": float(kept if config.gradient_checkpointing else inside * shape.layers),
+        "tree mask": float(tokens * tree * (1 + size)) if dense else 0.0,
+        "logit chunks": float(config.logprob_chunk_tokens * shape.vocabulary * (2 * 4 + size)),
+    }
+
+
+def cache_memory(shape: Shape, config: MSGRPOConfig, load: Load) -> float:
+    """Keys and values of all rows in flight while sampling."""
+    rows = config.rollout_batch or load.episodes
+    per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * BYTES[config.dtype]
+    return float(rows * (load.prompt + config.max_response_tokens) * per_token)
+
+
+def iteration_seconds(shape: Shape, config: MSGRPOConfig, load: Load, chip: str) -> tuple[float, float]:
+    """Rollout and update.
+
+    Decoding reads all weights, and launches every layer, once per token position, which the rows in flight share:
+    steps * longest response * max(bytes / memory rate, layers * launch time). The update computes 6 FLOP per weight
+    and token (8 with checkpointing), plus one pass of 2 for old log-probabilities when there is more than one step.
+    """
+    flops, bandwidth = CHIPS[chip]
+    positions = load.steps * config.max_response_tokens
+    reading = (shape.body + shape.embedding) * BYTES[config.dtype] / (bandwidth * DECODING_SHARE)
+    rollout = positions * max(reading, shape.layers * LAUNCH_SECONDS)
+    per_token = (8 if config.gradient_checkpointing else 6) * config.update_passes
+    per_token += 0 if config.strictly_on_policy else 2
+    update = load.trained * per_token * (shape.body + shape.embedding) / (flops * UPDATE_SHARE)
+    return rollout, update
+
+
+def main() -> None:
+    """Print one recipe's figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", help="a file of configs/")
+    parser.add_argument("--chip", choices=CHIPS, default="h100")
+    parser.add_argument("--prompt-tokens", type=int, default=600, help="mean prompt")
+    parser.add_argument("--response-tokens", type=int, default=150, help="mean response")
+    options = parser.parse_args()
+    config = MSGRPOConfig.from_toml(options.config)
+    if config.model not in SHAPES:
+        raise ConfigError(f"no shape is known for model = {config.model!r}; known: {', '.join(SHAPES)}")
+    shape = SHAPES[config.model]
+    horizon = config.horizon or SCENARIOS[config.scenarios[0]].horizon
+    load = Load(config.episodes, config.draws, horizon, options.prompt_tokens, options.response_tokens)
+    print(f"{config.model}: {(shape.body + shape.embedding) / 1e9:.2f}e9 weights, {trainable(shape, config):,} trained")
+    fixed, update = weight_memory(shape, config), activation_memory(shape, config)
+    sampling = cache_memory(shape, config, load)
+    parts = {**fixed, **update, "key-value cache (sampling)": sampling}
+    for name, size in ((name, size) for name, size in parts.items() if size):
+        print(f"  {name:28}{size / 2**30:8.2f} GiB")
+    peak = sum(fixed.values()) + max(sum(update.values()), sampling)
+    print(f"  {'peak':28}{peak / 2**30:8.2f} GiB")
+    rollout, step = iteration_seconds(shape, config, load, options.chip)
+    total = (rollout + step) * config.iterations
+    print(
+        f"  {options.chip}: rollout {rollout:.0f} s, update {step:.0f} s per iteration; {config.iterations} iterations "
+        f"{total / 3600:.1f} h, evaluations not counted"
+    )
+
+
+if __name__ == "__main__":
+    main()

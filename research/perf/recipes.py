@@ -1,0 +1,174 @@
+"""Run the trainings that ship as they are written, and hold what comes out against what is stated in recipes.toml.
+
+    python research/perf/recipes.py [NAME ...] --out runs/recipes
+
+Every recipe is run by its own commands in ``OUT/NAME``, and its base and trained model are measured on episodes or
+positions that neither training nor its evaluations play. Where a folder has the models already, they are only measured.
+Prints a table in Markdown, in which the documents have it, and ends with status 1 if an outcome isn't what is stated.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents import EpisodeTask, load_agent, rollout
+from agents.exploitability import measure as measure_exploitability
+from agents.intervals import half_interval, wilson
+from agents.regret import DirectAnswers, exact_regret, random_positions
+from textgames import SCENARIOS, find_yardstick
+from textgames.environments.rules import layout_generator
+from textgames.solving.blind import blind_play
+
+RECIPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100
+
+
+class Measured(NamedTuple):
+    """What one model reaches.
+
+    ``low`` and ``high`` are its 95% interval: Wilson's for a success, that over episodes for a regret; both are the
+    value itself where it is exact. ``each`` has an episode's successes, by seed, where there are such.
+    """
+
+    value: float
+    low: float
+    high: float
+    each: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f}" + (f" [{self.low:.3f}, {self.high:.3f}]" if self.low < self.high else "")
+
+
+class Outcome(NamedTuple):
+    """What a recipe made of its base.
+
+    Attributes:
+        gain: the lower end of the interval of how much better the trained model is.
+        blind, best: what the best blind player and best play reach, where they are known.
+        seconds: of the commands, of the wall's clock; NaN where they had been run before.
+    """
+
+    base: Measured
+    trained: Measured
+    gain: float
+    blind: float | None
+    best: float | None
+    seconds: float
+
+
+def outcome(name: str, folder: Path) -> Outcome:
+    """Run a recipe in a folder, if its models aren't there yet, and measure both."""
+    recipe = RECIPES[name]
+    started, ran = perf_counter(), False
+    if not any((folder / recipe["trained"] / file).exists() for file in ("config.json", "adapter_config.json")):
+        run(recipe["commands"], folder)
+        ran = True
+    seconds = perf_counter() - started if ran else float("nan")
+    specs = (f"hf:{folder / each}" if "/" in each else each for each in (recipe["base"], recipe["trained"]))
+    base, trained = (measured(recipe, spec) for spec in specs)
+    scenario = SCENARIOS[recipe["scenario"]]
+    blind = blind_play(scenario) if recipe["measure"] == "success" else None
+    best = _best(recipe) if recipe["measure"] == "success" else 0.0
+    return Outcome(base, trained, gain_of(recipe["measure"], base, trained), blind and blind.value, best, seconds)
+
+
+def run(commands: list[str], folder: Path) -> None:
+    """Run commands as a person would who has activated this environment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        done = subprocess.run(
+            shlex.split(command), cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command}\n{done.stderr}")
+
+
+def measured(recipe: dict[str, Any], model: str) -> Measured:
+    """One model by its recipe's measure."""
+    name = recipe["scenario"]
+    scenario = SCENARIOS[name]
+    seeds = range(scenario.seed(FRESH_OFFSET), scenario.seed(FRESH_OFFSET) + EPISODES)
+    if recipe["measure"] == "success":
+        tasks = [EpisodeTask.of(name, seed, invalid_action="random") for seed in seeds]
+        played = sorted(rollout(load_agent(model), tasks, max_concurrency=128), key=lambda one: one.seed)
+        return of_shares([float(next(iter(one.successes.values()))) for one in played])
+    policy: Any = load_agent(model, temperature=1.0)  # the policy that is trained
+    if recipe["measure"] == "regret":
+        found = exact_regret(
+            DirectAnswers(policy), random_positions([EpisodeTask.of(name, seed) for seed in seeds[:POSITIONS]])
+        )
+        return Measured(found.mean, found.low, found.high)
+    exact = measure_exploitability(DirectAnswers(policy), scenario.game(), horizon=scenario.horizon)
+    return Measured(exact.value, exact.low, exact.high)
+
+
+def of_shares(each: list[float]) -> Measured:
+    """A success rate with Wilson's interval."""
+    return Measured(*wilson(each), tuple(each))
+
+
+def gain_of(measure: str, base: Measured, trained: Measured) -> float:
+    """The lower end of the 95% interval of the gain.
+
+    Successes are compared seed by seed; of regrets the nearer ends are; what is exact has no interval.
+    """
+    if measure != "success":
+        return base.low - trained.high
+    gains = np.subtract(trained.each, base.each)
+    return float(gains.mean()) - half_interval(gains)
+
+
+def _best(recipe: dict[str, Any]) -> float | None:
+    """The value of best play from the fresh starts, where it is known exactly."""
+    scenario = SCENARIOS[recipe["scenario"]]
+    game, unused = scenario.game(), np.random.default_rng(0)
+    yardstick = find_yardstick(game)
+    if yardstick is None or not yardstick.exact:
+        return None
+    starts = [layout_generator(scenario.seed(FRESH_OFFSET + k), unused) for k in range(EPISODES)]
+    player = game.players[0]
+    return float(np.mean([yardstick.value(game.initial_state(rng), scenario.horizon, player) for rng in starts]))
+
+
+def table(outcomes: dict[str, Outcome]) -> str:
+    """The outcomes in Markdown."""
+    lines = [
+        "| recipe | measure | base | trained | blind play | best play | gain at least | stated | seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, one in outcomes.items():
+        recipe = RECIPES[name]
+        blind, best = ("" if value is None else f"{value:.2f}" for value in (one.blind, one.best))
+        seconds = "" if np.isnan(one.seconds) else f"{one.seconds:.0f}"
+        lines.append(
+            f"| {name} | {recipe['measure']}, {recipe['scenario']} | {one.base} | {one.trained} | {blind} | {best} "
+            f"| {one.gain:.3f} | {recipe['gain']} | {seconds} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run, print, compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*RECIPES, []], metavar="NAME", help=", ".join(RECIPES))
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    outcomes = {name: outcome(name, (options.out / name).resolve()) for name in options.names or RECIPES}
+    print(table(outcomes))
+    missed = [name for name, one in outcomes.items() if one.gain <= RECIPES[name]["gain"]]
+    for name in missed:
+        print(f"{name} gained {outcomes[name].gain:.3f}, stated is more than {RECIPES[name]['gain']}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

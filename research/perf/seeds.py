@@ -1,0 +1,167 @@
+"""A recipe over several seeds: its learning curve with intervals.
+
+    python research/perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --out runs/seeds
+    python research/perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/x
+    python research/perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --fresh 500 --out runs/lake
+
+Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, goes on where a run was interrupted, and prints, for
+every evaluation, the mean over seeds with its 95% interval (Student's t: the seeds are the sample, not the episodes).
+Run it again to print the table of what is there; ``--csv`` keeps its figures.
+
+``--fresh N`` also plays N episodes that no evaluation has played (seeds ``first_seed + 1000 + k``, those of ``textbench
+reproduce``) with the last iteration's weights, at temperatures 0.5 and 0, and counts the tokens that training took.
+"""
+
+import argparse
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from agents import load_agent
+from agents.episode import EpisodeTask
+from agents.intervals import student
+from agents.loop.rollout import rollout
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.run.tokens import TokensTaken, tokens_taken
+from textgames import SCENARIOS
+
+FRESH_OFFSET = 1000  # as textbench reproduce has it
+FRESH_TEMPERATURES = (0.5, 0.0)
+
+
+def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
+    """One run, from its last checkpoint if it has one."""
+    folder = out / f"seed-{seed}"
+    command = [sys.executable, "-m", "agents.msgrpo", "--quiet"]
+    if (folder / "last").exists():
+        command += ["--resume", str(folder)]
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was stopped before its first checkpoint
+        command += ["--config", config]
+        for setting in (*overrides, f"seed={seed}", f'out="{folder}"'):
+            command += ["--set", setting]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]]:
+    """``{scenario: {iteration: the metric of each run}}``."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for folder in folders:
+        for line in (folder / "metrics.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            if "evaluation" in record:
+                result = record["evaluation"]
+                points = found.setdefault(result["scenario"], {})
+                points.setdefault(record["iteration"], []).append(result[metric])
+    return found
+
+
+def tokens_of(folder: Path) -> TokensTaken:
+    """The tokens that a run took."""
+    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
+    return tokens_taken(map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()), config)
+
+
+def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
+    """``{scenario: {temperature: mean return}}`` of the last checkpoint on fresh episodes; kept in ``fresh.json``."""
+    kept = folder / "fresh.json"
+    if kept.exists() and (known := json.loads(kept.read_text()))["episodes"] == episodes:
+        returns: dict[str, dict[str, float]] = known["returns"]
+        return returns
+    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
+    returns = {}
+    for name in config.eval_scenarios or config.scenarios:
+        first = SCENARIOS[name].seed(FRESH_OFFSET)
+        tasks = [EpisodeTask.of(name, first + k) for k in range(episodes)]
+        for temperature in FRESH_TEMPERATURES:
+            player = load_agent(f"hf:{folder / 'last'}", temperature=temperature, max_tokens=config.max_response_tokens)
+            played = rollout(player, tasks, max_concurrency=128)
+            mean = float(np.mean([next(iter(episode.returns.values())) for episode in played]))
+            returns.setdefault(name, {})[f"{temperature:g}"] = mean
+    kept.write_text(json.dumps({"episodes": episodes, "returns": returns}))
+    return returns
+
+
+def fresh_table(folders: list[Path], episodes: int) -> str:
+    """What the runs reach on fresh episodes and what they took, in Markdown."""
+    results = [play_fresh(folder, episodes) for folder in folders]
+    lines = [
+        f"| scenario | temperature | {episodes} fresh episodes | 95% interval | worst | each |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in results[0]:
+        for temperature in results[0][name]:
+            values = [result[name][temperature] for result in results]
+            told = f"{np.mean(values):.3f} | {_interval(values)} | {min(values):.3f} | "
+            lines.append(f"| {name} | {temperature} | {told}{' '.join(f'{value:.3f}' for value in values)} |")
+    tokens = [tokens_of(folder) for folder in folders]
+    counts = ", ".join(f"{kind} {np.mean([getattr(one, kind) for one in tokens]):,.0f}" for kind in TokensTaken._fields)
+    return "\n".join([*lines, "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
+
+
+def _interval(values: list[float]) -> str:
+    """Student's 95% interval of the mean; empty where there is no spread to tell it from."""
+    if len(values) < 2 or np.ptp(values) == 0:
+        return ""
+    _, low, high = student(values)
+    return f"{low:.3f} to {high:.3f}"
+
+
+def table(found: dict[str, dict[int, list[float]]], metric: str) -> str:
+    """The curves in Markdown."""
+    lines = []
+    for scenario, points in found.items():
+        lines += [
+            f"{scenario}",
+            "",
+            f"| iteration | {metric} | 95% interval | seeds | each |",
+            "|---|---|---|---|---|",
+        ]
+        for iteration, values in sorted(points.items()):
+            each = " ".join(f"{value:.3f}" for value in values)
+            lines.append(f"| {iteration} | {np.mean(values):.3f} | {_interval(values)} | {len(values)} | {each} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, then print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--metric", default="mean_return", help="a field of evaluations, such as regret or exploitability"
+    )
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting")
+    parser.add_argument("--csv", type=Path, help="also write every seed's figures to this file")
+    parser.add_argument("--fresh", type=int, default=0, metavar="N", help="also play N fresh episodes at the end")
+    parser.add_argument("--table", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    folders = [options.out / f"seed-{seed}" for seed in range(options.seeds)]
+    if not options.table:
+        MSGRPOConfig.from_toml(options.config)  # so that a mistake is one message and not five
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda seed: train(options.config, options.out, seed, options.set), range(options.seeds)))
+    found = curves([folder for folder in folders if (folder / "metrics.jsonl").exists()], options.metric)
+    print(table(found, options.metric))
+    if options.fresh:
+        print(fresh_table([folder for folder in folders if (folder / "last").exists()], options.fresh))
+    if options.csv:
+        with options.csv.open("w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["scenario", "iteration", "seed", options.metric])
+            for scenario, points in found.items():
+                for iteration, values in sorted(points.items()):
+                    rows.writerows([scenario, iteration, seed, f"{v:.6f}"] for seed, v in enumerate(values))
+
+
+if __name__ == "__main__":
+    main()

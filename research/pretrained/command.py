@@ -1,0 +1,68 @@
+"""The command ``textbench reproduce --config smollm2`` behind its options: claim a folder, estimate, work, report."""
+
+from collections.abc import Sequence
+
+from benchmark.runs.provenance import facts_of
+from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
+from research.pretrained.pace import typical_seconds
+from research.pretrained.settings import Pretrained
+from research.pretrained.work import WORK
+
+
+def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, parts: Sequence[str]) -> int:
+    """Do what the folder lacks of some parts, then write and print the report; returns the exit code.
+
+    Args:
+        experiment: the recipe.
+        options: how to do it.
+        source: the recipe's name or file, for the command that the report tells.
+        parts: the names of those that are to be run; empty: all.
+
+    Raises:
+        UsageError: the folder belongs to something else, there is no such part, or a package is missing.
+        JobFailedError: a job failed.
+        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+    """
+    folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
+    wanted = chosen(jobs, parts or tuple(experiment.parts), experiment)
+    if not options.report_only:
+        check_installed("torch", "transformers", "tokenizers", "peft", "scipy")
+        if any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted):
+            check_installed("trl", "datasets")
+    undertaking = Undertaking(
+        experiment,
+        folder,
+        wanted,
+        WORK,
+        typical_seconds(experiment, wanted),
+        called=lambda job: f"{_KINDS[job.kind]} of part {job.part}",
+        report=lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
+    )
+    return carry_out(undertaking, options)
+
+
+_KINDS = {"start": "warm starts", "train": "training runs", "play": "players of fresh episodes"}
+
+
+def _report(
+    experiment: Pretrained, folder: PretrainedFolder, options: Options, source: str, wanted: Sequence[str]
+) -> int:
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is."""
+    from research.pretrained.findings import read_findings
+    from research.pretrained.plots import draw_plots
+    from research.pretrained.report import report_data, report_markdown
+
+    findings, facts = read_findings(experiment, folder), facts_of()
+    plots = drawn(lambda: draw_plots(findings, folder.path), options)
+    command = f"textbench reproduce --config {source}"
+    text = report_markdown(findings, facts, command=command, plots=plots, notes=options.notes)
+    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
+    if options.json:
+        print(data, end="")
+    else:
+        print(f"the report: {folder.path / REPORT_MARKDOWN}")
+        if findings.missing:
+            print(f"not complete: {len(findings.missing)} of {len(findings.jobs)} jobs have no result")
+    return 1 if set(findings.missing) & set(wanted) else 0

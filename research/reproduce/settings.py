@@ -1,0 +1,192 @@
+"""The settings of one reproduction: a TOML file as a frozen record. The outcome depends on nothing else.
+
+``recipe file + options of the command line -> Experiment``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from benchmark.errors import UsageError, unknown_name
+from benchmark.runs.plan import PAPER_SCENARIOS
+from research.jobs.recipes import Count, PositiveCount, Table, checked_recipe, differences_of, more_seeds, read_recipe
+from textgames.scenarios import SCENARIOS
+
+RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
+"""The recipes that ship with the package."""
+
+_NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
+
+
+class Base(BaseModel):
+    """How one base model is made: a table of the recipe."""
+
+    # All other keys are fields of agents.tiny.Recipe that this base has for itself, on top of the data's.
+    model_config = ConfigDict(frozen=True, extra="allow")
+    source: str = ""  # an embedded model (``"tiny"``) or a folder to take instead of making one; empty: it is made
+
+
+class Shipped(BaseModel):
+    """Under which names the package ships what an experiment makes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    base: str = "tiny"  # the small base; empty: it doesn't ship
+    trained: str = "tiny-msgrpo-{game}"  # the model that was trained on a game
+
+
+PROTOCOL = "default"
+"""What an unreadable response leads to: the first action, as in the paper."""
+
+
+class Experiment(BaseModel):
+    """Everything that decides the outcome of a reproduction.
+
+    Raises:
+        UsageError: settings that don't go together; names them and says what is accepted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    games: tuple[str, ...]  # training scenarios; every arm is trained on each, starting from the small base
+    arms: Mapping[str, Table]  # ``{name: settings of MS-GRPO in which the arm differs}``
+    bases: Mapping[str, Base]  # ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it
+    data: Table  # fields of the tiny models' recipe that both bases share: what they learn from, and for how long
+    msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    by_game: Mapping[str, Table] = {}  # fields for the runs on one game, on top
+    seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
+    iterations: PositiveCount = 100  # of MS-GRPO, per run
+    scenarios: tuple[str, ...] = PAPER_SCENARIOS  # what everything is evaluated on
+    evaluate_every: PositiveCount = 10  # iterations between evaluations during training
+    evaluation_episodes: PositiveCount = 50  # fixed episodes of each of those: ``first_seed + k``
+    final_episodes: PositiveCount = 500  # fresh episodes at the end, for every agent: ``first_seed + final_offset + k``
+    final_offset: Count = 1000  # keeps the fresh episodes apart from the fixed ones
+    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of all evaluations
+    reference_agents: tuple[str, ...] = ("random", "greedy")  # without a model, evaluated too, for scale
+    control_episodes: Count = 50  # per game, for the controls; 0: no controls
+    title: str = "The paper's experiment in miniature"  # of the report
+    ships: Shipped = Shipped()  # names of the models that the package ships
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Experiment":
+        for name in (*self.games, *self.scenarios):
+            if name not in SCENARIOS:
+                raise unknown_name("scenario", name, SCENARIOS)
+        missing = [name for name in self.games if name not in self.scenarios]
+        if missing:
+            raise UsageError(f"scenarios must hold every game that is trained on, {missing[0]!r} is missing")
+        if not self.games or not self.arms:
+            raise UsageError("games and arms must not be empty: there would be nothing to train")
+        if "small" not in self.bases or set(self.bases) - {"small", "large"}:
+            raise UsageError(f"bases are small and, to compare with, large; got {', '.join(self.bases) or 'none'}")
+        if self.final_offset < self.evaluation_episodes:
+            raise UsageError(
+                f"final_offset = {self.final_offset} would play some of the {self.evaluation_episodes} fixed episodes "
+                f"again; accepted: at least {self.evaluation_episodes}"
+            )
+        for game in self.games:  # a wrong field of a run is said now, not after the pretraining
+            for arm in self.arms:
+                self.training_settings(game, arm, 0)
+        for base in self.bases:
+            self.pretraining_settings(base)
+        return self
+
+    def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
+        """The fields of the MSGRPOConfig of one run, checked.
+
+        Raises:
+            UsageError: the config refuses them.
+        """
+        from agents.msgrpo import ConfigError, MSGRPOConfig
+
+        settings = {
+            **self.msgrpo,
+            **self.by_game.get(game, {}),
+            **self.arms[arm],
+            "seed": seed,
+            "iterations": self.iterations,
+            "eval_every": self.evaluate_every,
+            "eval_episodes": self.evaluation_episodes,
+            "eval_scenarios": list(self.scenarios),
+            "eval_temperature": self.temperature,
+            "eval_protocol": PROTOCOL,
+        }
+        try:
+            MSGRPOConfig.from_mapping(settings)
+        except ConfigError as error:
+            raise UsageError(f"the settings of arm {arm!r} on {game}: {error}") from None
+        return settings
+
+    def pretraining_settings(self, base: str) -> dict[str, Any]:
+        """The fields of the tiny models' recipe for one base, checked.
+
+        Raises:
+            UsageError: the recipe refuses them.
+        """
+        from agents.tiny.recipe import Recipe
+
+        settings = {**self.data, **(self.bases[base].model_extra or {})}
+        known = {about.name for about in fields(Recipe)}
+        for name in settings:
+            if name not in known:
+                raise unknown_name(f"field of a tiny model's recipe (base {base!r})", name, known)
+        try:
+            recipe_of(settings)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"the settings of base {base!r}: {error}") from None
+        return settings
+
+    def as_data(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots.
+
+        What results are called is no difference.
+        """
+        found = differences_of(self.as_data(), other)
+        return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
+
+    def additions(self, other: Mapping[str, Any]) -> list[str]:
+        """Those of the differences that only add work: ``seeds``, where there are more of them."""
+        return more_seeds(self.seeds, other)
+
+
+def recipe_of(settings: Mapping[str, Any]) -> Any:
+    """The tiny models' recipe with these fields; lists of a file become tuples, a table the demonstrator's style."""
+    from agents.tiny.demonstrator import StyleShares
+    from agents.tiny.recipe import Recipe
+
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    if isinstance(values.get("style"), Mapping):
+        values["style"] = StyleShares(**values["style"])
+    return Recipe(**values)
+
+
+def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
+    """Read a recipe and apply the command line's changes.
+
+    Args:
+        source: one of :data:`RECIPES` or a TOML file.
+        changes: ``seeds``, ``iterations``, ``games``, ``arms`` (names of those to keep); ``None`` changes nothing.
+
+    Raises:
+        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
+            the recipe doesn't have.
+    """
+    data = read_recipe(source, RECIPES, "research.reproduce")
+    experiment = checked_recipe(Experiment, data, source, "a reproduction")
+    values = {name: value for name, value in (changes or {}).items() if value is not None}
+    for name in values.get("games", ()):
+        if name not in experiment.scenarios:
+            raise unknown_name("game in this recipe", name, experiment.scenarios)
+    for name in values.get("arms", ()):
+        if name not in experiment.arms:
+            raise unknown_name("arm in this recipe", name, experiment.arms)
+    if "arms" in values:
+        values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
+    return checked_recipe(Experiment, {**data, **values}, source, "a reproduction") if values else experiment

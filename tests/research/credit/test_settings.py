@@ -1,0 +1,96 @@
+"""Recipes of the study of credit: what they may say, and what a folder accepts."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.errors import UsageError
+from research.credit.jobs import StudyFolder, jobs_of
+from research.credit.settings import RECIPES, STAGES, is_study, read_study
+
+MINIATURE = Path("research/credit/recipes/credit-miniature.toml")
+
+
+def written(tmp_path: Path, **changes: str) -> Path:
+    """The miniature with some lines replaced, as a file."""
+    text = MINIATURE.read_text(encoding="utf-8")
+    for old, new in (change.split(" -> ") for change in changes.values()):
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "mine.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name: str) -> None:
+    study = read_study(name)
+    jobs = {job.name: job for job in jobs_of(study)}
+    assert is_study(name)
+    assert len(jobs) == len(jobs_of(study))
+    assert all(need in jobs for job in jobs.values() for need in job.needs)
+    per_arm = len(study.rates) + study.seeds
+    trained = [job for job in jobs.values() if job.kind in ("tune", "train")]
+    assert len(trained) == per_arm * len(study.arms) * len(study.trained)
+    assert sum(job.kind == "measure" for job in jobs.values()) == len(STAGES) * len(study.games)
+
+
+def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
+    study = read_study("credit")
+    arms = list(study.arms)
+    for game in study.trained:
+        own = [
+            {(job.kind, job.seed, job.rate) for job in jobs_of(study) if (job.game, job.arm) == (game, arm)}
+            - {("stages", 0, 0.0)}
+            for arm in arms
+        ]
+        assert all(each == own[0] for each in own)
+        settings = [study.training_settings(game, arm, 0, 1e-3) for arm in arms]
+        shared = {name: value for name, value in settings[0].items() if name not in study.arms[arms[0]]}
+        assert all({name: each[name] for name in shared} == shared for each in settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("[games.kuhn-poker] -> [games.kuhn-pokre]", "no scenario named 'kuhn-pokre'; did you mean 'kuhn-poker'"),
+        ('credit = "rtg" -> credit = "rgt"', "the settings of arm 'rtg' on blackjack: credit = 'rgt' can't be used"),
+        ("[arms.rtg] -> [arms_rtg]", "no setting of a study of credit .* named 'arms_rtg'"),
+        ("layers = 1 -> layers = 0", "games.blackjack.base: layers is a whole number of at least 1, got 0"),
+        ("tokens = 1_500 -> tokens = 0", "games.blackjack.tokens must .* greater than or equal to 1, got 0"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, change: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_study(written(tmp_path, change=change))
+
+
+def test_training_curves_are_of_games_of_one_player(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    file.write_text(file.read_text().replace("[games.kuhn-poker]\n", "[games.kuhn-poker]\ntrained = true\n"))
+    with pytest.raises(UsageError, match=re.escape("games.kuhn-poker.trained: a game of 2 players")):
+        read_study(file)
+
+
+def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> None:
+    everything = read_study("credit-miniature")
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(read_study("credit-miniature", {"seeds": 1, "arms": ["msgrpo"]}))
+    folder.claim(everything)
+    with pytest.raises(UsageError, match=r"was made with arms\.rtg\.credit = 'rtg', now it is None"):
+        folder.claim(read_study("credit-miniature", {"arms": ["msgrpo"]}))
+    with pytest.raises(UsageError, match=r"was made with seeds = 2, now it is 1"):
+        folder.claim(read_study("credit-miniature", {"seeds": 1}))
+
+
+def test_a_measurement_is_done_when_it_has_all_methods(tmp_path: Path) -> None:
+    """A method that came in since is measured by the same command, and what is there is kept."""
+    result: dict[str, Any] = {"methods": [{"name": "msgrpo"}], "skipped": {"rtg": "no steps"}}
+    StudyFolder(tmp_path).write_result("measure/blackjack/base", result)
+    assert StudyFolder(tmp_path, ("msgrpo", "rtg")).is_done("measure/blackjack/base")
+    later = StudyFolder(tmp_path, ("msgrpo", "rtg", "gigpo"))
+    assert not later.is_done("measure/blackjack/base")
+    assert later.unmeasured("measure/blackjack/base") == ["gigpo"]
+    assert later.unmeasured("measure/blackjack/end") == ["msgrpo", "rtg", "gigpo"]

@@ -1,0 +1,121 @@
+"""``textbench reproduce --config credit``: end to end on the miniature, stopped and taken up, and its messages."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark.cli import main
+from research.jobs.report import clean
+
+CREDIT = ["reproduce", "--config", "credit-miniature"]
+COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'blackjack'"),
+        (["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
+        (["--iterations", "3"], "runs of this study end at a budget of tokens"),
+        (["--ship", "here"], "--ship is of a reproduction"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CREDIT, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 jobs base" in printed
+    assert "4 jobs train" in printed
+    assert "nothing was done" in printed
+    assert not out.exists()
+
+
+def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main([*CREDIT, "--out", str(out), "--report"]) == 1
+    assert "not complete: 25 jobs have no result" in capsys.readouterr().out
+    assert "Nothing was measured yet." in (out / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A miniature that nothing stopped."""
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("study") / "whole"
+    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["missing"] == []
+    return out
+
+
+def comparable(out: Path) -> dict[str, Any]:
+    """A report without what differs from run to run: times, and the version that wrote it."""
+    data = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    for name in ("seconds", "facts", "code"):
+        del data[name]
+    for rows in (data["measured"], data["draws"], data["thinking"], data["runs"], data["arms"]):
+        for row in rows:
+            for each in (row, *row.get("methods", ())):
+                for name in ("seconds", "processor_seconds"):
+                    each.pop(name, None)
+    return dict(data)
+
+
+@pytest.mark.slow
+def test_a_miniature_ends_in_a_report(whole: Path) -> None:
+    for name in ("report.md", "report.json", "fidelity.svg", "draws.svg", "curves.svg"):
+        assert (whole / name).exists(), name
+    assert "Which credit is good" in (whole / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_reports_figures_are_those_of_the_job_files(whole: Path) -> None:
+    data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
+    for arm in ("msgrpo", "rtg"):
+        results = [json.loads((whole / f"train/blackjack/{arm}/{seed}/result.json").read_text()) for seed in range(2)]
+        (row,) = [each for each in data["arms"] if each["arm"] == arm]
+        learning = [np.mean([value for _, _, value in result["points"][1:]]) for result in results]
+        assert row["learning"]["value"] == pytest.approx(np.mean(learning), rel=1e-5)
+        assert all(result["points"][-1][0] >= result["budget"] for result in results)
+        tuned = {
+            rate: json.loads((whole / f"tune/blackjack/{arm}/{rate}/result.json").read_text())["points"][1:]
+            for rate in ("0.001", "0.01")
+        }
+        means = {rate: np.mean([value for _, _, value in points]) for rate, points in tuned.items()}
+        assert results[0]["rate"] == float(max(means, key=lambda rate: means[rate]))
+    measured = json.loads((whole / "measure/blackjack/base/result.json").read_text())
+    (row,) = [each for each in data["measured"] if (each["game"], each["stage"]) == ("blackjack", "base")]
+    assert row["methods"] == clean(measured["methods"])  # a report has six digits
+
+
+@pytest.mark.slow
+def test_ctrl_c_and_kill_lose_nothing_that_was_done(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "stopped"
+    for stop, after in ((signal.SIGINT, 3), (signal.SIGKILL, 9)):
+        process = subprocess.Popen([*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 120
+        while len(list(out.rglob("result.json"))) < after and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(stop)
+        process.communicate(timeout=60)
+        assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
+    kept = {file: file.stat().st_mtime_ns for file in out.rglob("result.json")}
+    assert len(kept) >= 9
+    done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(file.stat().st_mtime_ns == before for file, before in kept.items())
+    assert comparable(out) == comparable(whole)

@@ -1,0 +1,45 @@
+"""The GPU checks by their one command, with tiny shapes on a CPU."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
+    parts = [] if find_spec("vllm") is None else ["--only", "attention", "sampling", "recipes"]
+    command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--small", "--device", "cpu", "--out", str(tmp_path)]
+    done = subprocess.run([*command, *parts], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "gpu.json").read_text())
+    assert result["small"]
+    assert not result["failed"]
+    assert done.stdout.strip() == (tmp_path / "gpu.md").read_text().strip()
+    assert result["machine"]["bfloat16_flops"] > 0
+    for path in (ROOT / "configs").glob("*.toml"):
+        recipe = result[f"recipes: {path.stem}"]
+        assert recipe["packing"] == "tree"
+        assert recipe["update_tokens_computed"] > 0
+        half = path.stem.startswith(("qwen", "smollm2"))  # sampled and trained in bfloat16
+        assert recipe["mismatch_mean"] < (5e-3 if half else 1e-5)
+        assert path.stem in done.stdout
+    assert result["sampling: waits"]["per_token"] == pytest.approx(1 / 8)
+    adapter = result["sampling: adapter"]
+    assert adapter["bytes_factors"] < 0.5 * adapter["bytes_merged"]
+    assert adapter["largest_difference_factors"] < 1e-4
+    assert result["attention"]["largest_relative_difference"] < 1e-5
+    assert "no gradient on a CPU" in result["attention"]["why_not"]
+
+
+@pytest.mark.slow
+def test_a_part_that_is_not_there_is_refused() -> None:
+    command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--only", "everything"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "invalid choice: 'everything'" in done.stderr

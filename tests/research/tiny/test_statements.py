@@ -1,0 +1,86 @@
+"""Statements about a board are told from false ones, and from what isn't one."""
+
+import math
+
+import pytest
+
+from research.tiny.statements import check, is_true
+from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
+from textgames.snake import Snake
+from textgames.snake.rules import SnakeState
+
+LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 4), "player_0")
+# the player is at (0, 2): ice above and below, a hole to the right, the edge to the left; the goal is 3 right, 2 down
+
+
+@pytest.mark.parametrize(
+    ("statement", "true"),
+    [
+        ("goal is right and down", True),
+        ("goal is down and right", True),
+        ("the goal is right and down.", True),
+        ("goal is right", False),
+        ("goal is left and down", False),
+        ("right is hole", True),
+        ("right is ice", False),
+        ("left is edge", True),
+        ("left is ice", False),
+        ("up is ice", True),
+        ("down is ice", True),
+        ("down is goal", False),
+        ("right down is ice", True),
+        ("down down is hole", True),
+        ("down down is ice", False),
+        ("right right is ice", True),
+        ("left left is edge", True),
+        ("up up is edge", True),
+        ("apple is left", False),
+    ],
+)
+def test_statements_about_a_lake(statement: str, true: bool) -> None:
+    assert is_true(statement, LAKE) == float(true)
+
+
+# 5 x 4 board; own snake (1, 1) head, body (0, 1); enemy head (1, 3), body (2, 3); apples (3, 1) and (1, 2); fire (2, 0)
+SNAKE_GAME = Snake(width=5, height=4, num_apples=2, num_fires=1)
+SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "player_0")
+
+
+@pytest.mark.parametrize(
+    ("statement", "true"),
+    [
+        ("nearest apple is up", True),
+        ("nearest apple is right", False),  # that one is two cells away
+        ("nearest fire is right and down", True),
+        ("nearest enemy is up", True),
+        ("left is body", True),
+        ("left is free", False),
+        ("up is apple", True),
+        ("right is free", True),
+        ("down is free", True),
+        ("down is wall", False),
+        ("nearest banana is up", False),
+        ("apple (1, 2) is up", True),
+        ("apple (3, 1) is right", True),  # not the nearest one, but there it is
+        ("apple (3, 1) is left", False),
+        ("apple (3, 2) is right and up", False),  # nothing there
+        ("fire (2, 0) is down and right", True),
+        ("fire (2, 0) is right", False),
+        ("wall (2, 0) is right", False),
+        ("head (1, 1)", True),
+        ("head (1, 2)", False),
+    ],
+)
+def test_statements_about_snakes(statement: str, true: bool) -> None:
+    assert is_true(statement, SNAKE) == float(true)
+
+
+def test_a_reasoning_is_counted_part_by_part() -> None:
+    response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
+    assert check(response, LAKE) == (1, 1, 1)
+    assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
+    assert is_true(response, LAKE) == pytest.approx(1 / 3)
+    assert math.isnan(is_true("<action>up</action>", LAKE))
+    assert math.isnan(is_true("", LAKE))
+    with pytest.raises(ValueError, match="grid=True"):
+        check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
