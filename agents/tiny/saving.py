@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from agents.models.local.card import write_card, write_chat_template
+from agents.models.local.loading.card import write_card, write_chat_template
 from agents.tiny.data import scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.evaluation import Figures

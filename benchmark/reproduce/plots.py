@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.intervals import mean_over_runs
+from agents.common.intervals import mean_over_runs
 from benchmark.reproduce.reproduction import Reproduction
 from benchmark.reproduce.settings import Experiment
 from benchmark.score.statistics import mean_estimate

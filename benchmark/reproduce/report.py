@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.clock import duration
-from agents.intervals import Array, Estimate, mean_over_runs
+from agents.common.clock import duration
+from agents.common.intervals import Array, Estimate, mean_over_runs
 from benchmark.reproduce.claims import Claim, judge
 from benchmark.reproduce.reproduction import Played, Reproduction
 from benchmark.reproduce.settings import Experiment

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 from benchmark.reproduce.jobs import Folder, jobs_of
 from benchmark.reproduce.settings import Experiment
 

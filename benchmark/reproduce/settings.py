@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.toml import read_toml
+from agents.common.toml import read_toml
 from benchmark.errors import UsageError, problem_of, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
 from textgames.scenarios import SCENARIOS

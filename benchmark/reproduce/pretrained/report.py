@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.clock import duration
+from agents.common.clock import duration
 from benchmark.reproduce.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from benchmark.reproduce.pretrained.settings import Arm
 from benchmark.reproduce.report import Facts, clean, table

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.intervals import Estimate
+from agents.common.intervals import Estimate
 from benchmark.reproduce import claims
 from benchmark.reproduce.claims import Verdict, combine, judge, verdict_of
 from benchmark.reproduce.reproduction import Played, Reproduction, Run
