@@ -17,7 +17,7 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
-from agents.entry_points import installed
+from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import call_with, find_model, options_of, providers

@@ -22,7 +22,8 @@ _TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
 _CLOCK = ("clock",)
 
 CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
-"""The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.card`), and its texts."""
+"""The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.loading.card`), and where
+its texts stand there."""
 _MEMORY = ("memory", "no_memory")
 _OPTIONAL = ("cut_at", "unlisted", "complaint")
 _TABLES = ("response", "open_response", "prefix", "reasons", "reworded")

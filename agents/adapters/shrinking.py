@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.files import replacing_folder
-from agents.models.local.adapters import WEIGHTS, base_of
-from agents.models.local.card import read_card, write_card
+from agents.common.files import replacing_folder
+from agents.models.local.loading.adapters import WEIGHTS, base_of
+from agents.models.local.loading.card import read_card, write_card
 from textgames.extras import install_command
 
 PREFIX = "base_model.model."
@@ -146,7 +146,7 @@ def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
 
 def _between(base: str, trained: Path) -> Iterator[_Learnt]:
     """What whole weights have learnt: maps as matrices, everything else flat."""
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))
     head = before.get_output_embeddings()

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from agents.keys import END_OF_INPUT, Keyboard
+from agents.common.keys import END_OF_INPUT, Keyboard
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 

@@ -34,6 +34,10 @@ class ScriptedPlayer(ABC):
     def choose(self, request: TurnRequest) -> Choice:
         """The action for one request, and the reason."""
 
+    def choices(self, request: TurnRequest) -> Sequence[Choice]:
+        """All actions that :meth:`choose` might as well choose, being equally good to it; by default its own alone."""
+        return (self.choose(request),)
+
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
         """``{action: probability}`` with which :meth:`choose` chooses; ``None`` where it isn't known."""
         return None

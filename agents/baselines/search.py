@@ -7,8 +7,8 @@ A game takes part with one line::
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
 imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
 needs no such line: :class:`YardstickPlayer` plays it. What the search knows of the game serves others too:
-:mod:`agents.inspection` measures players against its action values, and where these are exact they are the scale of the
-game's normalised scores.
+:mod:`agents.analysis.inspection` measures players against its action values, and where these are exact they are the
+scale of the game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
@@ -116,25 +116,27 @@ Factory = Callable[[Any], SearchPlayer]
 observation alone, for requests that are bare strings."""
 
 _FACTORIES: dict[str, Factory | str] = {
-    "textgames.exploration.guess_number:GuessNumber": "agents.baselines.guessing:GuessNumberPlayer",
-    "textgames.exploration.mastermind:Mastermind": "agents.baselines.guessing:SolvedGuessingPlayer",
-    "textgames.exploration.word_guess:WordGuess": "agents.baselines.guessing:word_guess_player",
-    "textgames.frozen_lake.game:FrozenLake": "agents.baselines.frozen_lake:FrozenLakePlayer",
-    "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.planning:SlidingPuzzlePlayer",
-    "textgames.planning.sokoban:Sokoban": "agents.baselines.planning:SokobanPlayer",
-    "textgames.snake.game:Snake": "agents.baselines.snake:SnakePlayer",
-    "textgames.exploration.bandit:Bandit": "agents.baselines.bandit:BanditPlayer",
-    "textgames.exploration.online_learning:OnlineLearning": "agents.baselines.online_learning:OnlineLearningPlayer",
-    "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.hedge:matrix_game_player",
-    "textgames.exploration.contextual_bandit:ContextualBandit": (
-        "agents.baselines.contextual_bandit:ContextualBanditPlayer"
+    "textgames.exploration.guess_number:GuessNumber": "agents.baselines.games.guessing:GuessNumberPlayer",
+    "textgames.exploration.mastermind:Mastermind": "agents.baselines.games.guessing:SolvedGuessingPlayer",
+    "textgames.exploration.word_guess:WordGuess": "agents.baselines.games.guessing:word_guess_player",
+    "textgames.frozen_lake.game:FrozenLake": "agents.baselines.games.frozen_lake:FrozenLakePlayer",
+    "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.games.planning:SlidingPuzzlePlayer",
+    "textgames.planning.sokoban:Sokoban": "agents.baselines.games.planning:SokobanPlayer",
+    "textgames.snake.game:Snake": "agents.baselines.games.snake:SnakePlayer",
+    "textgames.exploration.bandit:Bandit": "agents.baselines.games.bandit:BanditPlayer",
+    "textgames.exploration.online_learning:OnlineLearning": (
+        "agents.baselines.games.online_learning:OnlineLearningPlayer"
     ),
-    "textgames.strategy.kuhn_poker:KuhnPoker": "agents.baselines.equilibrium:EquilibriumPlayer",
-    "textgames.strategy.leduc_poker:LeducPoker": "agents.baselines.equilibrium:EquilibriumPlayer",
-    "textgames.strategy.liars_dice:LiarsDice": "agents.baselines.equilibrium:liars_dice_player",
-    "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
-    "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
-    "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
+    "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.games.hedge:matrix_game_player",
+    "textgames.exploration.contextual_bandit:ContextualBandit": (
+        "agents.baselines.games.contextual_bandit:ContextualBanditPlayer"
+    ),
+    "textgames.strategy.kuhn_poker:KuhnPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
+    "textgames.strategy.leduc_poker:LeducPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
+    "textgames.strategy.liars_dice:LiarsDice": "agents.baselines.games.equilibrium:liars_dice_player",
+    "textgames.social.cleanup:Cleanup": "agents.baselines.games.commons:CleanupPlayer",
+    "textgames.social.gathering:Gathering": "agents.baselines.games.commons:GatheringPlayer",
+    "textgames.social.werewolf.game:Werewolf": "agents.baselines.games.werewolf:WerewolfPlayer",
 }
 
 
@@ -230,7 +232,6 @@ class PlannerPlayer(_SearchPolicy):
         return self._player(request).plan(request)
 
     def choices(self, request: TurnRequest) -> Sequence[Choice]:
-        """All moves that :meth:`choose` might as well choose."""
         return self._player(request).plans(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:

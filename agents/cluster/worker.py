@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
+from agents.common.redaction import Redactor
 from agents.episode import Episode, EpisodeTask
 from agents.loop.live import EnvironmentPool, Policies
 from agents.loop.rollout import rollout
-from agents.redaction import Redactor
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

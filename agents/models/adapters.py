@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.models.local.adapters import SETTINGS
-from agents.models.local.card import read_card
+from agents.models.local.loading.adapters import SETTINGS
+from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
 from textgames.extras import missing_packages
 

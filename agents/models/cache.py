@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from agents.checksum import opened, sealed
+from agents.common.checksum import opened, sealed
+from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
 from agents.models.base import (
     AsyncLanguageModel,
@@ -27,7 +28,6 @@ from agents.models.base import (
     why_unconstrained,
 )
 from agents.models.served.answers import writable
-from agents.redaction import Redactor
 from agents.turn import MOST_TOKENS, FinishReason, Prompt, Turn, Usage, WeightsSpan
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.models import hf
-from agents.models.local.card import read_card
+from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ Manifests, entries and the response cache carry this; without it a cache would a
 from hashlib import sha256
 from pathlib import Path
 
-from agents.models.local.adapters import base_of, settings_digest
-from agents.models.local.places import model_folder
+from agents.models.local.loading.adapters import base_of, settings_digest
+from agents.models.provider import model_folder
 
 _SUFFIXES = (".safetensors", ".bin", ".pt", ".gguf")
 _WHOLE = 64 * 2**20

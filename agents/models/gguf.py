@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.models.local import smollm2
-from agents.models.local.gguf_files import converted, digest_of
+from agents.models.local.loading import smollm2
+from agents.models.local.loading.gguf import converted, digest_of
 from agents.models.provider import Provider
 from textgames.extras import missing_packages
 

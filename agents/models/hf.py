@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agents.models.local.card import Card, read_card
+from agents.models.local.loading.card import Card, read_card
 from agents.models.provider import Provider
 from textgames.extras import missing_packages
 

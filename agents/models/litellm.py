@@ -16,13 +16,13 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
+from agents.common.redaction import Redactor, public_url, url_secrets
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import ProviderError
 from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import Dialect
 from agents.models.served.model import Asking, ServedModel
-from agents.redaction import Redactor, public_url, url_secrets
 from textgames.extras import install_command, missing_packages
 
 FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion"}

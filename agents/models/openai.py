@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
+from agents.common.redaction import Redactor, url_secrets
 from agents.models.provider import Provider
 from agents.models.served.address import (
     MissingAPIKeyError,
@@ -19,7 +20,6 @@ from agents.models.served.address import (
 )
 from agents.models.served.dialect import Dialect, LimitField
 from agents.models.served.model import Asking, ServedModel
-from agents.redaction import Redactor, url_secrets
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 

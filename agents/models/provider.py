@@ -12,9 +12,9 @@ from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from agents.entry_points import installed
+from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, LanguageModel
-from agents.models.local.card import Card
+from agents.models.local.loading.card import Card
 
 ENTRY_POINT_GROUP = "textbench.providers"
 """Packages add providers under this group of entry points: ``mine = "my_package:MINE"``."""
@@ -121,6 +121,23 @@ def find_model(spec: str) -> tuple[Provider, str] | None:
     if not model:
         raise ValueError(f"{spec!r} names no model; write {name}:{known[name].example}")
     return known[name], model
+
+
+def model_folder(source: str) -> str:
+    """The folder, in Hugging Face format, of a model's spec; any other source as it is.
+
+    ``tiny``, ``smollm2``, ``gguf:PATH`` and ``hf:PATH_OR_REPO`` name the same models here as for ``--agent``, so an
+    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. What has to be fetched or
+    converted first is, once: it stays in the user's cache folder. A folder of such a name is written ``./tiny``.
+
+    Raises:
+        ValueError, OSError: there is no such model, or it can't be had; in one sentence.
+        ModuleNotFoundError: a package is missing; the message has the command.
+    """
+    found = find_model(source)
+    if found is None or (folder := found[0].folder) is None:
+        return source
+    return folder(found[1])
 
 
 def options_of(make: Callable[..., Any], *, arguments: int = 0) -> tuple[str, ...]:

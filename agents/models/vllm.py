@@ -12,7 +12,7 @@ from typing import Any
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
 from agents.models.base import CLOSE_TAG, Decoding, seed_number
 from agents.models.fingerprint import weights_identity
-from agents.models.local.card import read_card
+from agents.models.local.loading.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
 from agents.models.reasoning import Opening, behind_reasoning

@@ -7,7 +7,7 @@ package does not import torch; the names that need it are loaded when they are u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agents.msgrpo.config import MSGRPOConfig, training_config_schema
+from agents.msgrpo.configuration.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.advantages import group_advantages
 from agents.msgrpo.credit.batch import episode_return
 from agents.msgrpo.draws.sampling import sample_episodes

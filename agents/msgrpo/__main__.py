@@ -16,8 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.files import check_writable, refusal, replacing_folder
-from agents.msgrpo.config import MSGRPOConfig
+from agents.common.files import check_writable, refusal, replacing_folder
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
 
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.resume:
-        from agents.msgrpo.run.checkpoint import CONFIG, find_checkpoint, run_folder
-        from agents.msgrpo.run.claims import check_claims, said_by
+        from agents.msgrpo.run.saving.checkpoint import CONFIG, find_checkpoint, run_folder
+        from agents.msgrpo.run.saving.claims import check_claims, said_by
 
         checkpoint = find_checkpoint(options.resume)
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
@@ -97,9 +97,9 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
 
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
-    from agents.approvals import approve
-    from agents.msgrpo.methods import Methods
-    from agents.msgrpo.run.claims import claims_of
+    from agents.common.approvals import approve
+    from agents.msgrpo.configuration.methods import Methods
+    from agents.msgrpo.run.saving.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
 
@@ -139,7 +139,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     Raises:
         ConfigError: none named, or it can't be loaded.
     """
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     if not config.model:
         raise ConfigError(

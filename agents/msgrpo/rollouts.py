@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.episode import Episode, EpisodeStart, EpisodeTask
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Start, Trajectory
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.tasks import Hint

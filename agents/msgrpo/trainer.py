@@ -30,12 +30,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from agents.common.interrupt import kills_interrupt, uninterrupted
 from agents.episode import Episode, EpisodeTask
-from agents.interrupt import kills_interrupt, uninterrupted
 from agents.models.base import Decoding
-from agents.models.local.card import card_of
+from agents.models.local.loading.card import card_of
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
@@ -47,25 +48,24 @@ from agents.msgrpo.errors import (
 )
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.preparation import completed
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.rows import TrainingRow
-from agents.msgrpo.run import checkpoint as checkpoints
-from agents.msgrpo.run.canary import Canary
-from agents.msgrpo.run.checks import check_out, check_prompts
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource
-from agents.msgrpo.run.evaluation import EvaluationResult, layout_of
-from agents.msgrpo.run.evaluator import Evaluate, Evaluator
-from agents.msgrpo.run.keeper import Keeper, save_model
-from agents.msgrpo.run.last_valid import LastValid, RunState
-from agents.msgrpo.run.preflight import fly
-from agents.msgrpo.run.progress import RunLog
-from agents.msgrpo.run.tokens import token_metrics
-from agents.msgrpo.run.watch import Watch
+from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, layout_of
+from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
+from agents.msgrpo.run.health.canary import Canary
+from agents.msgrpo.run.health.checks import check_out, check_prompts
+from agents.msgrpo.run.health.preflight import fly
+from agents.msgrpo.run.health.watch import Watch
+from agents.msgrpo.run.reporting.progress import RunLog
+from agents.msgrpo.run.reporting.tokens import token_metrics
+from agents.msgrpo.run.saving import checkpoint as checkpoints
+from agents.msgrpo.run.saving.keeper import Keeper, save_model
+from agents.msgrpo.run.saving.last_valid import LastValid, RunState
 from agents.msgrpo.segments import needed_segmenter
 from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
 from agents.policy import LanguageAgentPolicy

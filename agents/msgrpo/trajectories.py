@@ -12,8 +12,8 @@ import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
-from agents.models.local.card import Card
-from agents.msgrpo.config import MSGRPOConfig
+from agents.models.local.loading.card import Card
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError

@@ -1,7 +1,7 @@
 """Train a tiny language model from scratch by imitation: next-token cross entropy on the demonstrator's responses.
 
 ``recipe -> demonstrations -> tokenizer -> model``. The forward pass is the packed one of
-:mod:`agents.models.local.llama_forward`, so prompts and responses of different lengths cost no padding outside
+:mod:`agents.models.local.forward.llama_forward`, so prompts and responses of different lengths cost no padding outside
 attention, and only the positions that predict response tokens meet the output layer.
 """
 
@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from agents.files import replacing
-from agents.models.local import llama_forward
-from agents.models.local.llama_forward import CausalAttention, Packing
+from agents.common.files import replacing
+from agents.models.local.forward import llama_forward
+from agents.models.local.forward.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.legal_play import legal_play, whole_texts

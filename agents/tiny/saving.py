@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from agents.models.local.card import write_card, write_chat_template
+from agents.models.local.loading.card import write_card, write_chat_template
 from agents.tiny.data import scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.imitation import Pretrained

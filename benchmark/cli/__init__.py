@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
         return 0
     except OSError as error:  # a name that is too long, a full disk, a folder that may not be looked into
-        from agents.files import refusal
+        from agents.common.files import refusal
 
         _say(refusal(error), arguments)
         return 2
@@ -189,7 +189,7 @@ def _told(commands: Mapping[str, str]) -> str:
 
 
 def _say(message: str, arguments: Sequence[str]) -> None:
-    from agents.redaction import Redactor
+    from agents.common.redaction import Redactor
 
     urls = [word.partition("=")[2] if word.startswith("--") else word for word in arguments if "://" in word]
     print(f"textbench: {Redactor.from_environment(urls).scrub(message)}", file=sys.stderr)

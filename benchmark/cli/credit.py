@@ -153,7 +153,7 @@ def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
 
 def _take_one_thread(policy: "Policy") -> None:
     """One thread for a small model: its products are too small to be shared, and waiting for each other costs more."""
-    from agents.action_probabilities import has_local_model
+    from agents.analysis.action_probabilities import has_local_model
 
     if not has_local_model(policy):
         return

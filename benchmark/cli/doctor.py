@@ -54,9 +54,9 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
     from time import perf_counter
 
+    from agents.common.redaction import Redactor
     from agents.episode import EpisodeTask
     from agents.loop.live import EnvironmentPool, LiveEpisode
-    from agents.redaction import Redactor
     from benchmark.play.agents.options import secrets_of
     from benchmark.play.agents.players import load_one
     from textgames.scenarios import SCENARIOS
@@ -96,11 +96,11 @@ def _device() -> str:
 def _smollm2() -> str:
     """Whether the pretrained model is here, and in which type it would run."""
     from agents.models.gguf import PROVIDER
-    from agents.models.local.smollm2 import status
+    from agents.models.local.loading.smollm2 import status
 
     if PROVIDER.missing() is not None:
         return "can't run here"
-    from agents.models.local.loading import fast_dtype, pick_device
+    from agents.models.local.loading.load import fast_dtype, pick_device
 
     return f"{status()}; runs in {str(fast_dtype(pick_device('auto'))).removeprefix('torch.')}"
 

@@ -17,7 +17,7 @@ from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
-    from agents.inspection import InspectedStep, Inspection
+    from agents.analysis.inspection import InspectedStep, Inspection
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
     """Inspect."""
     import json
 
-    from agents.inspection import inspect_episode
+    from agents.analysis.inspection import inspect_episode
     from benchmark.errors import BenchmarkError, UsageError
     from benchmark.play.agents.players import load_one
     from benchmark.runs.plan import find_scenario

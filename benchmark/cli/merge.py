@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from agents.redaction import Redactor
+    from agents.common.redaction import Redactor
     from benchmark.runs.folder import resume_command
     from benchmark.runs.merge import merge
 

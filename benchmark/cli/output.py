@@ -35,7 +35,7 @@ class Output:
 
 def report(ending: "Ending", output: Output) -> int:
     """Print the leaderboard of a run and how to go on with it; returns the exit code."""
-    from agents.redaction import Redactor
+    from agents.common.redaction import Redactor
     from benchmark.errors import StorageError
     from benchmark.play.agents.options import secrets_of
     from benchmark.results import read_results

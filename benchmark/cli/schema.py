@@ -50,7 +50,7 @@ def schema_of(name: str) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
     if name == "training-config":
-        from agents.msgrpo.config import training_config_schema
+        from agents.msgrpo.configuration.config import training_config_schema
 
         return training_config_schema()
     if name == "run-config":

@@ -138,7 +138,7 @@ def _served(args: Namespace) -> dict[str, Any]:
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
     """The settings of ``--set``."""
-    from agents.toml import read_setting
+    from agents.common.toml import read_setting
     from benchmark.errors import UsageError
 
     settings = dict(read_setting(pair, "NAME=VALUE", UsageError) for pair in pairs)

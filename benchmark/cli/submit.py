@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
     """Write the entry and check it."""
     from pathlib import Path
 
-    from agents.redaction import Redactor
+    from agents.common.redaction import Redactor
     from benchmark.entries.entry import submit
     from benchmark.entries.validation import validate
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmark.cli.arguments import add_number, add_output_options, real_number
 
 if TYPE_CHECKING:
-    from agents.msgrpo.config import MSGRPOConfig
+    from agents.msgrpo.configuration.config import MSGRPOConfig
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from agents.action_probabilities import has_local_model
+from agents.analysis.action_probabilities import has_local_model
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit import CreditMethod
 from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
 from agents.msgrpo.critic import DEFAULT_HEADS

@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 
-from agents.intervals import Array, Estimate, bootstrap, percentiles, ratio, weights
+from agents.common.intervals import Array, Estimate, bootstrap, percentiles, ratio, weights
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from benchmark.credit.exact.truth import Truth
 

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.intervals import Estimate, bootstrap, mean
+from agents.common.intervals import Estimate, bootstrap, mean
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS

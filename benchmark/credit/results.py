@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agents.intervals import Estimate
+from agents.common.intervals import Estimate
 from benchmark.credit.draws.comparison import DrawResult
 from benchmark.credit.fidelity import Fidelity
 from benchmark.credit.gradients.quality import GradientQuality

@@ -9,8 +9,8 @@ import json
 import re
 from pathlib import Path
 
-from agents.files import replacing
-from agents.redaction import Redactor
+from agents.common.files import replacing
+from agents.common.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME

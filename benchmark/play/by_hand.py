@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from agents.baselines.human import PersonLeft
+from agents.common.interrupt import kills_interrupt
 from agents.episode import Episode, EpisodeTask, Step
-from agents.interrupt import kills_interrupt
 from agents.loop.rollout import rollout
 from benchmark.errors import UsageError
 from benchmark.play.agents.players import check_plays, load_policy

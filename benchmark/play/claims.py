@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.approvals import Claim, approve, open_claims, refusal
+from agents.common.approvals import Claim, approve, open_claims, refusal
+from agents.common.redaction import public_url
 from agents.load import BASELINES, registered_agents
 from agents.models.provider import find_model
-from agents.redaction import public_url
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.options import read_sets

@@ -18,11 +18,11 @@ from agents.cluster.cluster import Cluster
 from agents.cluster.connection import ClusterError
 from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
+from agents.common.redaction import Redactor
 from agents.episode import Episode
 from agents.loop.live import Policies
 from agents.loop.rollout import DEFAULT_CONCURRENCY
 from agents.models.served.model import NOTICES
-from agents.redaction import Redactor
 from agents.turn import Policy
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import own_prompts, secrets_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.redaction import public_url
+from agents.common.redaction import public_url
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import stored
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
+from agents.common.toml import read_toml
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, same_protocol
-from agents.toml import read_toml
 from benchmark.errors import UsageError, shown, unknown_name
 
 if TYPE_CHECKING:

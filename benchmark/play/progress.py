@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from agents.clock import duration
+from agents.common.clock import duration
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.score.scores import cost

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agents.approvals import approve
-from agents.interrupt import kills_interrupt
-from agents.redaction import Redactor
+from agents.common.approvals import approve
+from agents.common.interrupt import kills_interrupt
+from agents.common.redaction import Redactor
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 
-from agents.files import replacing
-from agents.redaction import Redactor
+from agents.common.files import replacing
+from agents.common.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown
 from benchmark.runs.locking import LOCK_NAME, NO_LINKS, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest

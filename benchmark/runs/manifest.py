@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from agents.redaction import Redactor
+from agents.common.redaction import Redactor
 from benchmark.errors import UsageError, problem_of, shown
 from benchmark.runs.record import MAX_SEED, STRICT
 

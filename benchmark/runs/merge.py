@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.redaction import Redactor
+from agents.common.redaction import Redactor
 from benchmark.errors import UsageError
 from benchmark.runs.folder import PROMPTS_FILES, RunFolder
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND, Manifest

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
-from agents.checksum import opened, sealed
+from agents.common.checksum import opened, sealed
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.intervals import CONFIDENCE, Array, Estimate
+from agents.common.intervals import CONFIDENCE, Array, Estimate
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, solo_scenarios
-from benchmark.score.document import OverallView
+from benchmark.score.document import OverallView, SuiteView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
@@ -31,7 +31,7 @@ from benchmark.score.scores import (
     rank,
     to_view,
 )
-from textgames.scenarios import Scenario
+from textgames.scenarios import ABOUT_SUITES, SUITES, Scenario
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
@@ -201,6 +201,25 @@ def span_of(results: ResultColumns, references: References, agent: str, name: st
     table, _ = episode_table(results.cells[agent, name], results.scenarios[name], references)
     span = float((table[:, REFERENCE] - table[:, BLIND]).mean())
     return span if span > 1e-12 else 0.0
+
+
+def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
+    """The overall scores over every suite whose scenarios are all there and that has some that count.
+
+    Those are the ones for one player with a known scale that more than half of the agents were to play. There are no
+    ranks: they would make the board's family of comparisons larger, and with it every test weaker.
+    """
+    alone = {scenario.name for scenario in solo_scenarios(results)}
+    rows = []
+    for suite, names in SUITES.items():
+        if not names or not set(names) <= results.scenarios.keys():
+            continue
+        wanted = [name for name in names if name in alone and is_shared(results, name)]
+        counted, scores = overall_rows(results, references, wanted, ranked=False)
+        if counted:
+            normalized = {row["agent"]: row["normalized"] for row in scores}
+            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=counted, normalized=normalized))
+    return rows
 
 
 class OverallTest:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.intervals import SEED, Array, Estimate, of_replicates
+from agents.common.intervals import SEED, Array, Estimate, of_replicates
 
 ELO = 400 / log(10)  # Elo points per natural-log unit of strength
 ALPHA = 0.1

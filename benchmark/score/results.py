@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE
 from agents.turn import eaten_up
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.intervals import Array, Estimate
+from agents.common.intervals import Array, Estimate
 from benchmark.score import statistics as stats
 from benchmark.score.comparison import board_family, paired_differences, return_range
 from benchmark.score.document import (
@@ -27,8 +27,7 @@ from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
-from benchmark.score.results import Cell, ResultColumns
-from benchmark.score.seats import metric_means, seat_means
+from benchmark.score.results import Cell, ResultColumns, columns_per_seed
 from textgames.scenarios import Scenario
 
 SCORE, BLIND, REFERENCE, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)
@@ -306,3 +305,25 @@ def views(estimates: Mapping[str, Estimate]) -> dict[str, EstimateView]:
 def best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> tuple[bool, float]:
     """To sort rows by: the ranked ones by their estimates, then the others."""
     return row["rank"] is None, -estimate["value"] if estimate else 0.0
+
+
+def seat_means(cell: Cell, scenario: Scenario) -> dict[str, Estimate]:
+    """``{player: the agent's mean return in this seat}`` in a game for several, of the seats that it had."""
+    game = scenario.game()
+    if len(game.players) == 1:
+        return {}
+    seats, scores = np.array(cell.columns["seat"]), np.array(cell.columns["score"])
+    in_seat = {player: np.where(seats == seat, scores, np.nan) for seat, player in enumerate(game.players)}
+    return _over_seeds(cell, in_seat, game.return_range or ())
+
+
+def metric_means(cell: Cell) -> dict[str, Estimate]:
+    """``{name: its mean over the seeds that have it}`` of every metric."""
+    return _over_seeds(cell, {name: np.array(values) for name, values in cell.metrics.items()})
+
+
+def _over_seeds(cell: Cell, rows: dict[str, Array], possible: Sequence[float] = ()) -> dict[str, Estimate]:
+    _, *means = columns_per_seed({"seed": cell.columns["seed"], **rows})
+    return {
+        name: stats.mean_estimate(values, possible) for name, values in zip(rows, means, strict=True) if len(values)
+    }

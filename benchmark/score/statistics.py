@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
+from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
 
 LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried

@@ -12,7 +12,7 @@ counting on the looks' correlation, for which returns would have to be normal.)
 from collections.abc import Mapping
 from typing import Any
 
-from agents.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE
 from benchmark.score.document import EstimateView, ScoreView
 
 FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least

@@ -9,12 +9,11 @@ from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
-from benchmark.score.overall import overall_rows
+from benchmark.score.overall import overall_rows, suite_rows
 from benchmark.score.pairs import meeting_rows, overall_pairs
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows
-from benchmark.score.suites import suite_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
 

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from agents.analysis.inspection import TIE
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
-from agents.inspection import TIE
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, TurnRequest, without_prefix
 from benchmark.errors import UsageError

@@ -10,8 +10,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from agents.interrupt import kills_interrupt
-from agents.keys import END_OF_INPUT, Keyboard
+from agents.common.interrupt import kills_interrupt
+from agents.common.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan

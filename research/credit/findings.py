@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.intervals import RESAMPLES, Array, Estimate, percentiles, student
+from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
 from benchmark.score.statistics import student_p_value
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import STAGES, Study

@@ -32,7 +32,7 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> floa
 
 def load(place: Path) -> tuple[Any, Any]:
     """A model and its tokenizer."""
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 

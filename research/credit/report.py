@@ -6,7 +6,7 @@ Figures are rounded for people in the Markdown and whole in the JSON; both come 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.clock import duration
+from agents.common.clock import duration
 from research.credit.advice import recommendation
 from research.credit.findings import Findings, arms_on, over_cells, predictions, refused_of
 from research.credit.settings import STAGES, Study

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.clock import duration
-from agents.intervals import Estimate, student
+from agents.common.clock import duration
+from agents.common.intervals import Estimate, student
 from benchmark.score.statistics import holm, student_p_value
 from research.credit.findings import (
     CONTROLS,

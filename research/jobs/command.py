@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agents.clock import duration
-from agents.interrupt import kills_interrupt
+from agents.common.clock import duration
+from agents.common.interrupt import kills_interrupt
 from benchmark.errors import UsageError
 from benchmark.runs.locking import FolderLock
 from research.jobs.display import ProgressDisplay

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from agents.clock import duration
+from agents.common.clock import duration
 from research.jobs.timetable import Timetable
 
 

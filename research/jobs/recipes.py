@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from agents.toml import read_toml
+from agents.common.toml import read_toml
 from benchmark.errors import UsageError, problem_of, unknown_name
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.intervals import student
+from agents.common.intervals import student
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
+from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.fields import POINTS
 
 PLAIN = MSGRPOConfig(
     model="tiny", scenarios=("frozen-lake",), groups=4, group_size=8, max_response_tokens=48, iterations=10_000,

@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from agents.intervals import half_interval
+from agents.common.intervals import half_interval
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from research.reproduce.settings import read_experiment
 from textgames import SCENARIOS

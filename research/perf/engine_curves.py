@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.intervals import student
+from agents.common.intervals import student
 from agents.models.base import Decoding
-from agents.models.local.card import read_card
+from agents.models.local.loading.card import read_card
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.trajectories import prompts_of

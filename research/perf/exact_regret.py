@@ -3,17 +3,18 @@
     python research/perf/exact_regret.py runs/x/seed-0/base runs/x/seed-*/last --scenario tic-tac-toe
 
 For folders in Hugging Face format that answer with the action alone, and scenarios with an exact yardstick. The
-positions are those of the scenario's first seeds, the same for every model; ``agents.regret`` says how it is computed.
+positions are those of the scenario's first seeds, the same for every model; ``agents.analysis.regret`` says how it is
+computed.
 """
 
 import argparse
 from pathlib import Path
 
 from agents import Decoding, LanguageAgentPolicy, PromptMap
-from agents.models.local.card import read_card
+from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
+from agents.models.local.loading.card import read_card
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.run.evaluation import evaluation_tasks
-from agents.regret import DirectAnswers, exact_regret, random_positions
+from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
 
 
 def main() -> None:

@@ -27,14 +27,14 @@ import numpy as np
 import torch
 
 from agents.models.base import Decoding
-from agents.models.local.lean_decoder import LeanDecoder
-from agents.models.local.loading import load_model
-from agents.models.local.sampler import sample
+from agents.models.local.decoding.lean_decoder import LeanDecoder
+from agents.models.local.decoding.sampler import sample
+from agents.models.local.loading.load import load_model
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
@@ -346,7 +346,7 @@ def main() -> None:
     if part == "generation" and source.startswith("gguf:"):
         file = Path(source.removeprefix("gguf:"))
     elif part == "generation" and source == "smollm2":
-        from agents.models.local import smollm2
+        from agents.models.local.loading.load import smollm2
 
         file = Path(smollm2.file())
     parts: dict[str, Callable[[str], Any]] = {

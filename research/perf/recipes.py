@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents import EpisodeTask, load_agent, rollout
-from agents.exploitability import measure as measure_exploitability
-from agents.intervals import half_interval, wilson
-from agents.regret import DirectAnswers, exact_regret, random_positions
+from agents.analysis.exploitability import measure as measure_exploitability
+from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
+from agents.common.intervals import half_interval, wilson
 from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import layout_generator
 from textgames.solving.blind import blind_play

@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 
 from agents import load_agent
+from agents.common.intervals import student
 from agents.episode import EpisodeTask
-from agents.intervals import student
 from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.run.tokens import TokensTaken, tokens_taken
+from agents.msgrpo.run.reporting.tokens import TokensTaken, tokens_taken
 from textgames import SCENARIOS
 
 FRESH_OFFSET = 1000  # as textbench reproduce has it

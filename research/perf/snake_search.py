@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.intervals import half_interval
+from agents.common.intervals import half_interval
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 from textgames.snake import Snake, SnakeState

@@ -37,8 +37,8 @@ import torch
 from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.packing import TokenRow
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.packing import TokenRow
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, TrainingRow, make_optimizer
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
@@ -53,7 +53,7 @@ SCENARIO = "frozen-lake"
 
 def tiny_model(folder: str | None) -> tuple[Any, Any]:
     """A pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a minute)."""
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     if folder is None:
         from agents.tiny import Recipe, pretrain

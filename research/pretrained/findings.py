@@ -1,7 +1,7 @@
 """What the experiment has found so far, read from its folder: figures with intervals, from which reports are made.
 
 Sources of chance are the training run (its seed) and the episode: figures of several runs are bootstrapped over both
-(:func:`agents.intervals.mean_over_runs`), and differences of two trained arms are paired by seed. A figure of
+(:func:`agents.common.intervals.mean_over_runs`), and differences of two trained arms are paired by seed. A figure of
 one player has an interval over its episodes.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.intervals import Array, Estimate, difference_of_means, mean_over_runs, student
+from agents.common.intervals import Array, Estimate, difference_of_means, mean_over_runs, student
 from benchmark.score.statistics import mean_estimate
 from research.pretrained.jobs import PretrainedFolder, PretrainedJob, jobs_of
 from research.pretrained.settings import Pretrained, seen

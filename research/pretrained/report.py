@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.clock import duration
+from agents.common.clock import duration
 from benchmark.show.columns import number
 from research.jobs.report import Facts, clean, table
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success

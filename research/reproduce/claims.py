@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.intervals import Array, Estimate, difference_of_means, ratio_of_means, student
+from agents.common.intervals import Array, Estimate, difference_of_means, ratio_of_means, student
 from research.reproduce.reproduction import Reproduction
 
 HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake

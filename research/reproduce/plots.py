@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.intervals import mean_over_runs
+from agents.common.intervals import mean_over_runs
 from benchmark.score.statistics import mean_estimate
 from research.jobs.pictures import COLOURS, figure_of, save, style
 from research.reproduce.reproduction import Reproduction

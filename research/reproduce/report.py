@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.clock import duration
-from agents.intervals import Array, Estimate, mean_over_runs
+from agents.common.clock import duration
+from agents.common.intervals import Array, Estimate, mean_over_runs
 from benchmark.score.statistics import mean_estimate
 from benchmark.show.columns import number
 from research.jobs.report import Facts, clean, table

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 from research.reproduce.jobs import ReproductionFolder, jobs_of
 from research.reproduce.settings import Experiment
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.files import replacing_folder
-from agents.intervals import Estimate
+from agents.common.files import replacing_folder
+from agents.common.intervals import Estimate
 from benchmark.errors import UsageError
 from benchmark.score.statistics import mean_estimate
 from research.jobs.report import table

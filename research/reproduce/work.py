@@ -56,7 +56,7 @@ def source_folder(source: str) -> Path:
     Raises:
         UsageError: there is no model.
     """
-    from agents.models.local.places import model_folder
+    from agents.models.provider import model_folder
 
     folder = Path(model_folder(source))
     if (folder / "config.json").is_file():
@@ -84,8 +84,8 @@ def run_training(
         report: told the share of the iterations that is done.
     """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-    from agents.msgrpo.run.checkpoint import STATE, load_state
-    from agents.msgrpo.run.tokens import tokens_taken
+    from agents.msgrpo.run.reporting.tokens import tokens_taken
+    from agents.msgrpo.run.saving.checkpoint import STATE, load_state
 
     class ReportingTrainer(MSGRPOTrainer):
         def iterate(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def run_training(
 
 
 def _load(place: Path) -> tuple[Any, Any]:
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 
@@ -127,7 +127,7 @@ def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) ->
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
     from agents.models.base import Decoding
-    from agents.models.local.card import card_of
+    from agents.models.local.loading.card import card_of
     from agents.models.local.transformers import TransformersModel
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.trajectories import prompts_of

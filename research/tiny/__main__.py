@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.files import check_writable, refusal, replacing_folder
-from agents.interrupt import kills_interrupt
+from agents.common.files import check_writable, refusal, replacing_folder
+from agents.common.interrupt import kills_interrupt
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
 from textgames.extras import install_command

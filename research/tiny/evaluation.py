@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.common.intervals import Array, Estimate, percentiles
 from agents.episode import Episode, EpisodeTask
-from agents.intervals import Array, Estimate, percentiles
 from agents.loop.rollout import rollout
 from agents.protocol import STANDARD
 from agents.turn import Policy

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from agents.msgrpo.configuration.presets import preset_names
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters import FILTERS
-from agents.msgrpo.presets import preset_names
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.tasks import SAMPLERS
 

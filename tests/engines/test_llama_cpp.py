@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agents import EpisodeTask, load_agent, rollout
-from agents.models.local import smollm2
+from agents.models.local.loading import smollm2
 from agents.turn import Turn, TurnRequest
 
 pytestmark = pytest.mark.engines

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agents.baselines.bandit import BanditPlayer, ucb
+from agents.baselines.games.bandit import BanditPlayer, ucb
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS

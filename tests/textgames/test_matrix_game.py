@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import textgames
-from agents.baselines.hedge import MatrixGamePlayer
+from agents.baselines.games.hedge import MatrixGamePlayer
 from agents.baselines.search import YardstickPlayer, find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS

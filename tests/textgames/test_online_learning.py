@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.baselines.online_learning import OnlineLearningPlayer
+from agents.baselines.games.online_learning import OnlineLearningPlayer
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agents.models.local.card import PLAIN_TEMPLATES
-from agents.models.local.sampler import StopCheck, TokenIds
+from agents.models.local.decoding.sampler import StopCheck, TokenIds
+from agents.models.local.loading.card import PLAIN_TEMPLATES
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.prompt import as_text
 from agents.turn import Prompt

@@ -8,7 +8,8 @@ changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`
   completed a stop string has more text after it, that rest is cut from ``text`` (as servers do) but the id stays.
 * ``logprobs`` are natural logarithms under the distribution that was sampled from, temperature and top-p applied (at
   temperature 0: the model's own).
-* A row's randomness comes from its seed alone (:mod:`agents.models.local.sampler`), and padding is masked, so a
+* A row's randomness comes from its seed alone (:mod:`agents.models.local.decoding.sampler`), and padding is masked, so
+a
   completion doesn't depend on the rest of the batch beyond the rounding of matrix products.
 
 Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` or at the end of the model's context
@@ -34,19 +35,18 @@ except ModuleNotFoundError as error:
 from agents.models.answers import LegalAnswers, Rules, Vocabulary
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
-from agents.models.local.batching import one_thread, split_batch
-from agents.models.local.generic_decoder import GenericDecoder
-from agents.models.local.guided import Guided, rules_of
-from agents.models.local.lean_decoder import LeanDecoder
-from agents.models.local.llama_forward import unwrap, why_not
-from agents.models.local.loading import load_model
-from agents.models.local.memory import cache_bytes
-from agents.models.local.places import model_folder
-from agents.models.local.plain_loading import load_plain
+from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
+from agents.models.local.decoding.generic_decoder import GenericDecoder
+from agents.models.local.decoding.guided import Guided, rules_of
+from agents.models.local.decoding.lean_decoder import LeanDecoder
+from agents.models.local.decoding.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.decoding.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.local.forward.llama_forward import unwrap, why_not
+from agents.models.local.loading.load import load_model
+from agents.models.local.loading.plain_llama import load_plain
 from agents.models.local.reader import Reader, eos_ids
-from agents.models.local.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
 from agents.models.local.templates import Thinking
-from agents.models.local.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.provider import model_folder
 from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
 from agents.turn import Prompt, Turn, Usage
 
@@ -58,7 +58,7 @@ class TransformersModel:
 
     Args:
         model: any causal model of transformers, plain or wrapped by peft. Llama, Mistral, Qwen2 and Qwen3 are run by
-            :mod:`agents.models.local.llama_forward`, others by their own ``forward``.
+            :mod:`agents.models.local.forward.llama_forward`, others by their own ``forward``.
         tokenizer: its tokenizer. With a chat template prompts are rendered by it; without, a prompt is its messages'
             contents joined by blank lines. No pad token is needed.
         name: what results call the model; by default where it was loaded from.

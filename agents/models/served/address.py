@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agents.redaction import public_url, with_variables
+from agents.common.redaction import public_url, with_variables
 
 
 class MissingAPIKeyError(ValueError):

@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import openai
 
+from agents.common.redaction import public_url
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.loops import PerLoop
-from agents.redaction import public_url
 
 CONNECT_SECONDS = 10.0
 Limits = type(openai.DEFAULT_CONNECTION_LIMITS)

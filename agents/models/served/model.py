@@ -8,6 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
+from agents.common.redaction import Redactor
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding, seed_number
 from agents.models.served import names, pacing
@@ -16,7 +17,6 @@ from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
-from agents.redaction import Redactor
 from agents.turn import Prompt, Turn, eaten_up
 
 MESSAGE_LENGTH = 400

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
+from agents.common.redaction import Redactor
 from agents.models.base import Decoding
 from agents.models.served.answers import ProviderError
 from agents.models.served.dialect import Dialect, refusal_of
 from agents.models.served.routes import ROUTES
-from agents.redaction import Redactor
 from agents.turn import Message
 from textgames.names import did_you_mean
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Heads, StepCredit, Trajectory
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import ConfigError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.packing import MicroBatch
+from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.update import make_optimizer, minibatches
 from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow

@@ -9,13 +9,13 @@ from torch import nn
 from agents.episode import EpisodeTask
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
 from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.critic.critic import Critic, Lesson
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.methods import Methods
 from agents.policy import LanguageAgentPolicy
 
 PromptValues = Callable[[Sequence[EpisodeTask]], Floats]

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.learner.packing import MicroBatch
-from agents.msgrpo.learner.scorer import inputs_of
+from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.scorer import inputs_of
 
 
 class ValueModel(nn.Module):

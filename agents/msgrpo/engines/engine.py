@@ -69,9 +69,9 @@ class EngineParts:
     Attributes:
         model: the learner's, with its adapter if it has one; for its configuration, its device and its folder.
         tokenizer: its tokenizer.
-        config: the run's :class:`agents.msgrpo.config.MSGRPOConfig`, which imports this package for its names.
-        dtype: that of the learner's matrix products, and so of sampling.
-        moving: whether the live weights can't be sampled from: they are sharded, in another type than ``dtype``, or
+        config: the run's :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package for its
+        names. dtype: that of the learner's matrix products, and so of sampling. moving: whether the live weights can't
+        be sampled from: they are sharded, in another type than ``dtype``, or
             change while rollouts go on.
         rank: the number of this learning process.
         processes: how many learn together; each plays its share of the episodes with an engine of its own.

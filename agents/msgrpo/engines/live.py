@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
-from agents.models.local.lean_decoder import LeanDecoder
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.decoding.lean_decoder import LeanDecoder
+from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights, made_by
 from agents.msgrpo.errors import UnusableModelError

@@ -27,7 +27,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
 from agents.msgrpo.engines.live import LiveEngine, random_model

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from agents.models.local.llama_forward import unwrap
-from agents.msgrpo.config import MSGRPOConfig
+from agents.models.local.forward.llama_forward import unwrap
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from textgames.extras import install_command
 

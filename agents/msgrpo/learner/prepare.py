@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.models.local.llama_forward import unwrap
-from agents.models.local.loading import fast_dtype, pick_device
+from agents.models.local.forward.llama_forward import unwrap
+from agents.models.local.loading.load import fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
-from agents.msgrpo.learner import tree_attention
 from agents.msgrpo.learner.adapter import begins_as_base, with_adapter
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.packing import MicroBatch
-from agents.msgrpo.learner.scorer import TokenScorer, score_with
+from agents.msgrpo.learner.scoring import tree_attention
+from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:

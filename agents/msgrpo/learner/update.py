@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.importance import importance_weights, mismatch
 from agents.msgrpo.learner.loss import policy_loss
-from agents.msgrpo.learner.packing import MicroBatch
-from agents.msgrpo.learner.scorer import TokenScorer, score_with
+from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.rows import TokenRow, TrainingRow

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.packing import MicroBatch, deal, pack
+from agents.msgrpo.learner.scoring.packing import MicroBatch, deal, pack
 from agents.msgrpo.rows import TokenRow
 
 _LEAN_TOKENS = 2048

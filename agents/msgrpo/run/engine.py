@@ -8,13 +8,13 @@ from torch import nn
 
 from agents.episode import EpisodeTask
 from agents.models.base import Decoding
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.loop.rollout import rollout
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, spans
 from agents.msgrpo.engines.live import LiveEngine, merged_weights
 from agents.msgrpo.errors import RolloutError

@@ -25,7 +25,7 @@ class Iteration(Protocol):
 
     @property
     def config(self) -> Any:
-        """The run's :class:`agents.msgrpo.config.MSGRPOConfig`; it imports this package, for the names of samplers."""
+        """The run's :class:`~agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package."""
 
     @property
     def number(self) -> int:

@@ -2,8 +2,8 @@
 
 A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
 says what it would have done in the positions that come of them. A planner alone never shows the way out of a bad place.
-Of moves that are equally good to the planner it plays any: the first of them always would teach a habit, and not to
-read. For the same reason an episode shows no position twice, and none where every move is as good as any other.
+Of moves that are equally good to it a scripted teacher plays any: the first of them always would teach a habit, and not
+to read. For the same reason an episode shows no position twice, and none where every move is as good as any other.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.baselines.random import RandomPlayer
-from agents.baselines.scripted_player import as_turn
-from agents.baselines.search import PlannerPlayer
+from agents.baselines.scripted_player import ScriptedPlayer, as_turn
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.evaluation import game_name
+from agents.msgrpo.run.evaluating.evaluation import game_name
 from agents.msgrpo.trajectories import Game
 from agents.msgrpo.warmup.imitation import Decision
 from agents.msgrpo.warmup.words import Words
@@ -56,8 +55,8 @@ class _Labelled:
         return played
 
     def _answers(self, requests: Sequence[TurnRequest], chances: Sequence[np.random.Generator]) -> list[Turn]:
-        if not isinstance(self.teacher, PlannerPlayer):
-            return self.teacher.act(requests)
+        if not isinstance(self.teacher, ScriptedPlayer):
+            return self.teacher.act(requests)  # a language model has one answer
         turns = []
         for request, rng in zip(requests, chances, strict=True):
             choices = self.teacher.choices(request)

@@ -20,14 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.files import replacing
-from agents.interrupt import uninterrupted
+from agents.common.files import replacing
+from agents.common.interrupt import uninterrupted
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
 from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow

@@ -6,13 +6,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from agents.files import replacing
-from agents.interrupt import kills_interrupt
-from agents.models.local.card import card_of
-from agents.models.local.processor import multiplies_bfloat16
-from agents.msgrpo.config import MSGRPOConfig
+from agents.common.files import replacing
+from agents.common.interrupt import kills_interrupt
+from agents.models.local.loading.card import card_of
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.keeper import save_model
+from agents.msgrpo.run.saving.keeper import save_model
 from agents.msgrpo.trajectories import prompts_of
 from agents.msgrpo.warmup.demonstrations import demonstrate
 from agents.msgrpo.warmup.imitation import Progress, imitate
@@ -50,7 +49,7 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
     defaults: dict[str, Any] = {
         "model": model,
         "scenarios": tuple(scenarios),
-        "dtype": "bfloat16" if multiplies_bfloat16() else "float32",
+        "dtype": "auto",
         "lora_alpha": max(1, 2 * rank),
         "learning_rate": 1e-3 if rank else 1e-4,
         "schedule": "linear",

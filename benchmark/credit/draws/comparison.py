@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.intervals import Estimate, bootstrap, mean, ratio
+from agents.common.intervals import Estimate, bootstrap, mean, ratio
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.draws import DRAWS, DrawRule, effective_sample_size
 from benchmark.credit.gradients.episodes import EpisodeGradients

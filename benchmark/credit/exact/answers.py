@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.action_probabilities import (
+from agents.analysis.action_probabilities import (
     Source,
     answer_after,
     exact_probabilities,

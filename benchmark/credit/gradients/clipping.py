@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.intervals import Estimate, bootstrap, mean
-from agents.msgrpo.config import MSGRPOConfig
+from agents.common.intervals import Estimate, bootstrap, mean
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates.ppo import PPO

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.intervals import Array, Estimate, bootstrap, mean, of_replicates, weights
+from agents.common.intervals import Array, Estimate, bootstrap, mean, of_replicates, weights
 from agents.msgrpo.credit.batch import Floats
 
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from agents.action_probabilities import has_local_model, plays_legal_only
-from agents.models.local.llama_forward import unwrap
-from agents.msgrpo.learner.packing import MicroBatch, pack
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.analysis.action_probabilities import has_local_model, plays_legal_only
+from agents.models.local.forward.llama_forward import unwrap
+from agents.msgrpo.learner.scoring.packing import MicroBatch, pack
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy
 

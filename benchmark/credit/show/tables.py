@@ -5,7 +5,7 @@ from math import isnan, nan
 from rich.console import Console
 from rich.table import Table
 
-from agents.intervals import Estimate
+from agents.common.intervals import Estimate
 from benchmark.credit.results import CreditReport, MethodResult
 
 

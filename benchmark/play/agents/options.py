@@ -14,11 +14,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
+from agents.common.toml import read_setting
 from agents.load import options_taken
 from agents.prompt import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
-from agents.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
-from agents.toml import read_setting
 from benchmark.errors import UsageError, problem_of, shown, unknown_name
 from benchmark.play.agents.objects import is_object
 from benchmark.play.options import RunOptions

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 from benchmark.score.luck.estimate import Corrected, corrected
 from benchmark.score.luck.terms import LuckValues
 from benchmark.score.results import Cell

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 from benchmark.runs.replay import Replay
 from benchmark.score import statistics as stats
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck

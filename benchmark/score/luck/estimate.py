@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.intervals import Array
+from agents.common.intervals import Array
 
 LEAST = 20  # episodes; fewer than two in a fold fit no coefficient that is worth having
 FOLDS = 10

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from agents.files import replacing
+from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
 from benchmark.show.frames import flat_view
 from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.msgrpo.fields import POINTS
-from agents.msgrpo.presets import preset, preset_names
+from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.presets import preset, preset_names
 from pages import measurements, overview, prose
 
 FOLDER = Path(__file__).parents[2] / "credit/methods"

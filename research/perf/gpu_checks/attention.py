@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from recipe_cost import Shape
 
-from agents.models.local.llama_forward import repeat_heads
-from agents.msgrpo.learner import tree_attention as trees
-from agents.msgrpo.learner.packing import tree_mask
+from agents.models.local.forward.llama_forward import repeat_heads
+from agents.msgrpo.learner.scoring import tree_attention as trees
+from agents.msgrpo.learner.scoring.packing import tree_mask
 from gpu_checks.machine import Memory, seconds_of
 
 

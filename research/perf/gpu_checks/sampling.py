@@ -11,13 +11,14 @@ from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
 from agents.models.base import Decoding
-from agents.models.local.llama_forward import read_weights
-from agents.models.local.memory import bytes_beside
-from agents.models.local.sampler import sample
-from agents.models.local.synchronisations import count_synchronisations
+from agents.models.local.decoding.batching import bytes_beside
+from agents.models.local.decoding.sampler import sample
+from agents.models.local.decoding.synchronisations import count_synchronisations
+from agents.models.local.forward import llama_forward
+from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.learner.packing import pack
-from agents.msgrpo.learner.scorer import TokenScorer, score_rows
+from agents.msgrpo.learner.scoring.packing import pack
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_rows
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Turn
 from gpu_checks.machine import clock
@@ -76,7 +77,6 @@ def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.de
 
 
 def _last_logprobs(weights: Any, prompt: tuple[int, ...], device: torch.device) -> torch.Tensor:
-    from agents.models.local import llama_forward
 
     packing = llama_forward.Packing([len(prompt)], device)
     attend = llama_forward.CausalAttention(packing)

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from agents.models.local.card import write_card
-from agents.models.local.loading import load_model
+from agents.models.local.loading.card import write_card
+from agents.models.local.loading.load import load_model
 from agents.prompt import PromptTexts
 
 

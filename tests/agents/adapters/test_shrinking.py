@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from agents.adapters.__main__ import main
 from agents.adapters.shrinking import shrink
 from agents.models.embedded import FOLDER
-from agents.models.local.card import read_card
+from agents.models.local.loading.card import read_card
 from tests.agents.adapters.made import logits, make_adapter, settings_in
 
 
@@ -58,7 +58,7 @@ def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained: Path, 
 
 
 def test_whole_weights_become_an_adapter_of_their_difference(trained: Path, tmp_path: Path) -> None:
-    from agents.models.local.loading import load_model
+    from agents.models.local.loading.load import load_model
 
     model, tokenizer = load_model(str(trained), dtype="float32", device="cpu")
     whole = model.merge_and_unload()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from agents import Decoding, ResponseCache, ScriptedModel, Turn, Usage
-from agents.checksum import opened
+from agents.common.checksum import opened
 from agents.models.cache import ResponseCacheError, cached
 from agents.turn import Message
 

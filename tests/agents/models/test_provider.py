@@ -13,7 +13,7 @@ from agents import LanguageAgentPolicy, Turn, load_agent
 from agents.load import known_options, options_taken
 from agents.models import provider
 from agents.models.base import Decoding
-from agents.models.local.card import write_card
+from agents.models.local.loading.card import write_card
 from agents.models.provider import Provider, find_model, providers, register_provider
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Prompt

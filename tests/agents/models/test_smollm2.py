@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from agents.models.local import smollm2
-from agents.models.local.gguf_files import tells_progress
-from agents.models.local.places import model_folder
+from agents.models.local.loading import smollm2
+from agents.models.local.loading.gguf import tells_progress
+from agents.models.provider import model_folder
 from textgames.cache import cache_folder
 
 pytest.importorskip("gguf", reason="gguf isn't installed: pip install -c constraints.txt -e '.[smollm2]'")
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from agents.models.local.loading import load_model  # noqa: E402 - it needs torch
+from agents.models.local.loading.load import load_model  # noqa: E402 - it needs torch
 from tests.agents.models.gguf_writer import small_llama, write_gguf  # noqa: E402
 
 

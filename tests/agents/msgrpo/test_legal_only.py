@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.action_probabilities import exact_probabilities, sample_actions, score_actions
+from agents.analysis.action_probabilities import exact_probabilities, sample_actions, score_actions
+from agents.analysis.regret import DirectAnswers
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.policy import LanguageAgentPolicy
-from agents.regret import DirectAnswers
 from agents.turn import Message, TokenSet, TurnRequest
 from tests.agents.models.local.test_transformers import make_tokenizer
 

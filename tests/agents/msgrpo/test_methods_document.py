@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo.fields import POINTS
-from agents.msgrpo.presets import preset_names
+from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.presets import preset_names
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/credit/methods.md").read_text()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.credit import Batch, Credit
-from agents.msgrpo.fields import POINTS
 
 GAME = "TestCorridor-v0"
 PLAIN = MSGRPOConfig(

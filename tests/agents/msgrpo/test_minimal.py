@@ -18,7 +18,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.credit.advantages import group_advantages
 from agents.msgrpo.draws.sampling import sample_episodes
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.config import training_config_schema
+from agents.msgrpo.configuration.config import training_config_schema
+from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.compared import Compared
-from agents.msgrpo.fields import POINTS
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.surrogates.ppo import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory

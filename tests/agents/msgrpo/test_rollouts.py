@@ -150,7 +150,7 @@ def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_p
 
 def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path: Any, prompt_file: str) -> None:
     from agents.load import load_agent
-    from tests.agents.models.local.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
+    from tests.agents.models.local.decoding.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
 
     tokenizer = tokenizer_with(HYBRID)
     config = MSGRPOConfig(

@@ -12,17 +12,17 @@ from scipy import stats
 
 import textgames
 from agents import Turn, load_agent
+from agents.analysis.exploitability import measure
+from agents.analysis.inspection import expected_regret
+from agents.analysis.regret import exact_regret, random_positions
 from agents.episode import EpisodeTask
-from agents.exploitability import measure
-from agents.inspection import expected_regret
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.run.evaluation import evaluate, evaluation_tasks
+from agents.msgrpo.run.evaluating.evaluation import evaluate, evaluation_tasks
 from agents.msgrpo.trajectories import first_prompts, training_rows, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
-from agents.regret import exact_regret, random_positions
 from agents.turn import TurnRequest
 from textgames import TSMG
 from textgames.texts.commands import Command, Message

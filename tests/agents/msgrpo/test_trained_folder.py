@@ -9,8 +9,8 @@ from transformers import AutoTokenizer
 
 from agents import load_agent
 from agents.loop.rollout import rollout
-from agents.models.local.card import PLAIN_TEMPLATE, Card, read_card, write_card
-from agents.models.local.loading import load_model
+from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card, write_card
+from agents.models.local.loading.load import load_model
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
 from agents.prompt import PromptMap, PromptTexts

@@ -293,7 +293,7 @@ def test_checkpoints_play_at_once_and_writing_is_atomic(
     make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo.run import checkpoint
+    from agents.msgrpo.run.saving import checkpoint
 
     out = tmp_path / "run"
     config = replace(SHORT, iterations=2, out=str(out), checkpoint_every=1, eval_every=1, eval_episodes=2)
@@ -337,7 +337,7 @@ def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: 
 
     def evaluate(policy: Any, game: Any, count: int) -> Any:
         from agents.loop.rollout import rollout
-        from agents.msgrpo.run.evaluation import evaluation_tasks
+        from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
 
         tasks = evaluation_tasks(game, count)
         seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])

@@ -63,8 +63,8 @@ def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely() -> N
 
 def test_favourites_are_no_skill() -> None:
     """Over many positions the favourite gives away what a random move does."""
-    from agents.msgrpo.run.evaluation import evaluation_tasks
-    from agents.regret import random_positions
+    from agents.analysis.regret import random_positions
+    from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
 
     gaps = []
     for request, values, _ in random_positions(evaluation_tasks("tic-tac-toe", 150)):
@@ -104,9 +104,9 @@ def test_what_cannot_be_demonstrated_is_refused() -> None:
 def test_a_model_made_of_it_answers_legally() -> None:
     """A hundred steps are enough for the form; the regret stays that of random play."""
     from agents import Decoding, LanguageAgentPolicy
+    from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
     from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo.run.evaluation import evaluation_tasks
-    from agents.regret import DirectAnswers, exact_regret, random_positions
+    from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
     from agents.tiny import pretrain
 
     small = Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import PromptMap, TurnRequest
-from agents.models.local.card import PLAIN_TEMPLATE, Card, read_card
+from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card
 from agents.prompt import PromptTexts, as_text
 from agents.tiny.data import demonstrations, scenarios_of
 from agents.tiny.demonstrator import Demonstrator, StyleShares

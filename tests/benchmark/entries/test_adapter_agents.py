@@ -13,7 +13,7 @@ from agents import load_agent
 from agents.adapters.shrinking import shrink
 from agents.models import adapters, embedded, provider
 from agents.models.fingerprint import weights_fingerprint
-from agents.models.local.places import model_folder
+from agents.models.provider import model_folder
 from benchmark.cli import main
 from benchmark.entries.authors import is_larger, is_shipped
 from benchmark.entries.validation import validate

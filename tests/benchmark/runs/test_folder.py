@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agents.redaction import Redactor
+from agents.common.redaction import Redactor
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import DAMAGED_NAME, EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND
@@ -131,7 +131,7 @@ def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make):
 def test_two_processes_cant_write_one_run(folder):
     code = (
         "import sys; from pathlib import Path; from benchmark.runs.folder import RunFolder\n"
-        "from agents.redaction import Redactor; from benchmark.errors import StorageError\n"
+        "from agents.common.redaction import Redactor; from benchmark.errors import StorageError\n"
         "try: RunFolder.open_for_writing(Path(sys.argv[1]), Redactor())\n"
         "except StorageError as error: print(error)"
     )

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from benchmark.score import statistics as stats
-from benchmark.score.overall import OverallTest, game_weights, is_below_blind, overall_rows
+from benchmark.score.overall import OverallTest, game_weights, is_below_blind, overall_rows, suite_rows
 from benchmark.score.references import References
 from benchmark.score.scores import score_rows
-from benchmark.score.suites import suite_rows
 from tests.benchmark.score.test_scores import board
 
 LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big", "snake"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agents.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE
 from benchmark.score import statistics as stats
 
 SIZES = (20, 50, 200)

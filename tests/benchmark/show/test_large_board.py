@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.score.overall import suite_rows
 from benchmark.score.references import References
-from benchmark.score.suites import suite_rows
 from benchmark.show import columns
 from benchmark.show.document_of import results_document
 from benchmark.show.page import render_page
@@ -58,7 +58,7 @@ def test_a_suites_score_is_the_mean_over_its_scenarios_of_whoever_has_them_all(w
 
 def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, workplace, monkeypatch):
     suites = {"paper": SUITES["paper"], "planning": ("frozen-lake", "frozen-lake-big", "snake-long")}
-    monkeypatch.setattr("benchmark.score.suites.SUITES", suites)
+    monkeypatch.setattr("benchmark.score.overall.SUITES", suites)
     document = results_document(whole_suites, max_episodes=0)
     planning = document["suites"][1]
     assert planning["scenarios"] == ["frozen-lake", "frozen-lake-big", "snake-long"]

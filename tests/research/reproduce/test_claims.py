@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.intervals import Estimate
+from agents.common.intervals import Estimate
 from research.reproduce import claims
 from research.reproduce.claims import Verdict, combine, judge, verdict_of
 from research.reproduce.reproduction import Played, Reproduction, Run

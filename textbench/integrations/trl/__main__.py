@@ -29,7 +29,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    from agents.models.local.card import read_card
+    from agents.models.local.loading.card import read_card
     from agents.prompt import PromptMap
     from textbench.integrations.trl import StepRollouts, episode_return
 

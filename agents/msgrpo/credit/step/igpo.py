@@ -11,7 +11,7 @@ the episode's return. The baseline is, as in ``rtg``, the mean of the other epis
 at t. So a step is praised for leading where the policy knows what is right; that needn't be where the game is won, and
 the optimum may change: it isn't a method to begin with.
 
-Probabilities are exact where the policy can tell them (:mod:`agents.action_probabilities`) and else shares of
+Probabilities are exact where the policy can tell them (:mod:`agents.analysis.action_probabilities`) and else shares of
 ``samples`` responses, whose tokens are on top of the episodes'.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 
 import textgames
-from agents.action_probabilities import action_probabilities
+from agents.analysis.action_probabilities import action_probabilities
 from agents.msgrpo.credit.arithmetic import compared, split_like, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, returns_to_go
 from agents.msgrpo.credit.fresh import task_of

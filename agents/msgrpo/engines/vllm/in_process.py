@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.forward.llama_forward import unwrap
 from agents.models.vllm import VLLMModel
 from agents.models.vllm_worker import renew_output_layer
 from agents.msgrpo.engines.engine import EngineParts, Weights, made_by

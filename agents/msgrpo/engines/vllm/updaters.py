@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from agents.models.local.adapters import save_pretrained
+from agents.models.local.loading.adapters import save_pretrained
 from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server
 from agents.msgrpo.errors import ConfigError, RolloutError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, Floats
-from agents.msgrpo.methods import Methods
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 
-from agents.models.local.llama_forward import unwrap
+from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.learner.packing import pack
 from agents.msgrpo.learner.prepare import prepare_model
+from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.rows import TokenRow
 
 ROWS = [TokenRow((1, 2, 3), (4, 5)), TokenRow((1, 2), (6,)), TokenRow((1, 2, 3), (4, 7, 1))]

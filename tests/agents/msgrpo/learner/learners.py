@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import make_reference
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.rows import TokenRow, TrainingRow
 
 V = 23

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo.learner.packing import deal
+from agents.msgrpo.learner.scoring.packing import deal
 from agents.msgrpo.rows import TokenRow
 
 ROOT = Path(__file__).parents[4]

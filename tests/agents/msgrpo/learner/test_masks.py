@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.learner.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
-from agents.msgrpo.learner.packing import pack
-from agents.msgrpo.learner.scorer import TokenScorer, choose_ways, score_rows
+from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
+from agents.msgrpo.learner.scoring.packing import pack
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.turn import Allowed, TokenSet
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows

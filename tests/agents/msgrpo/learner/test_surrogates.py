@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.learner.update import Learner, UpdateStats
 from agents.msgrpo.learner.update import _Known as Known
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.normalizers import NORMALIZERS
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates import SURROGATES

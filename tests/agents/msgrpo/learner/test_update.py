@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.learner import scorer
 from agents.msgrpo.learner.prepare import checkpoint_layers
+from agents.msgrpo.learner.scoring import scorer
 from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows

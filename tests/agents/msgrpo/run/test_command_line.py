@@ -9,7 +9,7 @@ from agents import load_agent
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.checks import check_out
+from agents.msgrpo.run.health.checks import check_out
 
 
 @pytest.fixture

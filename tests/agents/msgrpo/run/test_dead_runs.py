@@ -18,9 +18,9 @@ from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.errors import DeadRunError, UnusableModelError
-from agents.msgrpo.run.advice import another_start, warm_start
-from agents.msgrpo.run.preflight import Preflight
-from agents.msgrpo.run.watch import Watch
+from agents.msgrpo.run.health.advice import another_start, warm_start
+from agents.msgrpo.run.health.preflight import Preflight
+from agents.msgrpo.run.health.watch import Watch
 from agents.msgrpo.trajectories import first_prompts, rollout_metrics
 from agents.prompt import PromptMap
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.approvals import approve
+from agents.common.approvals import approve
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
-from agents.msgrpo.run.claims import claims_of
+from agents.msgrpo.run.saving.claims import claims_of
 
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 

@@ -23,7 +23,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
-from agents.msgrpo.run.checkpoint import STATE, load_state
+from agents.msgrpo.run.saving.checkpoint import STATE, load_state
 
 SHORT = MSGRPOConfig(
     groups=4, group_size=8, iterations=5, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,

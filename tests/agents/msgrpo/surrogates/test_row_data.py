@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.methods import Methods
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.trajectories import training_rows

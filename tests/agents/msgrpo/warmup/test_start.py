@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agents import load_agent
-from agents.models.local.card import Card, read_card
-from agents.models.local.processor import multiplies_bfloat16
+from agents.models.local.loading.card import Card, read_card
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.warmup.start import ABOUT, CHECKPOINT, Teaching, warm_start, warmup_config
@@ -113,8 +112,7 @@ def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
 
 def test_settings_that_nobody_gives_fit_what_is_given() -> None:
     adapter = warmup_config("m", ["frozen-lake"], 800, response_mode="direct")
-    fast = "bfloat16" if multiplies_bfloat16() else "float32"
-    assert (adapter.lora_rank, adapter.lora_alpha, adapter.param_dtype, adapter.dtype) == (16, 32, "float32", fast)
+    assert (adapter.lora_rank, adapter.lora_alpha, adapter.param_dtype, adapter.dtype) == (16, 32, "float32", "auto")
     assert (adapter.minibatches, adapter.warmup, adapter.schedule) == (50, 2, "linear")
     whole = warmup_config("m", ["frozen-lake"], 800, lora_rank=0, update_passes=4)
     assert (whole.param_dtype, whole.learning_rate, whole.warmup) == ("float32", 1e-4, 10)

@@ -1,0 +1,192 @@
+"""The distribution over actions that a policy has where it is asked: known, computed or sampled.
+
+``request -> {action: probability}``; what is missing to 1 is the probability of an invalid response. Looking inside an
+episode (:mod:`agents.analysis.inspection`) and computing what a policy can lose (:mod:`agents.analysis.exploitability`)
+both start here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from agents.turn import Policy, Prompt, Turn, TurnRequest, prefix_of
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
+
+Source = Literal["known", "scored", "sampled"]
+"""Where probabilities come from: a policy that knows its own, a local model's exact ones, or responses drawn anew."""
+
+NOT_SUMMED = "an answer has thousands of tokenisations, whose probabilities aren't summed up exactly"
+"""Why nothing exact is computed of a policy that plays legal-only."""
+
+DEFAULT_SAMPLES = 32
+"""Responses for each request where its distribution has to be sampled."""
+
+
+class Distributions(NamedTuple):
+    """The distributions of a policy at several requests, in their order.
+
+    Attributes:
+        probabilities: ``{action: probability}`` of every legal action; exact, or shares of ``samples`` responses.
+        source: where they come from.
+        samples: responses for each request; ``None`` where the probabilities are exact.
+    """
+
+    probabilities: list[dict[str, float]]
+    source: Source
+    samples: int | None
+
+
+def action_probabilities(
+    policy: Policy, requests: Sequence[TurnRequest], samples: int = DEFAULT_SAMPLES
+) -> Distributions:
+    """The distributions of a policy, exact where that can be.
+
+    They are exact for a policy that knows them (it has a method ``action_probabilities(request)``), for a local model
+    that answers with nothing but the action, and for a local model at temperature 0, of which one response is enough.
+
+    Raises:
+        RuntimeError: a provider's error.
+    """
+    exact = exact_probabilities(policy, requests)
+    if exact is not None:
+        return exact
+    return Distributions(sample_actions(policy, requests, samples), "sampled", samples)
+
+
+def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Distributions | None:
+    """The exact distributions of a policy; ``None`` where they have to be sampled.
+
+    Raises:
+        RuntimeError: a provider's error.
+    """
+    known = [_known(policy, request) for request in requests]
+    if None not in known:
+        return Distributions([each for each in known if each is not None], "known", None)
+    decoding = getattr(policy, "decoding", None)
+    if has_local_model(policy) and decoding is not None:
+        if decoding.deterministic:
+            return Distributions(sample_actions(policy, requests, 1), "known", None)
+        if decoding.top_p == 1 and not plays_legal_only(policy) and (scored := _scored(policy, requests)) is not None:
+            return Distributions(scored, "scored", None)
+    return None
+
+
+def _known(policy: Policy, request: TurnRequest) -> dict[str, float] | None:
+    tell = getattr(policy, "action_probabilities", None)
+    known: dict[str, float] | None = None if tell is None else tell(request)
+    return known
+
+
+def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, float]] | None:
+    """Exact probabilities, where the model's responses begin with the action's tag."""
+    turns = answered(policy.act(requests))
+    if not all(turn.response.startswith(OPEN_TAG) for turn in turns):
+        return None
+    scored = [
+        score_actions(policy, turn.prompt, "", request.legal_actions)
+        for turn, request in zip(turns, requests, strict=True)
+    ]
+    return [each for each in scored if each is not None] if None not in scored else None
+
+
+def has_local_model(policy: Policy) -> bool:
+    """Whether the policy's model is in this process, so that its probabilities can be computed."""
+    model: Any = getattr(policy, "model", None)
+    return hasattr(model, "tokenizer") and hasattr(model, "encode")
+
+
+def plays_legal_only(policy: Policy) -> bool:
+    """Whether a policy's answers are held to legal ones.
+
+    Then an action's probability is a sum over all tokenisations of its answer, thousands of them, each over its own
+    masks: it is sampled and not computed.
+    """
+    return bool(getattr(policy, "legal_only", False))
+
+
+def answered(turns: list[Turn]) -> list[Turn]:
+    """The turns themselves; a provider's error among them is raised as a RuntimeError."""
+    failed = next((turn.error for turn in turns if turn.error is not None), None)
+    if failed is not None:
+        raise RuntimeError(f"sampling responses failed: {failed}")
+    return turns
+
+
+def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
+    """The exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
+
+    One forward pass scores all of them. With a tokenizer that joins the end of ``given`` and the name into one token
+    the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
+    distribution (temperature 1), as a greedy choice has none.
+
+    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
+    ``{action: probability}``, or ``None`` where the policy has no local model, or plays legal-only.
+    """
+    if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
+        return None
+    prefix = prefix_of(prompt)
+    given = given.removeprefix(prefix)
+    model: Any = policy.model  # type: ignore[attr-defined]
+    temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
+    (prompt_ids,) = model.encode([prompt])
+    texts = [given + action + CLOSE_TAG if given else answer_after(prefix, action) for action in actions]
+    encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    shared = takewhile(lambda column: len(set(column)) == 1, zip(*encoded, strict=False))  # as far as the shortest goes
+    start = len(prompt_ids) + (len(list(shared)) if given else 0)
+    sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
+    return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
+
+
+def answer_after(prefix: str, action: str) -> str:
+    """What goes on from a response's prefix and answers with nothing but ``<action>NAME</action>``."""
+    if OPEN_TAG in prefix:
+        return action + CLOSE_TAG
+    begun = next(length for length in range(len(OPEN_TAG), -1, -1) if prefix.endswith(OPEN_TAG[:length]))
+    return OPEN_TAG[begun:] + action + CLOSE_TAG
+
+
+def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:
+    import torch
+
+    longest = max(map(len, rows))
+    device = next(model.parameters()).device
+    ids = torch.zeros(len(rows), longest, dtype=torch.long, device=device)
+    mask = torch.zeros_like(ids)
+    for index, row in enumerate(rows):  # padding on the right: causal attention never looks there
+        ids[index, : len(row)] = torch.tensor(row, device=device)
+        mask[index, : len(row)] = 1
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, start - 1 : -1]
+            logits = logits if logits.dtype == torch.float64 else logits.float()
+    finally:
+        model.train(training)
+    logprobs = (logits / temperature).log_softmax(-1).gather(-1, ids[:, start:, None])[..., 0]
+    sums: list[float] = (logprobs * mask[:, start:]).sum(dim=1).tolist()
+    return sums
+
+
+def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
+    """Shares of the legal actions among ``samples`` responses drawn anew, for every request.
+
+    A provider's error is raised as a RuntimeError.
+    """
+    sampled = sample_responses(policy, requests, samples)
+    shares = []
+    for request, turns in zip(requests, sampled, strict=True):
+        names = ActionNames(request.legal_actions)
+        read = [parse_action(turn.response, names) for turn in turns]
+        shares.append({action: read.count(action) / samples for action in request.legal_actions})
+    return shares
+
+
+def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:
+    """``samples`` responses drawn anew for every request; a provider's error is raised as a RuntimeError."""
+    asked = [replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)]
+    turns = answered(policy.act(asked))
+    return [turns[row * samples : (row + 1) * samples] for row in range(len(requests))]

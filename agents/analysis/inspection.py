@@ -1,0 +1,169 @@
+"""Look inside a policy: what it wants to do at every step of an episode, and what each action is worth.
+
+Two distributions over actions:
+
+* what the policy *wants*, ``pi(a | s) = sum over responses y with psi(y) = a of p(y | rho(phi(s)))`` (arXiv 2508.10839,
+  section 4): exact where the response is nothing but the action (``direct`` mode, local model), else shares of
+  responses drawn anew;
+* what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up
+  to its ``<action>`` tag. Exact. It shows whether the choice is made by the reasoning or after it.
+
+The values are those of the game's registered search player (:mod:`agents.baselines.search`): exact, or its estimates.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import textgames
+from agents.analysis.action_probabilities import DEFAULT_SAMPLES, Source, sample_actions, score_actions
+from agents.baselines.search import SearchPlayer, search_player_of
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.rollout import rollout
+from agents.policy import as_requests
+from agents.turn import Policy, Turn, TurnRequest
+from textgames.texts.actions import OPEN_TAG
+from textgames.tsmg import TSMG
+
+TIE = 1e-9
+_AGAIN = 303  # what the seeds of the samples begin with, so that they meet no decision's
+
+
+@dataclass(frozen=True)
+class InspectedStep:
+    """One step, seen from inside.
+
+    Attributes:
+        step: what was played.
+        probabilities: ``{action: probability}`` of every legal action; what is missing to 1 is invalid.
+        source: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses).
+        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` where the policy
+            has no local model or the response no action tag.
+        values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
+    """
+
+    step: Step
+    probabilities: Mapping[str, float]
+    source: Source
+    after_reasoning: Mapping[str, float] | None
+    values: Mapping[str, float]
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        most = max(self.values.values())
+        return tuple(action for action, value in self.values.items() if value >= most - TIE)
+
+    @property
+    def best_probability(self) -> float:
+        return sum(self.probabilities.get(action, 0.0) for action in self.best)
+
+    @property
+    def invalid_probability(self) -> float:
+        return max(0.0, 1.0 - sum(self.probabilities.values()))
+
+    @property
+    def regret(self) -> float:
+        """What is lost in expectation against the best action; an invalid response executes the first action."""
+        return expected_regret(self.probabilities, self.values)
+
+
+def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
+    """What is lost in expectation against the best action.
+
+    What the probabilities leave to 1 is that of an invalid response, which executes the first action.
+    """
+    invalid = max(0.0, 1.0 - sum(probabilities.values()))
+    expected = sum(probability * values[action] for action, probability in probabilities.items())
+    return max(0.0, max(values.values()) - expected - invalid * next(iter(values.values())))
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One episode, seen from inside.
+
+    Attributes:
+        episode: what was played.
+        steps: of the first player.
+        value_source: ``"exact"``, or ``"search"`` for estimates.
+    """
+
+    episode: Episode
+    steps: tuple[InspectedStep, ...]
+    value_source: str
+
+
+def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = DEFAULT_SAMPLES) -> Inspection:
+    """Play one episode of a game that has a search player, and look inside every step.
+
+    Where the distribution of a step has to be sampled, that takes ``samples`` responses.
+
+    Raises:
+        ValueError: a game without a search player, an unknown scenario, or no samples.
+        RuntimeError: the episode couldn't be played to its end.
+    """
+    if samples < 1:
+        raise ValueError(f"samples is a whole number of at least 1, got {samples!r}")
+    task = EpisodeTask.of(scenario, seed)
+    game = textgames.parallel_env(task.env_id, **task.kwargs).game
+    solver = _solver_of(game)
+    listener = _Listener(policy, game.players[0])
+    policies = {player: listener if player == listener.player else policy for player in game.players}
+    (episode,) = rollout(policies, [task])
+    if episode.error is not None:
+        raise RuntimeError(f"the episode with seed {seed} could not be played: {episode.error}")
+    steps = episode.steps_of(listener.player)
+    requests = [
+        replace(request, seed=(_AGAIN, seed, step.index))
+        for request, step in zip(listener.requests, steps, strict=True)
+    ]
+    wanted, source = _wanted(policy, steps, requests, samples)
+    inspected = [
+        InspectedStep(
+            step, probabilities, source, _after_reasoning(policy, step, request.legal_actions), solver.values(request)
+        )
+        for step, request, probabilities in zip(steps, requests, wanted, strict=True)
+    ]
+    return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
+
+
+def _solver_of(game: TSMG[Any]) -> SearchPlayer:
+    solver = search_player_of(game)
+    if not isinstance(solver, SearchPlayer):
+        raise ValueError(
+            f"{type(solver).__name__} plays {type(game).__name__} but tells no action values: make it a subclass of "
+            "agents.baselines.search.SearchPlayer with values(request)"
+        )
+    return solver
+
+
+class _Listener:
+    """A policy in one seat that remembers what it was asked there."""
+
+    def __init__(self, policy: Policy, player: str) -> None:
+        self.name, self.player = policy.name, player
+        self.history_turns = getattr(policy, "history_turns", 0)
+        self.requests: list[TurnRequest] = []
+        self._policy = policy
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        self.requests += as_requests(requests)
+        return self._policy.act(requests)
+
+
+def _wanted(
+    policy: Policy, steps: Sequence[Step], requests: Sequence[TurnRequest], samples: int
+) -> tuple[list[dict[str, float]], Source]:
+    """``pi(a | s)`` of every step."""
+    if all(step.turn.response.startswith(OPEN_TAG) for step in steps):
+        scored = [
+            score_actions(policy, step.turn.prompt, "", r.legal_actions)
+            for step, r in zip(steps, requests, strict=True)
+        ]
+        if None not in scored:
+            return [one for one in scored if one is not None], "scored"
+    return sample_actions(policy, requests, samples), "sampled"
+
+
+def _after_reasoning(policy: Policy, step: Step, actions: Sequence[str]) -> dict[str, float] | None:
+    reasoning, tag, _ = step.turn.response.partition(OPEN_TAG)
+    return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag else None

@@ -1,0 +1,139 @@
+"""How much a policy gives away per decision, exactly: its action probabilities against a game's exact values.
+
+Nothing is played and nothing is sampled: the positions are fixed, those of random legal play from fixed seeds, and at
+each the probability of every action is computed (:func:`agents.analysis.inspection.score_actions`). So the same weights
+have the same regret always, and small changes show. In a zero-sum game, where a policy that plays itself has a mean
+return of 0 however well it plays, this is what tells whether it learns.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+import textgames
+from agents.analysis.action_probabilities import (
+    NOT_SUMMED,
+    action_probabilities,
+    has_local_model,
+    plays_legal_only,
+    score_actions,
+)
+from agents.analysis.inspection import expected_regret
+from agents.common.intervals import half_interval
+from agents.episode import EpisodeTask
+from agents.policy import LanguageAgentPolicy
+from agents.turn import Policy, Prompt, Turn, TurnRequest, request_in
+from textgames.rounds import rounds_of_play
+from textgames.yardsticks import find_yardstick
+
+
+class Position(NamedTuple):
+    """One decision of somebody: what it is asked, what its actions are worth, and the episode's seed."""
+
+    request: TurnRequest
+    values: Mapping[str, float]
+    seed: int
+
+
+class ExactRegret(NamedTuple):
+    """The mean regret per decision, in units of the return.
+
+    Attributes:
+        mean: over the positions; 0 for a perfect player.
+        low: of the 95% interval (normal, over the episodes that the positions come from).
+        high: likewise.
+        uniform: what a player gives away that picks every legal action with equal chances, on the same positions.
+        invalid: the mean probability of a response that names no legal action.
+        positions: how many there are; equal ones count as often as they came up.
+    """
+
+    mean: float
+    low: float
+    high: float
+    uniform: float
+    invalid: float
+    positions: int
+
+
+def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
+    """Every decision of every player in episodes of one scenario that are played by random legal actions.
+
+    Raises:
+        ValueError: the game has no exact yardstick.
+    """
+    env = textgames.parallel_env(tasks[0].env_id, **tasks[0].kwargs)
+    game, limit, yardstick = env.game, env.rules.max_steps, find_yardstick(env.game)
+    if yardstick is None or not yardstick.exact:
+        raise ValueError(f"{tasks[0].scenario} has no exact yardstick that regret could be measured with")
+    positions = []
+    for task in tasks:
+        # the moves have a generator of their own, so that the starts are those of the scenario's episodes
+        state, rng = game.initial_state(np.random.default_rng(task.seed)), np.random.default_rng([task.seed, 1])
+        for played, here, joint_action, *_ in rounds_of_play(game, state, limit, rng):
+            left = None if limit is None else limit - played
+            for player in joint_action:
+                request = request_in(game, here, player, left)
+                positions.append(Position(request, yardstick.values(here, left, player), task.seed))
+    return positions
+
+
+class DirectAnswers:
+    """A policy with a local model that answers with the action alone, as one that knows its own probabilities.
+
+    The probability of an action is that of the response ``<action>NAME</action>``; every other response counts as
+    invalid. What was computed for a prompt is kept, so make a new one when the weights have changed.
+
+    Raises:
+        ValueError: the policy reasons before it acts, or has no local model.
+    """
+
+    def __init__(self, policy: LanguageAgentPolicy) -> None:
+        if policy.prompt_map.mode == "think" or not has_local_model(policy):
+            raise ValueError(
+                f"{policy.name}'s action probabilities can't be computed: that takes a model of this process that "
+                f"answers with the action alone; its mode is {policy.prompt_map.mode}"
+            )
+        if plays_legal_only(policy):
+            raise ValueError(f"{policy.name} plays legal-only, where {NOT_SUMMED}")
+        self.name, self._policy = policy.name, policy
+        self._known: dict[tuple[Prompt, tuple[str, ...]], dict[str, float]] = {}
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return self._policy.act(requests)
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float]:
+        prompt = self._policy.prompt_map(request)
+        key = prompt, request.legal_actions
+        if key not in self._known:
+            self._known[key] = score_actions(self._policy, prompt, "", request.legal_actions) or {}
+        return self._known[key]
+
+
+def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
+    """The mean regret of a policy whose action probabilities are known, such as :class:`DirectAnswers`.
+
+    An invalid response counts as the environment takes it: as the first legal action.
+
+    Raises:
+        ValueError: the probabilities would have to be sampled, or there are no positions.
+    """
+    if not positions:
+        raise ValueError("there are no positions to measure regret on")
+    found = action_probabilities(policy, [position.request for position in positions], samples=1)
+    if found.samples is not None:
+        raise ValueError(f"{policy.name}'s action probabilities aren't known, so its regret would not be exact")
+    values = [list(position.values.values()) for position in positions]
+    regrets = [
+        expected_regret(probabilities, position.values)
+        for probabilities, position in zip(found.probabilities, positions, strict=True)
+    ]
+    mean, half = float(np.mean(regrets)), half_interval(regrets, [position.seed for position in positions])
+    return ExactRegret(
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        uniform=float(np.mean([max(each) - np.mean(each) for each in values])),
+        invalid=float(np.mean([max(0.0, 1.0 - sum(each.values())) for each in found.probabilities])),
+        positions=len(positions),
+    )

@@ -1,0 +1,159 @@
+"""Keys and values of all prompt tokens read so far: what prompts share is computed once, across calls as well.
+
+The prompts of a game share its instructions; episodes of a group begin alike and meet in states again. Their tokens are
+a tree: a prompt is a path of slots, and a new one takes over the slots of its longest known beginning. In sorted order
+that beginning is shared with a neighbour.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.models.local.decoding.sampler import TokenIds
+from agents.models.local.forward import llama_forward, path_attention
+from agents.models.local.forward.llama_forward import LlamaWeights
+from agents.models.local.forward.path_attention import QUERIES, Blocks
+
+Slots = NDArray[np.int64]
+_KEPT_BYTES = 2**28  # what is more is forgotten before the next call
+_PASS_TOKENS = 2048  # computed at a time
+
+
+class _Segment(NamedTuple):
+    """The part of a prompt that is new: everything from ``known`` on; ``path`` are the slots of the whole prompt."""
+
+    ids: TokenIds
+    path: Slots
+    known: int
+
+
+class KeptPrompts:
+    """The tree of prompts, and its tokens' keys and values by slot: ``(K, slots, D)`` for every layer.
+
+    Attributes:
+        computed: tokens computed so far.
+    """
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self.computed = 0
+        self._sorted: list[TokenIds] = []
+        self._paths: dict[TokenIds, Slots] = {}
+        self._used = 0
+        nothing = weights.embedding.new_empty(weights.kv_heads, 0, weights.head_dim)
+        self._layers = [(nothing, nothing) for _ in weights.layers]
+
+    def full(self) -> bool:
+        """Whether it holds more than is kept between calls."""
+        return sum(keys.nbytes + values.nbytes for keys, values in self._layers) > _KEPT_BYTES
+
+    def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds]) -> tuple[list[Slots], Tensor]:
+        """Slots of distinct prompts, and the last hidden state of each ``(prompts, hidden)``."""
+        segments = {prompt: self._place(prompt) for prompt in sorted(prompts)}
+        self._grow()
+        passes: list[list[_Segment]] = [[]]
+        size = 0
+        for segment in segments.values():
+            new = len(segment.path) - segment.known
+            if passes[-1] and size + new > _PASS_TOKENS:
+                passes.append([])
+                size = 0
+            passes[-1].append(segment)
+            size += new
+        hidden = torch.cat([self._compute(weights, part) for part in passes])
+        order = {prompt: row for row, prompt in enumerate(segments)}
+        rows = torch.tensor([order[prompt] for prompt in prompts])
+        return [segments[prompt].path for prompt in prompts], hidden.index_select(0, rows)
+
+    def take(self, slots: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values of some slots ``(n,)``, ``(K, n, D)`` each."""
+        return [(keys.index_select(1, slots), values.index_select(1, slots)) for keys, values in self._layers]
+
+    def _place(self, prompt: TokenIds) -> _Segment:
+        """Find or make the slots of a prompt. Its last token is always computed, for the hidden state that it gives."""
+        place = bisect_left(self._sorted, prompt)
+        neighbours = self._sorted[max(0, place - 1) : place + 1]
+        known, path = 0, np.empty(0, np.int64)
+        for other in neighbours:
+            shared = min(_shared(other, prompt), len(prompt) - 1)
+            if shared > known:
+                known, path = shared, self._paths[other]
+        new = np.arange(self._used, self._used + len(prompt) - known)
+        self._used += len(new)
+        path = np.concatenate([path[:known], new])
+        if prompt not in self._paths:
+            insort(self._sorted, prompt)
+        self._paths[prompt] = path
+        return _Segment(prompt, path, known)
+
+    def _grow(self) -> None:
+        have = self._layers[0][0].shape[1]
+        if self._used <= have:
+            return
+        room = max(self._used, have + have // 2)
+        for index, (keys, values) in enumerate(self._layers):
+            grown = []
+            for old in (keys, values):
+                table = old.new_zeros(old.shape[0], room, old.shape[2])
+                table[:, :have] = old
+                grown.append(table)
+            self._layers[index] = (grown[0], grown[1])
+
+    def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment]) -> Tensor:
+        """Keys and values of the segments' new tokens, in one pass; the hidden states of their last ones."""
+        ids = torch.tensor([token for each in segments for token in each.ids[each.known :]])
+        positions = torch.cat([torch.arange(each.known, len(each.ids)) for each in segments])
+        slots = torch.from_numpy(np.concatenate([each.path[each.known :] for each in segments]))
+        blocks = _blocks(segments)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = self._layers[layer]
+            keys.index_copy_(1, slots, k.transpose(0, 1))
+            values.index_copy_(1, slots, v.transpose(0, 1))
+            return path_attention.attend_to(q, keys, values, blocks)
+
+        ends = np.cumsum([len(each.ids) - each.known for each in segments]) - 1
+        self.computed += len(ids)
+        return llama_forward.hidden_states(weights, ids, positions, attend, only=torch.from_numpy(ends))
+
+
+def _shared(a: TokenIds, b: TokenIds) -> int:
+    """How many tokens two prompts begin with alike."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # comparing slices is a tenth of comparing tokens in Python
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _blocks(segments: Sequence[_Segment]) -> Blocks:
+    """Each block has queries of one segment, and meets the beginning of its path: a later token has a later place."""
+    begin = np.cumsum([0, *(len(each.ids) - each.known for each in segments)])
+    parts = [
+        (segment, start, min(start + QUERIES, len(segment.ids)), int(first))
+        for segment, first in zip(segments, begin, strict=False)
+        for start in range(segment.known, len(segment.ids), QUERIES)
+    ]
+    count, size = int(begin[-1]), max(stop - start for _, start, stop, _ in parts)
+    longest = max(stop for _, _, stop, _ in parts)
+    queries = np.full((len(parts), size), count)
+    keys = np.zeros((len(parts), longest), np.int64)
+    sees = np.zeros((len(parts), size), np.int64)  # how many keys each query sees; those beyond are later ones
+    place = np.empty(count, np.int64)
+    for row, (segment, start, stop, first) in enumerate(parts):
+        own = np.arange(stop - start)
+        queries[row, : len(own)] = first + start - segment.known + own
+        place[queries[row, : len(own)]] = row * size + own
+        keys[row, :stop] = segment.path[:stop]
+        sees[row] = start + 1 + np.minimum(np.arange(size), len(own) - 1)
+    hidden = torch.arange(longest) >= torch.from_numpy(sees)[..., None]
+    return Blocks(
+        torch.from_numpy(queries), torch.from_numpy(place), torch.from_numpy(keys), path_attention.hidden_where(hidden)
+    )

@@ -1,0 +1,305 @@
+"""Next-token logits of small Llama-type models, by the lean forward pass of :mod:`agents.models.local.forward`.
+
+The tokens that all prompts begin with (the instructions) are computed once, kept once, and kept across calls for as
+long as the weights don't change; identical prompts are computed once; the caches are written in place. On a CPU, for
+models from some million parameters on, all that prompts share is kept:
+:mod:`agents.models.local.decoding.kept_prompts`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
+from agents.models.local.decoding.sampler import TokenIds
+from agents.models.local.forward import llama_forward
+from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
+
+# columns by which a cache grows; on a CPU reserved columns push what is read out of its caches, copying is cheaper
+_BLOCK = {"cpu": 32}
+_BLOCK_ELSEWHERE = 64
+_PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
+_PREFILL_TOKENS_ELSEWHERE = 32768
+_KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
+
+Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
+
+
+def common_prefix(sequences: Sequence[TokenIds]) -> int:
+    """How many tokens all sequences begin with. Looks at the least and the greatest: the others lie between."""
+    low, high = min(sequences), max(sequences)
+    return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+
+
+class _Prefix(NamedTuple):
+    """Tokens that all rows begin with, their keys and values ``(K, P, D)``, and the weights that made them."""
+
+    ids: TokenIds
+    caches: Caches
+    made_by: tuple[object, ...]
+
+
+class LeanDecoder:
+    """A :class:`~agents.models.local.decoding.sampler.Decoder` for models that the lean forward pass covers.
+
+    Attributes:
+        prefill_tokens: prompt tokens computed so far: what sharing saves can be seen here.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.prefill_tokens = 0
+        self._prefix: _Prefix | None = None
+        self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
+        on_cpu = next(model.parameters()).device.type == "cpu"
+        self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
+
+    def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
+        weights = llama_forward.read_weights(self.model)
+        if self._keeps:
+            return self._start_from_kept(weights, prompts, rows)
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
+        prefix = self._read_prefix(weights, prompts[0][:shared])
+        suffixes = [prompt[shared:] for prompt in prompts]
+        batch = LeanBatch(weights, prefix, suffixes)  # a row per prompt first
+        hidden = batch.read(suffixes)
+        self.prefill_tokens += sum(map(len, suffixes))
+        if list(rows) != list(range(len(prompts))):
+            index = torch.tensor(rows, device=hidden.device)
+            batch.keep(index)
+            hidden = hidden.index_select(0, index)
+        return batch, llama_forward.logits(weights, hidden)
+
+    def _start_from_kept(
+        self, weights: LlamaWeights, prompts: Sequence[TokenIds], rows: Sequence[int]
+    ) -> tuple["LeanBatch", Tensor]:
+        """:meth:`start` where tokens are dear: the prompts of this call and of earlier ones share them."""
+        made_by = fingerprint(self.model)
+        if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
+            self._kept = (made_by, KeptPrompts(weights))
+        kept = self._kept[1]
+        before = kept.computed
+        paths, hidden = kept.read(weights, prompts)
+        self.prefill_tokens += kept.computed - before
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
+        prefix = kept.take(torch.from_numpy(paths[0][:shared]))
+        suffixes = [prompts[row][shared:] for row in rows]
+        batch = LeanBatch(weights, prefix, suffixes)
+        batch.fill(kept, [paths[row][shared:] for row in rows])
+        return batch, llama_forward.logits(weights, hidden.index_select(0, torch.tensor(rows)))
+
+    def bytes_per_token(self) -> int:
+        inner = unwrap(self.model)
+        attention = inner.model.layers[0].self_attn
+        size = attention.q_proj.weight.element_size()
+        return int(2 * inner.config.num_hidden_layers * inner.config.num_key_value_heads * attention.head_dim * size)
+
+    def forget(self) -> None:
+        self._prefix = self._kept = None
+
+    def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
+        """Keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
+        device = weights.embedding.device
+        if not ids:
+            nothing = weights.embedding.new_empty(weights.kv_heads, 0, weights.head_dim)
+            return [(nothing, nothing) for _ in weights.layers]
+        made_by = fingerprint(self.model)
+        old = self._prefix
+        known = common_prefix([old.ids, ids]) if old is not None and old.made_by == made_by else 0
+        if old is not None and known == len(ids):
+            return [(keys[:, :known], values[:, :known]) for keys, values in old.caches]
+        caches: Caches = []
+        packing = Packing([len(ids) - known], device, known)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = k.transpose(0, 1), v.transpose(0, 1)
+            if old is not None and known:
+                keys = torch.cat([old.caches[layer][0][:, :known], keys], dim=1)
+                values = torch.cat([old.caches[layer][1][:, :known], values], dim=1)
+            caches.append((keys.contiguous(), values.contiguous()))
+            return _attend_with_offset(packing, q, keys[None], values[None], known)
+
+        tokens = torch.tensor(ids[known:], device=device)
+        llama_forward.hidden_states(weights, tokens, packing.positions, attend, only=packing.last)
+        self.prefill_tokens += len(tokens)
+        self._prefix = _Prefix(ids, caches, made_by)
+        return caches
+
+
+class LeanBatch:
+    """Rows that are being continued; a :class:`~agents.models.local.decoding.sampler.Batch`.
+
+    A row's last prompt token and all that follows stand in the same columns for every row, so appending is one copy.
+    Shorter prompts leave empty columns in front, which are masked.
+
+    Args:
+        weights: of the model.
+        prefix: keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with.
+        suffixes: what each row's prompt has after them, none empty.
+
+    Attributes:
+        caches: per layer, ``(K, rows, columns, D)``.
+        filled: columns in use.
+        positions: ``(rows,)`` of the next token.
+        bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
+        whole: whether products take all columns, those that aren't filled yet too.
+    """
+
+    def __init__(self, weights: LlamaWeights, prefix: Caches, suffixes: Sequence[TokenIds]) -> None:
+        device = weights.embedding.device
+        self.weights, self.prefix = weights, prefix
+        self.shared = prefix[0][0].shape[1]
+        self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
+        # a CPU's products in half precision copy tables of which a part is taken: there the empty columns are hidden
+        self.whole = device.type == "cpu" and weights.embedding.dtype.itemsize < 4
+        sizes = [len(suffix) for suffix in suffixes]
+        self.filled = max(sizes)
+        lengths = torch.tensor(sizes, device=device)
+        self.positions = lengths + self.shared
+        self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
+        self.bias: Tensor | None = None
+        if self.whole or min(sizes) < self.filled:
+            blanks = self.filled - lengths  # (rows,) empty columns in front
+            columns = torch.arange(self.filled + self.block, device=device)
+            self.bias = torch.zeros(len(suffixes), columns.numel(), device=device, dtype=weights.embedding.dtype)
+            self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
+            if self.whole:
+                self.bias[:, self.filled :] = float("-inf")
+
+    def read(self, suffixes: Sequence[TokenIds]) -> Tensor:
+        """Compute the prompts' own tokens into the caches; their last hidden states ``(rows, hidden)``."""
+        device = self.weights.embedding.device
+        limit = _PREFILL_TOKENS.get(device.type, _PREFILL_TOKENS_ELSEWHERE)
+        chunks, begin, tokens = [], 0, 0
+        for index, suffix in enumerate(suffixes):
+            if tokens and tokens + len(suffix) > limit:
+                chunks.append(range(begin, index))
+                begin, tokens = index, 0
+            tokens += len(suffix)
+        chunks.append(range(begin, len(suffixes)))
+        return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
+
+    def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
+        """Copy the rows' own prompt tokens in from what is kept, by their slots."""
+        table = np.zeros((len(paths), self.filled), np.int64)
+        for row, path in zip(table, paths, strict=True):
+            row[self.filled - len(path) :] = path  # what stands in front is hidden
+        shape = (self.weights.kv_heads, len(paths), self.filled, self.weights.head_dim)
+        for mine, theirs in zip(self.caches, kept.take(torch.from_numpy(table.reshape(-1))), strict=True):
+            for cache, taken in zip(mine, theirs, strict=True):
+                cache[:, :, : self.filled] = taken.view(shape)
+
+    def step(self, tokens: Tensor) -> Tensor:
+        if self.filled == self.caches[0][0].shape[2]:  # full: make room, a layer at a time for the sake of memory
+            for index, (keys, values) in enumerate(self.caches):
+                self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
+            if self.bias is not None:
+                self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
+        if self.whole and self.bias is not None:
+            self.bias[:, self.filled] = 0.0
+        hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
+        self.filled += 1
+        self.positions = self.positions + 1
+        return llama_forward.logits(self.weights, hidden)
+
+    def keep(self, rows: Tensor) -> None:
+        for index, (keys, values) in enumerate(self.caches):
+            kept = []
+            for cache in (keys, values):
+                fresh = cache.new_empty(cache.shape[0], len(rows), cache.shape[2], cache.shape[3])
+                # only what is filled is copied
+                fresh[:, :, : self.filled] = cache[:, :, : self.filled].index_select(1, rows)
+                if self.whole:
+                    fresh[:, :, self.filled :] = 0
+                kept.append(fresh)
+            self.caches[index] = (kept[0], kept[1])
+        self.positions = self.positions.index_select(0, rows)
+        if self.bias is not None:
+            self.bias = self.bias.index_select(0, rows)
+
+    def _empty(self, rows: int) -> Tensor:
+        """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
+        weights = self.weights
+        cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
+        cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
+        return cache
+
+    def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds]) -> Tensor:
+        device = self.weights.embedding.device
+        mine = [suffixes[index] for index in chunk]
+        packing = Packing([len(suffix) for suffix in mine], device, self.shared)
+        rows = packing.row + chunk.start
+        columns = packing.column + self.filled - packing.lengths[packing.row]
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = self.caches[layer]
+            keys[:, rows, columns] = k.transpose(0, 1)
+            values[:, rows, columns] = v.transpose(0, 1)
+            padded_keys, padded_values = packing.pad(k), packing.pad(v)
+            if self.shared:
+                before_keys, before_values = self.prefix[layer]
+                padded_keys = torch.cat([before_keys.expand(len(mine), -1, -1, -1), padded_keys], dim=2)
+                padded_values = torch.cat([before_values.expand(len(mine), -1, -1, -1), padded_values], dim=2)
+            return _attend_with_offset(packing, q, padded_keys, padded_values, self.shared)
+
+        tokens = torch.tensor([token for suffix in mine for token in suffix], device=device)
+        return llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
+
+    def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """One new token per row: scores against the shared tokens (one product for all rows) and against its own."""
+        keys, values = self.caches[layer]
+        keys[:, :, self.filled] = k.transpose(0, 1)
+        values[:, :, self.filled] = v.transpose(0, 1)
+        kv_heads, n, _, dim = keys.shape
+        groups = q.shape[1] // kv_heads
+        seen = keys.shape[2] if self.whole else self.filled + 1
+        q = (q * dim**-0.5).view(n, kv_heads, groups, dim).transpose(0, 1)  # (K, N, G, D)
+        own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, G, seen)
+        if self.bias is not None:
+            own = own + self.bias[:, None, :seen]
+        before_keys, before_values = self.prefix[layer]
+        shared = self.shared
+        if shared:
+            before = q.reshape(kv_heads, n * groups, dim) @ before_keys.transpose(1, 2)
+            own = torch.cat([before.view(kv_heads, n, groups, shared), own], dim=-1)
+        share = own.softmax(-1, dtype=torch.float32).to(q.dtype)
+        out = share[..., shared:] @ values[:, :, :seen]  # (K, N, G, D)
+        if shared:
+            # contiguous: the slice's rows stand too far apart for one matrix product over all of them
+            before = share[..., :shared].reshape(kv_heads, n * groups, shared) @ before_values
+            out = out + before.view(kv_heads, n, groups, dim)
+        return out.transpose(0, 1).reshape(n, -1)
+
+
+def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tensor, offset: int) -> Tensor:
+    """Causal attention of right-padded sequences whose keys have ``offset`` earlier tokens in front, seen by all."""
+    groups = q.shape[1] // keys.shape[1]
+    keys, values = repeat_heads(keys, groups), repeat_heads(values, groups)
+    if not offset:
+        out = F.scaled_dot_product_attention(packing.pad(q), keys, values, is_causal=True)
+    else:
+        mask = torch.ones(packing.longest, packing.longest + offset, dtype=torch.bool, device=q.device).tril(offset)
+        out = F.scaled_dot_product_attention(packing.pad(q), keys, values, attn_mask=mask)
+    return packing.unpad(out)
+
+
+def fingerprint(model: nn.Module) -> tuple[object, ...]:
+    """Changes whenever the weights do: storage and version of every parameter, and a sample of the values.
+
+    The versions catch optimisers and ``load_state_dict``, the sample catches writes through ``.data``, which bypass
+    them (unless they miss every sampled value: call :meth:`LeanDecoder.forget` after changing single weights so).
+    """
+    parameters = list(model.parameters())
+    samples = [p.detach().reshape(-1)[:: max(1, p.numel() // 64)].float().sum() for p in parameters]
+    versions = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters)
+    # which adapters are active changes the weights too, without touching a parameter
+    adapters = tuple(
+        (tuple(module.active_adapters), bool(module.disable_adapters), bool(module.merged))
+        for module in cast(Any, model).modules()
+        if hasattr(module, "lora_A")
+    )
+    return (versions, adapters, tuple(torch.stack(samples).tolist()))

@@ -1,0 +1,175 @@
+"""Attention within token trees, block by block: a block of queries meets the keys of its ancestors and no others.
+
+A dense mask makes every token of a tree meet every other one, and most pairs are thrown away: a tree of 2,300 tokens
+whose paths have 350 computes seven times what it needs. In depth-first order all ancestors of a block's queries are
+ancestors of its first one, or stand in the block itself. So their keys are gathered, and only these pairs are computed.
+
+Attention matrices live for a few blocks at a time and are made again in the backward pass, so the memory is that of
+queries, keys and values.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+from torch import Tensor
+
+QUERIES = 64
+"""Queries of a block: larger ones compute more pairs that are masked, smaller ones make thin products."""
+_SCORES = 2**19  # scores that exist at a time, at least one block's: they stay in the caches of a processor
+
+
+class Blocks(NamedTuple):
+    """Which keys every block of ``Q`` queries meets; ``N`` blocks, their keys padded to the longest list ``S``."""
+
+    queries: Tensor  # (N, Q) token of each query; ``T`` where there is none
+    place: Tensor  # (T,) where each token stands in the flattened queries
+    keys: Tensor  # (N, S) token of each key; any where ``bias`` hides it
+    bias: Tensor  # (N, Q, S) 0 where the query sees the key, else the lowest number; float32
+
+
+def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
+    """Blocks of trees in depth-first order: token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1``, ``(T,)``."""
+    count = len(subtree_end)
+    size = min(size, count)
+    starts = range(0, count, size)
+    lists = []
+    for start in starts:
+        before = np.flatnonzero(subtree_end[:start] > start)
+        lists.append(np.concatenate([before, np.arange(start, min(start + size, count))]))
+    longest = -(-max(map(len, lists)) // size) * size  # few shapes: each one that a product meets takes memory for good
+    keys = np.zeros((len(lists), longest), np.int64)
+    seen_by = np.zeros((len(lists), longest), np.int64)  # subtree_end of each key; 0 hides what fills up
+    for row, found in enumerate(lists):
+        keys[row, : len(found)], seen_by[row, : len(found)] = found, subtree_end[found]
+    query = np.arange(len(lists) * size).reshape(len(lists), size)
+    visible = (keys[:, None] <= query[..., None]) & (query[..., None] < seen_by[:, None])
+    return Blocks(
+        torch.from_numpy(np.minimum(query, count)),
+        torch.arange(count),
+        torch.from_numpy(keys),
+        hidden_where(torch.from_numpy(~visible)),
+    )
+
+
+def hidden_where(hidden: Tensor) -> Tensor:
+    """Zeros, and the lowest number where ``hidden``: unlike infinity it leaves a row that sees nothing a number."""
+    return torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
+    """``(T, H * D)`` of queries ``(T, H, D)`` on keys and values ``(T', K, D)``, differentiable in all three.
+
+    The products are done in the type of the values: rotated queries and keys may have another.
+    """
+    out: Tensor = _PathAttention.apply(q.to(v.dtype), k.to(v.dtype), v, blocks)  # type: ignore[no-untyped-call]
+    return out
+
+
+def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor:
+    """The same without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
+    queries = _heads_first(q, keys.shape[0])
+    parts = []
+    for part in _parts(blocks, q.shape[1]):
+        share, _, _ = _shares(queries, keys, blocks, part)
+        parts.append(_unfold(share.to(values.dtype) @ _gather(values, blocks.keys[part]), queries, blocks, part))
+    return _in_order(parts, blocks)
+
+
+class TreeAttention:
+    """Attention of tokens in trees on their ancestors: an :data:`~agents.models.local.forward.llama_forward.Attend`."""
+
+    def __init__(self, subtree_end: NDArray[np.int64]) -> None:
+        self.blocks = tree_blocks(subtree_end)
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v, self.blocks)
+
+
+def _parts(blocks: Blocks, heads: int) -> list[slice]:
+    """Blocks that are computed at a time."""
+    each = blocks.bias[0].numel() * heads
+    step = max(1, _SCORES // each)
+    return [slice(start, start + step) for start in range(0, len(blocks.queries), step)]
+
+
+class _PathAttention(torch.autograd.Function):
+    """Inside, heads stand in front and queries that share a key head side by side: ``(K, tokens, G, D)``."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
+        ctx.save_for_backward(q, k, v)
+        ctx.blocks = blocks
+        return attend_to(q, _keys_first(k), _keys_first(v), blocks)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (q, k, v), blocks = ctx.saved_tensors, ctx.blocks
+        queries, keys, values = _heads_first(q, k.shape[1]), _keys_first(k), _keys_first(v)
+        slope = _heads_first(grads[0].to(q.dtype).view(q.shape), k.shape[1])
+        scale = q.shape[2] ** -0.5
+        grad_q = []
+        # many blocks add to one key: in single precision at least
+        wide = torch.promote_types(q.dtype, torch.float32)
+        grad_k = torch.zeros(keys.shape, dtype=wide, device=k.device)
+        grad_v = torch.zeros_like(grad_k)
+        for part in _parts(blocks, q.shape[1]):
+            share, mine, seen = _shares(queries, keys, blocks, part)
+            index = blocks.keys[part].reshape(-1)
+            above = _gather_queries(slope, blocks.queries[part])
+            low = share.to(v.dtype)
+            grad_v.index_add_(1, index, (low.transpose(1, 2) @ above).view(len(keys), -1, v.shape[2]).to(wide))
+            moved = (above @ _gather(values, blocks.keys[part]).transpose(1, 2)).to(wide)
+            # d softmax: share * (moved - sum of share * moved), and the scale of the scores
+            moved.sub_((moved * share).sum(-1, keepdim=True)).mul_(share).mul_(scale)
+            moved = moved.to(q.dtype)
+            grad_q.append(_unfold(moved @ seen, queries, blocks, part))
+            grad_k.index_add_(1, index, (moved.transpose(1, 2) @ mine).view(len(keys), -1, k.shape[2]).to(wide))
+        grad_queries = _in_order(grad_q, blocks).view(q.shape)
+        return grad_queries, grad_k.transpose(0, 1).to(k.dtype), grad_v.transpose(0, 1).to(v.dtype), None
+
+
+def _heads_first(q: Tensor, kv_heads: int) -> Tensor:
+    """``(T, H, D)`` to ``(K, T + 1, G, D)``, with a token of zeros for places without a query."""
+    table = q.view(q.shape[0], kv_heads, -1, q.shape[2]).transpose(0, 1)
+    return F.pad(table, (0, 0, 0, 0, 0, 1))
+
+
+def _keys_first(k: Tensor) -> Tensor:
+    """``(T, K, D)`` to ``(K, T, D)``, contiguous as half-precision products copy anything else."""
+    return k.transpose(0, 1).contiguous()
+
+
+def _gather(keys: Tensor, index: Tensor) -> Tensor:
+    """Keys ``(K, T, D)`` of some blocks ``(n, S)``: ``(K * n, S, D)``."""
+    return keys.index_select(1, index.reshape(-1)).view(-1, index.shape[1], keys.shape[2])
+
+
+def _gather_queries(queries: Tensor, index: Tensor) -> Tensor:
+    """Queries ``(K, T + 1, G, D)`` of some blocks ``(n, Q)``: ``(K * n, Q * G, D)``."""
+    return queries.index_select(1, index.reshape(-1)).view(-1, index.shape[1] * queries.shape[2], queries.shape[3])
+
+
+def _shares(queries: Tensor, keys: Tensor, blocks: Blocks, part: slice) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention ``(K * n, Q * G, S)`` of some blocks, in float32 at least, and their queries and keys."""
+    kv_heads, _, groups, dim = queries.shape
+    index, bias = blocks.queries[part], blocks.bias[part]
+    count, size = index.shape
+    mine, seen = _gather_queries(queries, index), _gather(keys, blocks.keys[part])
+    scores = (mine @ seen.transpose(1, 2)).to(torch.promote_types(mine.dtype, torch.float32)).mul_(dim**-0.5)
+    scores.view(kv_heads, count, size, groups, -1).add_(bias[:, :, None])
+    return scores.softmax(-1), mine, seen
+
+
+def _unfold(out: Tensor, queries: Tensor, blocks: Blocks, part: slice) -> Tensor:
+    """``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
+    kv_heads, _, groups, dim = queries.shape
+    count, size = blocks.queries[part].shape
+    return out.view(kv_heads, count * size, groups, dim).transpose(0, 1)
+
+
+def _in_order(parts: list[Tensor], blocks: Blocks) -> Tensor:
+    """The parts' results by token, ``(T, H * D)``."""
+    return torch.cat(parts).flatten(1).index_select(0, blocks.place)

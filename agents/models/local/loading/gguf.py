@@ -1,0 +1,199 @@
+"""GGUF files as folders in Hugging Face format: dequantised once, kept in the user's cache folder.
+
+``file -> sha256 -> folder``. A folder is written as a draft and renamed when it is whole, by one process at a time (a
+lock of the operating system, which a killed process can't leave behind), so a folder that is there is complete. The
+weights are kept in float32, as the file's scales and integers give them; in which type they compute is chosen when they
+are loaded.
+"""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from agents.common.files import refusal, replacing_folder
+from textgames.cache import cache_folder
+from textgames.extras import install_command
+
+MARK = "gguf.json"
+"""The file in a made folder that says what it was made of."""
+
+VERSION = 1
+"""Of this conversion: another one makes other folders."""
+
+
+class NotConvertedError(ValueError):
+    """A GGUF file that can't be converted; says why in one sentence."""
+
+
+def made_from_gguf(folder: str | Path) -> bool:
+    """Whether a folder holds weights that were dequantised here."""
+    return (Path(folder) / MARK).is_file()
+
+
+def folder_for(digest: str) -> Path:
+    """Where the weights of a file with this sha256 are kept, once they are."""
+    return models_folder() / f"gguf-{digest[:16]}-{VERSION}"
+
+
+def models_folder() -> Path:
+    """The part of the user's cache folder that holds models."""
+    return cache_folder() / "models"
+
+
+def digest_of(file: Path) -> str:
+    """The sha256 of a GGUF file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        NotConvertedError: it isn't a file in that format.
+    """
+    if file.is_dir():
+        raise NotConvertedError(f"{str(file)!r} is a folder: gguf:PATH names one file; a folder plays as hf:{file}")
+    if not file.is_file():
+        raise FileNotFoundError(f"no file {str(file)!r}: gguf:PATH names a file in GGUF format on this machine")
+    with file.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise NotConvertedError(f"{str(file)!r} isn't in GGUF format: it doesn't begin with these letters")
+        stream.seek(0)
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def converted(file: Path, digest: str) -> Path:
+    """The folder with the weights of a file, made first where it isn't there.
+
+    Raises:
+        NotConvertedError: the file is broken, of an unknown architecture, or the cache folder can't be written.
+        ModuleNotFoundError: a package is missing; the message has the command.
+    """
+    folder = folder_for(digest)
+    if made_from_gguf(folder):
+        return folder
+    try:
+        import gguf  # noqa: F401 - transformers reads these files with it
+        import transformers
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"GGUF files need {error.name}, which is not installed: {install_command('smollm2')}"
+        ) from error
+    with keeping(folder):
+        if not made_from_gguf(folder):  # made by the process that was waited for
+            with replacing_folder(folder) as draft:
+                _convert(file, draft)
+                about = {"file": file.name, "sha256": digest, "transformers": transformers.__version__}
+                (draft / MARK).write_text(json.dumps(about) + "\n", encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def keeping(place: Path) -> Iterator[None]:
+    """Be the only process that puts something in a place of the models' folder, and say in words where that fails.
+
+    Raises:
+        NotConvertedError: the folder can't be made or written.
+    """
+    from filelock import FileLock  # comes with torch
+
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(place.parent / f".{place.name}.lock"):
+            yield
+    except OSError as error:
+        raise NotConvertedError(
+            f"models are kept in the user's cache folder, and {place.name} can't be put there, {refusal(error)}: make "
+            "room, or name another folder with the environment variable TEXTBENCH_CACHE_DIR"
+        ) from error
+
+
+def _convert(file: Path, folder: Path) -> None:
+    """Write what a GGUF file holds as a folder in Hugging Face format."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with _readable(file), _steps(f"converting {file.name}", 4) as step:
+        _check_architecture(file)
+        step()
+        read: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+        step()
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        step()
+        # one that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
+        del read.config.quantization_config
+        with torch.device("meta"):
+            model: Any = type(read)(read.config)
+        model.load_state_dict(read.state_dict(), assign=True)
+        model.tie_weights()
+        model.generation_config = read.generation_config
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        step()
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Say of a file that it can't be read: readers stumble over a broken one in any way there is."""
+    try:
+        yield
+    except (NotConvertedError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        said = (str(error).strip().splitlines() or [""])[0]
+        raise NotConvertedError(
+            f"{str(file)!r} can't be read ({type(error).__name__}: {said}): it is broken or cut short, and to be "
+            "fetched again, or has something that the installed transformers doesn't know, and a llama.cpp server may"
+        ) from error
+
+
+def _check_architecture(file: Path) -> None:
+    """Refuse what transformers doesn't read, or reads as something else than a causal language model."""
+    from gguf import GGUFReader
+    from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    fields = GGUFReader(file).fields
+    name = fields["general.architecture"].contents()
+    causal = [
+        each
+        for each in GGUF_SUPPORTED_ARCHITECTURES
+        if each not in CONFIG_MAPPING or CONFIG_MAPPING[each] in MODEL_FOR_CAUSAL_LM_MAPPING
+    ]
+    known = sorted({*causal} - {"general", "tokenizer"})
+    if _plain_name(name) not in map(_plain_name, known):
+        raise NotConvertedError(
+            f"{str(file)!r} holds a model of the architecture {name!r}, which the installed transformers doesn't read "
+            f"from GGUF as a causal language model; it reads {', '.join(known)}. A llama.cpp server may: play that as "
+            "openai:MODEL with --base-url"
+        )
+
+
+def _plain_name(name: str) -> str:
+    """GGUF writes ``qwen2moe`` and ``gpt-oss`` where transformers writes ``qwen2_moe`` and ``gpt_oss``."""
+    return re.sub(r"[-_]", "", name)
+
+
+def tells_progress() -> bool:
+    """Whether somebody sees what takes long: standard error is a terminal, and progress isn't switched off."""
+    from transformers.utils.logging import is_progress_bar_enabled
+
+    return sys.stderr.isatty() and is_progress_bar_enabled()
+
+
+@contextmanager
+def _steps(what: str, number: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error while something takes long; what it gives is called after each of its steps.
+
+    Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs where there is none.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(file=sys.stderr)
+    bar = Progress(console=console, transient=True, redirect_stderr=False, disable=not tells_progress())
+    task = bar.add_task(what, total=number)
+    with bar, redirect_stderr(io.StringIO()):
+        yield lambda: bar.advance(task)

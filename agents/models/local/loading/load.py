@@ -1,0 +1,168 @@
+"""Loading a causal language model and its tokenizer from disk or from the Hugging Face hub, with errors for people."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.models.local.loading.adapters import base_of, put_on
+from agents.models.local.loading.card import LOADED_FROM
+from agents.models.local.loading.gguf import made_from_gguf
+from agents.models.provider import model_folder
+from textgames.extras import install_command
+
+_INSTALL = install_command("local")
+_FOR_BFLOAT16 = ("avx512_bf16", "amx_bf16", "avx10_2", "bf16", "sve_bf16")  # the last two: ARM's
+
+
+def load_model(
+    source: str,
+    *,
+    dtype: str,
+    device: str,
+    revision: str | None = None,
+    adapter: str | None = None,
+    trust_remote_code: bool = False,
+) -> tuple[Any, Any]:
+    """The model, in evaluation mode on its device, and its tokenizer; see ``TransformersModel.from_pretrained``."""
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
+    named, source = source.removeprefix("hf:"), model_folder(source)
+    folder = Path(source).expanduser()
+    if not folder.is_dir() and _looks_like_a_path(source):
+        raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
+    source = str(folder) if folder.is_dir() else source
+    target = pick_device(device)
+    base = source
+    if (below := base_of(folder)) is not None:
+        adapter = adapter or source
+        base = model_folder(named := below)
+    elif folder.is_dir() and not (folder / "config.json").is_file():
+        raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
+    number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    offline = not Path(base).is_dir() and not _hub_answers()
+    if offline:  # what was downloaded before still loads
+        options["local_files_only"] = True
+    bars = transformers.utils.logging.is_progress_bar_enabled()
+    if folder.is_dir():  # bars for what takes a moment only stand in the way
+        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        config = transformers.AutoConfig.from_pretrained(base, **options)
+        tokenizer = _load_tokenizer(transformers, source, base, options)
+        model = transformers.AutoModelForCausalLM.from_pretrained(base, config=config, dtype=number_type, **options)
+    except ValueError as error:
+        if "for this kind of AutoModel" not in str(error):
+            raise
+        raise ValueError(f"{source} is not a causal language model: its type is {config.model_type!r}") from error
+    except OSError as error:
+        if offline:
+            raise ValueError(
+                f"{base!r} isn't among the models downloaded before, and the Hugging Face hub can't be reached from "
+                "here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
+            ) from None
+        raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
+    finally:
+        if bars:
+            transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    model.name_or_path = named  # what adapters that are saved later name as their base: no place in a cache
+    if adapter is not None:
+        model = put_on(model, adapter)
+    setattr(model, LOADED_FROM, source if adapter is None else adapter)
+    return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=5)
+    except Exception:  # noqa: BLE001 - of the transport, which is another one in every version of huggingface_hub
+        return False
+    return True
+
+
+def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str, Any]) -> Any:
+    """The tokenizer beside the weights (an adapter may bring its own), else the base model's."""
+    error: Exception | None = None
+    for place in dict.fromkeys((source, base)):
+        folder = Path(place)
+        names = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+        if folder.is_dir() and not any((folder / name).is_file() for name in names):
+            continue
+        try:
+            return transformers.AutoTokenizer.from_pretrained(place, **options)
+        except (OSError, ValueError, KeyError, TypeError) as failed:
+            error = failed
+    raise ValueError(
+        f"{source} has no tokenizer that transformers can load; "
+        f"save it there with tokenizer.save_pretrained({source!r})"
+    ) from error
+
+
+def _looks_like_a_path(source: str) -> bool:
+    """Whether a person who wrote this meant a folder: hub names have at most one slash and don't begin with a dot."""
+    return source.startswith((".", "/", "~")) or source.count("/") > 1 or "\\" in source or source.endswith("/")
+
+
+def pick_device(device: str) -> torch.device:
+    """The torch device for a name; ``"auto"`` is a GPU if there is one.
+
+    Raises:
+        ValueError: not a device's name, or a device that isn't there.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        target = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device is auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
+    if target.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r}: this PyTorch sees no CUDA device; use device='cpu'")
+    return target
+
+
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where a device multiplies it by instructions of its own, else float32."""
+    return torch.bfloat16 if device.type != "cpu" or multiplies_bfloat16() else torch.float32
+
+
+def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
+    """The torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
+
+    Args:
+        dtype: the name.
+        device: where it computes.
+        dequantised: whether the weights had four or so bits and are in float32 since they must be in something. They
+            lose nothing that counts in bfloat16, which is then taken where it isn't slower.
+
+    Raises:
+        ValueError: not a floating-point dtype's name.
+    """
+    if dtype == "auto" and dequantised:
+        return fast_dtype(device)
+    if dtype == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    picked = getattr(torch, dtype, None)
+    if not isinstance(picked, torch.dtype) or not picked.is_floating_point:
+        raise ValueError(f"dtype is auto, float32, bfloat16 or float16, got {dtype!r}")
+    return picked
+
+
+@cache
+def multiplies_bfloat16() -> bool:
+    """Whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
+
+    Others compute them, too, but turn every number into float32 and back, which takes longer than float32 alone.
+    """
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and later
+    if capabilities:
+        return any(capabilities.get(name) for name in _FOR_BFLOAT16)
+    asked = (getattr(torch.cpu, f"_is_{name}_supported", bool) for name in ("avx512_bf16", "amx_tile"))
+    return any(ask() for ask in asked)

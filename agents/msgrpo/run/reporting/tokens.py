@@ -1,0 +1,49 @@
+"""What a training run costs in tokens, from the metrics of its iterations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.rows import TrainingRow
+
+
+class TokensTaken(NamedTuple):
+    """How many tokens a model read and wrote in a run."""
+
+    rollout: int  # prompts and responses of the episodes that it played to learn
+    update: int  # of the rows of its updates, every pass over them counted
+
+    @property
+    def all(self) -> int:
+        """The tokens of rollouts and updates together."""
+        return self.rollout + self.update
+
+
+def tokens_taken(history: Iterable[Mapping[str, Any]], config: MSGRPOConfig) -> TokensTaken:
+    """The tokens of the iterations of a run.
+
+    Evaluations aren't counted, nor are fresh rollouts that a method of credit plays on its own account (``vine``).
+
+    Args:
+        history: the metrics of every iteration, as in ``metrics.jsonl``; records of evaluations are passed over.
+        config: the settings of the run.
+    """
+    played = [metrics for metrics in history if "prompt_tokens" in metrics]
+    rollout = sum(metrics["prompt_tokens"] + metrics["response_tokens"] for metrics in played)
+    update = config.update_passes * sum(metrics["update_tokens"] for metrics in played)
+    return TokensTaken(int(rollout), int(update))
+
+
+def token_metrics(
+    rows: Sequence[TrainingRow], response_tokens: float, started: float, rolled_out: float, updated: float
+) -> dict[str, float]:
+    """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
+    trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
+    return {
+        "update_tokens": trained,
+        "rollout_tokens_per_second": response_tokens / (rolled_out - started),
+        "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
+        "rollout_seconds": rolled_out - started,
+        "update_seconds": updated - rolled_out,
+        "seconds": updated - started,
+    }

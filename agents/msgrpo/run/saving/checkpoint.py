@@ -1,0 +1,154 @@
+"""Checkpoints: a folder in Hugging Face format that an agent plays at once, plus what training needs to go on.
+
+A checkpoint is written beside its place, flushed to disk and renamed, so one that has its name is whole. ``last`` and
+``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
+"""
+
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.common.files import refusal, replacing_folder, sync
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.errors import CheckpointError, ConfigError
+from agents.msgrpo.rows import TrainingRow
+
+STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
+_NAME = re.compile(r"iteration-(\d{6,})")
+
+
+def save_checkpoint(
+    folder: Path, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
+) -> None:
+    """Write a checkpoint; one that is there is replaced.
+
+    ``state`` holds tensors and plain values only, so that it can be loaded without running code.
+
+    Raises:
+        CheckpointError: the disk is full, or can't be written.
+    """
+    try:
+        with replacing_folder(folder) as draft:
+            save_model(draft)
+            (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+            # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
+            with (draft / STATE).open("wb") as file:
+                torch.save(dict(state), file)
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
+
+
+def checkpoint_folder(out: Path, iteration: int) -> Path:
+    """Where the checkpoint of so many iterations is."""
+    return out / "checkpoints" / f"iteration-{iteration:06d}"
+
+
+def point(out: Path, name: str, folder: Path) -> None:
+    """Make ``out/name`` a link to a checkpoint, in one step."""
+    link = out / f".{name}.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder.relative_to(out), target_is_directory=True)
+    link.replace(out / name)
+    sync(out)
+
+
+def iterations_in(checkpoint: Path) -> int:
+    """The iterations done in a checkpoint, by its name; -1 for a folder of another name."""
+    found = _NAME.fullmatch(checkpoint.resolve().name)
+    return int(found[1]) if found else -1
+
+
+def iteration_of(out: Path, name: str) -> int | None:
+    """The iterations done in the checkpoint that ``out/name`` points to; ``None`` where there is none."""
+    return iterations_in(out / name) if (out / name / STATE).is_file() else None
+
+
+def remove_old(out: Path, keep: int) -> None:
+    """Remove all but the ``keep`` newest checkpoints and those that ``last`` and ``best`` point to."""
+    checkpoints = sorted(path for path in (out / "checkpoints").iterdir() if _NAME.fullmatch(path.name))
+    pointed = {(out / name).resolve() for name in ("last", "best")}
+    for folder in checkpoints[:-keep]:
+        if folder.resolve() not in pointed:
+            shutil.rmtree(folder)
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    folder = Path(path).expanduser()
+    for candidate in (folder, folder / "last"):
+        if (candidate / STATE).is_file():
+            return candidate.resolve()
+    raise ConfigError(
+        f"nothing to resume in {str(path)!r}: accepted is a run's folder (with last/) or a checkpoint (with {STATE})"
+    )
+
+
+def load_state(folder: Path) -> dict[str, Any]:
+    """The training state of a checkpoint.
+
+    Raises:
+        ConfigError: the file can't be read as one.
+    """
+    try:
+        state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
+    return state
+
+
+def check_same_prompts(folder: Path, state: Mapping[str, Any], prompts: Any) -> None:
+    """A run goes on with the prompts that it was begun with; ``prompts`` are those that aren't the config's.
+
+    Raises:
+        ConfigError: it was trained with others.
+    """
+    if state.get("own_prompts") != prompts:
+        raise ConfigError(
+            f"{folder} was trained with other prompts: resume it from Python with the same "
+            "MSGRPOTrainer(prompt_map=...) that began it"
+        )
+
+
+def report_divergence(
+    out: Path | None,
+    iteration: int,
+    config: MSGRPOConfig,
+    reason: str,
+    rows: Sequence[TrainingRow],
+    decode: Callable[[Sequence[int]], str],
+) -> str:
+    """Keep the batch of an update that diverged in ``out``, and say what to do."""
+    kept = "the batch was not kept, as out is empty"
+    if out is not None:
+        kept = f"the batch is in {keep_batch(out, iteration, rows, decode)}"
+    return (
+        f"iteration {iteration}: {reason}; the step was not applied and {kept}. Lower learning_rate (now "
+        f"{config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or set param_dtype "
+        "to float32"
+    )
+
+
+def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: Callable[[Sequence[int]], str]) -> Path:
+    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"diverged-iteration-{iteration}.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            record = row._asdict() | {"tokens": row.tokens._asdict(), "response": decode(list(row.tokens.response))}
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def run_folder(checkpoint: Path) -> Path:
+    """The folder of the run that a checkpoint belongs to."""
+    return checkpoint.parent.parent

@@ -1,0 +1,116 @@
+"""Keeps a run on disk: its checkpoints, and the last valid state of one that ends early."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from agents.models.local.loading.adapters import save_pretrained
+from agents.models.local.loading.card import write_card, write_chat_template
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.errors import CheckpointError, DeadRunError, TrainingDivergedError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.run.health.advice import going_on
+from agents.msgrpo.run.saving import checkpoint as checkpoints
+from agents.msgrpo.run.saving.last_valid import LastValid, RunState
+from agents.prompt import PromptMap
+
+
+class Keeper:
+    """Writes the checkpoints of one run.
+
+    Args:
+        out: the run's folder; without one nothing is written.
+        config: its settings.
+        save_model: ``folder, weights -> None``: writes what an agent plays.
+        processes: that train together; the first one writes.
+        last_valid: what is saved when the run ends early.
+        by_command: whether the command line can go on with the run.
+
+    Attributes:
+        best_so_far: whether the next checkpoint is that of the best evaluation.
+    """
+
+    def __init__(
+        self,
+        out: Path | None,
+        config: MSGRPOConfig,
+        save_model: Callable[[Path, Mapping[str, Tensor]], None],
+        processes: Processes,
+        last_valid: LastValid,
+        *,
+        by_command: bool,
+    ) -> None:
+        self.out, self.config, self.processes, self.last_valid = out, config, processes, last_valid
+        self.best_so_far = False
+        self._save_model, self._by_command = save_model, by_command
+        self._written: set[int] = set()  # iterations whose checkpoints are those of this run as it is
+
+    def resumed(self, folder: Path) -> None:
+        """The run goes on from this checkpoint. Later ones are of another course that it took and may be replaced."""
+        if self.out is not None and checkpoints.run_folder(folder) == self.out.resolve():
+            self._written = {checkpoints.iterations_in(folder)}
+
+    def write(self, state: RunState, *, spoiled: bool = False) -> Path | None:
+        """Write a checkpoint in the first process, unless it is there; ``None`` without a folder, and in the others.
+
+        Args:
+            state: what it holds.
+            spoiled: what came after this state isn't worth anything, and isn't to be called the best.
+
+        Raises:
+            CheckpointError: the disk is full, or can't be written.
+        """
+        if self.out is None or self.processes.rank > 0:
+            return None
+        folder = checkpoints.checkpoint_folder(self.out, state.iteration)
+        if state.iteration not in self._written:
+            checkpoints.save_checkpoint(
+                folder, self.config, state.training, lambda place: self._save_model(place, state.weights)
+            )
+            self._written.add(state.iteration)
+        checkpoints.point(self.out, "last", folder)
+        best = checkpoints.iteration_of(self.out, "best")
+        if best is None or self.best_so_far or (spoiled and best > state.iteration):
+            checkpoints.point(self.out, "best", folder)
+        self.best_so_far = False
+        checkpoints.remove_old(self.out, self.config.keep_checkpoints)
+        return folder
+
+    def rescue(self, error: BaseException) -> str:
+        """Save the last valid state before a run ends early; returns where it is and how to go on.
+
+        Where weights are sharded, all processes have to do this together. They do after Ctrl-C; an error may have come
+        to one of them alone, and such a run goes back to its last checkpoint.
+        """
+        if self.out is None:
+            return "Nothing was saved, as out is empty"
+        problem = ""
+        spoiled = isinstance(error, TrainingDivergedError) or (isinstance(error, DeadRunError) and error.spoiled)
+        if not isinstance(error, CheckpointError) and (
+            isinstance(error, KeyboardInterrupt) or not self.processes.sharded
+        ):
+            state = self.last_valid.state(spoiled=spoiled)
+            try:
+                if state is not None:
+                    self.write(state, spoiled=spoiled)
+            except CheckpointError as full:
+                problem = f"And {full}. "
+        last = checkpoints.iteration_of(self.out, "last")
+        if last is None:
+            return f"{problem}Nothing was saved, and there is no earlier checkpoint"
+        # a run that is resumed as it was does the same again, to the last bit
+        changes = f"--set learning_rate={self.config.learning_rate / 10:g}" if spoiled else ""
+        how = going_on(self.out, self.config, by_command=self._by_command, changes=changes)
+        return f"{problem}The state after iteration {last} is saved; to go on: {how}"
+
+
+def save_model(
+    model: nn.Module, tokenizer: Any, prompt_map: PromptMap, folder: Path, weights: Mapping[str, Tensor]
+) -> None:
+    """Write a model with these weights as an agent plays it, with the prompts that it was trained with."""
+    save_pretrained(model, folder, state_dict=dict(weights))
+    tokenizer.save_pretrained(folder)
+    write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
+    write_chat_template(folder, tokenizer)

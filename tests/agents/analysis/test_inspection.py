@@ -1,0 +1,157 @@
+"""Looking inside: exact scores against a plain computation, sampled ones against a known player, regret against the
+solver."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
+from agents.analysis.action_probabilities import action_probabilities, answer_after
+from agents.analysis.inspection import DEFAULT_SAMPLES, inspect_episode, score_actions
+from agents.models.scripted import ScriptedModel
+
+
+class Mostly:
+    """Says ``right`` three times out of four and something unreadable else."""
+
+    name = "mostly"
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        rngs = [np.random.default_rng(one.seed) for one in requests if isinstance(one, TurnRequest)]
+        return [Turn("right" if rng.random() < 0.75 else "to the right!") for rng in rngs]
+
+
+def test_planner_does_nothing_wrong() -> None:
+    inspection = inspect_episode(load_agent("planner"), "frozen-lake", 10_000, samples=2)
+    assert inspection.value_source == "exact"
+    assert inspection.episode.successes == {"player_0": True}
+    assert len(inspection.steps) == len(inspection.episode.steps)
+    for one in inspection.steps:
+        assert one.source == "sampled"
+        assert one.after_reasoning is None
+        assert one.best_probability == 1.0
+        assert one.regret == 0.0
+        assert one.step.action in one.best
+
+
+def test_sampled_probabilities_invalid_ones_and_regret() -> None:
+    inspection = inspect_episode(Mostly(), "frozen-lake", 10_000, samples=400)
+    for one in inspection.steps:
+        assert one.probabilities["right"] == pytest.approx(0.75, abs=0.08)
+        assert one.invalid_probability == pytest.approx(1 - one.probabilities["right"])
+        # an invalid response executes the first action
+        right, default = one.values["right"], one.values["left"]
+        expected = one.probabilities["right"] * right + one.invalid_probability * default
+        assert one.regret == pytest.approx(max(one.values.values()) - expected)
+
+
+def test_snake_values_come_from_search_and_know_death() -> None:
+    inspection = inspect_episode(load_agent("greedy"), "snake", 40_000, samples=1)
+    assert inspection.value_source == "search"
+    for one in inspection.steps:
+        assert set(one.values) == {"up", "down", "left", "right"}
+        assert all(-1.0 <= value <= 8.0 for value in one.values.values())
+    assert inspection.steps == inspect_episode(load_agent("greedy"), "snake", 40_000, samples=1).steps
+
+
+def test_what_cannot_be_inspected_is_said() -> None:
+    with pytest.raises(ValueError, match="unknown scenario 'frozen-lak'"):
+        inspect_episode(load_agent("random"), "frozen-lak", 0)
+    with pytest.raises(ValueError, match="samples is a whole number of at least 1"):
+        inspect_episode(load_agent("random"), "frozen-lake", 10_000, samples=0)
+    assert score_actions(LanguageAgentPolicy(ScriptedModel(["right"])), (), "", ("left",)) is None
+
+
+# ---------------------------------------------------------------- a model in this process
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    pytest.importorskip("torch")
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny import Recipe, imitation
+
+    recipe = Recipe.quick(examples=300, steps=1, hidden_size=16, intermediate_size=32, layers=2, heads=2, kv_heads=1)
+    tokenizer = imitation.make_tokenizer(imitation.demonstrate(recipe))
+    return TransformersModel(imitation.make_model(recipe, tokenizer), tokenizer, name="untrained")
+
+
+def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: float) -> float:
+    """Token by token, in double precision."""
+    import torch
+
+    total = 1.0
+    for position in range(start, len(ids)):
+        with torch.no_grad():
+            logits = model.model(input_ids=torch.tensor([list(ids[:position])])).logits[0, -1].double()
+        total *= float((logits / temperature).softmax(-1)[ids[position]])
+    return total
+
+
+@pytest.mark.parametrize("given", ["", "<think>goal is right</think><plan>right</plan><action>"])
+@pytest.mark.parametrize("temperature", [0.5, 0.0])
+def test_scores_equal_a_plain_computation(model: Any, given: str, temperature: float) -> None:
+    policy = LanguageAgentPolicy(model, PromptMap(mode="think"), Decoding(temperature=temperature))
+    prompt = policy.prompt_map(TurnRequest("Board: 4 wide, 4 high", "Play.", ("left", "right")))
+    actions = ("left", "right", "up")
+    scores = score_actions(policy, prompt, given, actions)
+    assert scores is not None
+    (prompt_ids,) = model.encode([prompt])
+    for action in actions:
+        answer = model.tokenizer(f"{given or '<action>'}{action}</action>")["input_ids"]
+        before = len(model.tokenizer(given)["input_ids"]) if given else 0
+        ids = [*prompt_ids, *answer]
+        expected = plain_probability(model, ids, len(prompt_ids) + before, temperature or 1.0)
+        assert scores[action] == pytest.approx(expected, rel=1e-4)
+    assert sum(scores.values()) <= 1.0
+
+
+def test_scoring_leaves_the_model_as_it_was(model: Any) -> None:
+    model.model.train()
+    policy = LanguageAgentPolicy(model)
+    prompt = policy.prompt_map(TurnRequest("Board", "Play.", ("left", "right")))
+    assert score_actions(policy, prompt, "", ("left", "right")) is not None
+    assert model.model.training
+    model.model.eval()
+
+
+def test_untrained_model_is_all_invalid(model: Any) -> None:
+    policy = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4))
+    inspection = inspect_episode(policy, "frozen-lake", 10_000, samples=2)
+    assert DEFAULT_SAMPLES > 2
+    assert {one.source for one in inspection.steps} == {"sampled"}
+    assert all(one.invalid_probability == pytest.approx(1.0) for one in inspection.steps)
+    assert all(one.after_reasoning is None for one in inspection.steps)
+
+
+def test_scores_behind_a_prefix_are_those_given_the_prefix() -> None:
+    """p(<action>NAME</action>) = p(<action>) p(NAME</action> | <action>): the tiny model's tag is one token."""
+    pytest.importorskip("transformers")
+    plain: Any = load_agent("tiny", mode="direct", temperature=1.0)
+    asked: Any = load_agent("tiny", mode="direct", temperature=1.0, prompts="prefixed")
+    request = EpisodeSession("frozen-lake", 10_000).request
+    actions = request.legal_actions
+    without = PromptMap("direct", texts=replace(asked.prompt_map.texts, prefix={}))(request)
+    whole = score_actions(plain, without, "", actions)
+    given = score_actions(asked, asked.prompt_map(request), "", actions)
+    assert whole is not None
+    assert given is not None
+    ratios = [whole[action] / given[action] for action in actions]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
+    assert ratios[0] < 0.1  # the prefix was worth something
+    found = action_probabilities(asked, [request])
+    assert found.source == "scored"
+    assert found.probabilities[0] == pytest.approx(given)
+    assert score_actions(asked, asked.prompt_map(request), "<action>", actions) == pytest.approx(given)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rest"),
+    [("", "<action>up</action>"), ("<action>", "up</action>"), ("I play <act", "ion>up</action>"),
+     ("<think>", "<action>up</action>"), ("<plan>up</plan><action>", "up</action>")],
+)  # fmt: skip
+def test_the_answer_alone_completes_any_prefix(prefix: str, rest: str) -> None:
+    assert answer_after(prefix, "up") == rest

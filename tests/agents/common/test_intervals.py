@@ -1,0 +1,66 @@
+"""Intervals against those of scipy, against simulation, and as text and JSON."""
+
+import json
+from math import inf, nan
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from agents.common import intervals
+from agents.common.intervals import Estimate
+
+
+def test_an_estimate_is_told_with_its_interval() -> None:
+    assert f"{Estimate(0.5124, 0.47, 0.555):.3f}" == "0.512 [0.470, 0.555]"
+    assert f"{Estimate(-0.0001, -0.01, 0.01):z.2f}" == "0.00 [-0.01, 0.01]"
+    assert f"{Estimate(0.5):.2f}" == "0.50"
+    assert f"{Estimate(nan):.2f}" == f"{Estimate(inf):.2f}" == "-"
+    assert json.dumps(Estimate(nan, 0.5).to_json(), allow_nan=False) == '{"value": null, "low": 0.5, "high": null}'
+
+
+def test_student_interval_is_scipys() -> None:
+    values = np.array([0.1, 0.4, -0.2, 0.3])
+    expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert intervals.student(values)[1:] == pytest.approx(expected)
+    assert intervals.student([0.4]) == (0.4, None, None)
+    assert not np.isfinite(intervals.student([]).value)
+
+
+def test_wilson_interval_is_scipys() -> None:
+    expected = stats.binomtest(3, 40).proportion_ci(0.95, method="wilson")
+    assert intervals.wilson([1.0] * 3 + [0.0] * 37) == pytest.approx((3 / 40, *expected), abs=1e-5)
+
+
+def test_values_of_one_episode_count_once_in_a_normal_interval() -> None:
+    values = np.random.default_rng(1).normal(size=50)
+    once = intervals.half_interval(values)
+    assert once == pytest.approx(1.96 * stats.sem(values))
+    assert intervals.half_interval(np.repeat(values, 4), np.repeat(np.arange(50), 4)) == pytest.approx(once)
+    assert np.isnan(intervals.half_interval([0.1, 0.2], [7, 7]))
+
+
+def test_figures_of_equal_parts_are_their_own_interval() -> None:
+    value, low, high = intervals.bootstrap(np.full((7, 1), 0.1), intervals.mean(0))
+    assert low <= value <= high  # type: ignore[operator]
+    assert (low, high) == pytest.approx((0.1, 0.1))
+    undefined = intervals.bootstrap(np.zeros((7, 2)), intervals.ratio(0, 1))
+    assert undefined.to_json() == dict.fromkeys(("value", "low", "high"))
+
+
+def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 60 worlds with runs and episodes that differ at random, about 95% of intervals hold the true difference."""
+    # an end's own error is then a tenth of the interval, which is enough
+    monkeypatch.setattr(intervals, "RESAMPLES", 500)
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(60):
+        levels = 0.6 + 0.1 * rng.standard_normal(8)
+        episodes = 0.2 * rng.standard_normal(100)
+        trained = levels[:, None] + episodes + 0.3 * rng.standard_normal((8, 100))
+        base = 0.3 + episodes + 0.3 * rng.standard_normal(100)
+        _, low, high = intervals.difference_of_means(trained, base)
+        assert low is not None
+        assert high is not None
+        covered += low <= 0.3 <= high
+    assert 51 <= covered <= 60

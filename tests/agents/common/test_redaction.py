@@ -1,0 +1,106 @@
+"""Keys stay out, in every form in which they come by."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.common.redaction import REDACTED, Redactor, public_url, url_secrets
+
+KEY = "sk-planted-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("https://api.example.com/v1", "https://api.example.com/v1"),
+        (f"https://user:{KEY}@api.example.com:8000/v1", "https://api.example.com:8000/v1"),
+        (f"https://api.example.com/v1?api-version=1&key={KEY}", "https://api.example.com/v1"),
+        (f"https://api.example.com/v1#{KEY}", "https://api.example.com/v1"),
+    ],
+)
+def test_only_the_public_part_of_a_url_is_written(url, public):
+    assert public_url(url) == public
+
+
+SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=8, max_size=40)
+
+
+@given(SECRETS)
+@settings(max_examples=100, deadline=None)
+def test_no_form_of_a_secret_is_left(secret):
+    redactor = Redactor([secret])
+    for form in (secret, quote(secret, safe=""), quote_plus(secret)):
+        for scrubbed in (
+            redactor.scrub(f"before {form} after"),
+            redactor.scrub_message(f"before {form} after"),
+            redactor.scrub_bytes(f"before {form} after".encode()).decode(),
+        ):
+            assert form not in scrubbed.replace(REDACTED, "")
+    for ascii_only in (True, False):
+        scrubbed = redactor.scrub(json.dumps({"error": f"wrong key: {secret}"}, ensure_ascii=ascii_only))
+        assert json.loads(scrubbed)["error"] == f"wrong key: {REDACTED}"
+
+
+@pytest.mark.slow
+@given(SECRETS, st.binary(max_size=5), st.binary(max_size=5), st.sampled_from([b"+/", b"-_"]))
+@settings(max_examples=200, deadline=None)
+def test_no_secret_can_be_decoded_from_base64(secret, before, after, alphabet):
+    encoded = base64.b64encode(before + secret.encode() + after, altchars=alphabet).decode()
+    scrubbed = Redactor([secret]).scrub(f"Basic {encoded}, and without padding {encoded.rstrip('=')}.")
+    assert scrubbed.count(REDACTED) == 2
+    # of the secret at most the two characters at each end are left
+    assert len(scrubbed) <= len("Basic , and without padding .") + 2 * (len(REDACTED) + len(before + after) * 2 + 8)
+
+
+def test_secrets_come_from_variables_and_urls():
+    environ = {
+        "OPENAI_API_KEY": KEY,
+        "AZURE_OPENAI_KEY": "azure_planted_key",
+        "HF_TOKEN": "hf_planted_token",
+        "HOME": "/home/somebody",
+        "OTHER_BASE_URL": "https://u:password-in-url@example.com",
+        "HTTPS_PROXY": "http://me:password-of-proxy@proxy:3128",
+        "BROKEN_BASE_URL": "http://[no-url-at-all",
+    }
+    scrub = Redactor.from_environment(["http://example.com/?sig=signature-value"], environ).scrub
+    for secret in (*environ.values(), "password-in-url", "password-of-proxy", "signature-value"):
+        assert (secret in scrub(f"x {secret} y")) is (secret == "/home/somebody")
+
+
+def test_placeholders_of_local_servers_arent_scrubbed_out_of_the_text():
+    redactor = Redactor(["EMPTY", "x"])
+    assert redactor.scrub("an EMPTY box") == "an EMPTY box"
+    assert redactor.scrub_message("an EMPTY box") == "an [redacted] box"
+
+
+def test_the_name_of_an_account_is_a_word_but_a_lone_user_is_a_key():
+    assert Redactor(url_secrets("http://textbench:password-1@host")).scrub('"kind": "textbench-run"').count("textbench")
+    for url in ("http://abcdefghijkl@host", "http://abcdefghijkl:@host", "http://abcdefghijk1:password@host"):
+        assert Redactor(url_secrets(url)).scrub("it was abcdefghijkl or abcdefghijk1").count(REDACTED) == 1
+
+
+def test_a_secret_inside_another_leaves_no_half():
+    for redactor in (Redactor(["password123", "user:password123"]), Redactor(["user:password123", "password123"])):
+        for scrub in (redactor.scrub, redactor.scrub_message):
+            assert scrub("user:password123 and password123") == f"{REDACTED} and {REDACTED}"
+
+
+def test_url_secrets_decodes():
+    assert "p@ssword!" in url_secrets("https://user:p%40ssword%21@example.com/")
+    assert url_secrets("https://example.com/?api-version=2024-06-01") == []
+
+
+def test_an_error_message_is_searched_for_whatever_looks_like_a_key():
+    url = "http://me:p%40ss@host/v1?sig=0123456789abcdefXYZ"
+    said = (
+        "got Bearer other-token-1234, key sk-proj-abc***xyz and 'Basic bWU6cEBzcw==' for "
+        "http://me:p%40ss@host/v1?sig=0123456789abcdefXYZ (p@ss)"
+    )
+    assert Redactor(url_secrets(url)).scrub_message(said) == (
+        "got Bearer [redacted], key [redacted] and 'Basic [redacted]' for "
+        "http://[redacted]@host/v1?sig=[redacted] ([redacted])"
+    )

@@ -1,0 +1,40 @@
+"""What people write as TOML: the values of ``--set``, which every command reads alike."""
+
+import pytest
+
+from agents.common.toml import read_setting, read_value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("1e-5", 1e-5),
+        ("true", True),
+        ("low", "low"),
+        ("", ""),
+        ("runs/x", "runs/x"),
+        ('"true"', "true"),
+        ("'a b'", "a b"),
+        ('["p", "q"]', ["p", "q"]),
+        ("{a = 1, b = [true]}", {"a": 1, "b": [True]}),
+        ("stop,temperature", "stop,temperature"),
+        # of JSON alone
+        ("null", None),
+        ('{"a": 1, "b": {"c": null}}', {"a": 1, "b": {"c": None}}),
+        # of neither: a date is no value of any setting, and a digest with leading zeros no number
+        ("2024-05-01", "2024-05-01"),
+        ("[2024-05-01]", "[2024-05-01]"),
+        ("0042", "0042"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_a_value_is_toml_or_json_or_a_text(text, value):
+    read = read_value(text)
+    assert (type(read), read) == (type(value), value)
+
+
+def test_a_setting_without_a_value_is_refused():
+    assert read_setting(" name = a=b ", "NAME=VALUE") == ("name", "a=b")
+    with pytest.raises(ValueError, match="--set takes NAME=VALUE, got 'name'"):
+        read_setting("name", "NAME=VALUE")

@@ -1,0 +1,190 @@
+"""Drawing among the allowed: masks against the plain softmax, and untrained models that never answer wrongly."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.episode import EpisodeTask
+from agents.loop.rollout import rollout
+from agents.models.answers import LegalAnswers
+from agents.models.base import Decoding
+from agents.models.cache import ResponseCache, cached
+from agents.models.local.decoding.guided import choose_allowed
+from agents.models.local.decoding.sampler import choose
+from agents.models.local.transformers import TransformersModel
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap
+from agents.turn import Message, TokenSet, TurnRequest
+from tests.agents.models.local.decoding.test_thinking import ALWAYS, HYBRID, tokenizer_with
+from tests.agents.models.local.test_transformers import make_model, make_tokenizer
+from textgames.texts.actions import ActionNames, parse_action
+
+GAMES = ("frozen-lake", "snake", "tic-tac-toe", "kuhn-poker", "blackjack", "rock-paper-scissors-tft")
+
+
+@pytest.fixture(scope="module")
+def player() -> Any:
+    """Makes legal-only players with a random model, whose context is long enough for any prompt."""
+    tokenizer = make_tokenizer()
+    model = make_model("llama", tokenizer)
+    model.config.max_position_embeddings = 8192
+    local = TransformersModel(model, tokenizer, name="untrained")
+
+    def make(mode: str, tokens: int, temperature: float = 1.0, **settings: Any) -> Any:
+        decoding = Decoding(temperature, max_tokens=tokens, **settings)
+        return LanguageAgentPolicy(local, PromptMap(mode), decoding, legal_only=True)
+
+    return make
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+@pytest.mark.parametrize("top_p", [1.0, 0.8])
+def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float, top_p: float) -> None:
+    torch.manual_seed(0)
+    logits, uniform = torch.randn(5, 12) * 2, torch.rand(5, dtype=torch.float64)
+    sets = [TokenSet((3,)), None, TokenSet((1, 4, 11)), TokenSet((0, 5), others=True), TokenSet((2, 7))]
+    masked = logits.clone()
+    for row, each in enumerate(sets):
+        if each is not None:
+            named = torch.zeros(12, dtype=torch.bool)
+            named[list(each.ids)] = True
+            masked[row, named if each.others else ~named] = float("-inf")
+    decoding = Decoding(temperature, top_p)
+    tokens, logprobs = choose_allowed(logits.clone(), decoding, uniform, sets)
+    wanted, scores = choose(masked, decoding, uniform)
+    assert tokens.tolist() == wanted.tolist()
+    torch.testing.assert_close(logprobs, scores)
+    assert logprobs[0] == 0.0
+
+
+@pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), pytest.param("think", 70, marks=pytest.mark.slow)])
+def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mode: str, tokens: int) -> None:
+    for game in GAMES:
+        (episode,) = rollout(player(mode, tokens), [EpisodeTask.of(game, 0)])
+        assert episode.error is None
+        steps = episode.steps
+        assert all(step.valid for step in steps)
+        turn: Any
+        for turn in (step.turn for step in steps):
+            assert turn.finish_reason == "stop"
+            assert turn.allowed is not None
+            assert len(turn.allowed) == len(turn.response_ids) <= tokens
+            for token, allowed in zip(turn.response_ids, turn.allowed, strict=True):
+                assert allowed is None or (token in allowed.ids) != allowed.others
+
+
+def test_what_a_row_says_depends_on_nothing_else_in_the_batch(player: Any) -> None:
+    policy = player("think", 60)
+    requests = [TurnRequest(f"at {k}", "rules", ("up", "down")[: 1 + k % 2], seed=(k,)) for k in range(6)]
+    together = policy.act(requests)
+    alone = [policy.act([request])[0] for request in requests]
+    assert [turn.response for turn in together] == [turn.response for turn in alone]
+    assert [turn.allowed for turn in together] == [turn.allowed for turn in alone]
+
+
+def test_logprobs_are_those_of_the_models_own_forward_renormalised(player: Any) -> None:
+    policy = player("think", 60, temperature=0.8)
+    (turn,) = policy.act([TurnRequest("somewhere", "rules", ("left", "right"), seed=(5,))])
+    model = policy.model.model
+    with torch.no_grad():
+        logits = model(torch.tensor([turn.prompt_ids + turn.response_ids])).logits[0].double() / 0.8
+    for t, (token, allowed) in enumerate(zip(turn.response_ids, turn.allowed, strict=True)):
+        row = logits[len(turn.prompt_ids) - 1 + t]
+        named = torch.zeros(len(row), dtype=torch.bool)
+        named[list(allowed.ids)] = True
+        row[named if allowed.others else ~named] = float("-inf")
+        assert turn.logprobs[t] == pytest.approx(row.log_softmax(-1)[token].item(), abs=1e-5)
+
+
+def test_a_response_goes_on_from_its_prefix(player: Any) -> None:
+    model = player("direct", 40).model
+    prompt = (Message("user", "Where to?"), Message("assistant", "<action>l"))
+    answers = [LegalAnswers(("left", "right"), begun="<action>l")] * 20
+    completions = model.generate([prompt] * 20, Decoding(max_tokens=30), [(k,) for k in range(20)], answers)
+    assert {completion.response for completion in completions} == {"eft</action>"}
+
+
+def test_no_room_is_said_and_the_others_are_answered(player: Any) -> None:
+    long, short = ("a very long name of an action indeed",), ("up",)
+    policy = player("direct", 20)
+    refused, played = policy.act([TurnRequest("x", "", names, seed=(0,)) for names in (long, short)])
+    assert "a legal answer may need" in refused.error
+    assert "there is room for 20: raise max_tokens" in refused.error
+    assert played.response == "<action>up</action>"
+
+
+def test_without_constraints_nothing_is_said_of_them(player: Any) -> None:
+    free = LanguageAgentPolicy(player("direct", 8).model, PromptMap("direct"), Decoding(max_tokens=8))
+    (turn,) = free.act([TurnRequest("x", "", ("up",), seed=(0,))])
+    assert turn.allowed is None
+    assert "legal_only" not in free.settings
+    assert player("direct", 8).settings["legal_only"] is True
+
+
+def test_what_cannot_be_played_so_is_refused(player: Any) -> None:
+    import textgames
+
+    with pytest.raises(ValueError, match="responses end at </action> and nowhere else"):
+        player("direct", 20, stop=("\n",))
+    policy = player("direct", 20)
+    with pytest.raises(ValueError, match="doesn't list its legal actions"):
+        policy.check_game(textgames.SCENARIOS["guess-number"].game())
+    policy.check_game(textgames.SCENARIOS["frozen-lake"].game())
+
+
+def test_decisions_that_list_no_actions_are_free(player: Any) -> None:
+    talk, vote = player("direct", 40).act([TurnRequest("x", "", names, seed=(0,)) for names in ((), ("up",))])
+    assert talk.allowed is None
+    assert len(talk.response_ids) == 40 or talk.finish_reason == "stop"
+    assert vote.response == "<action>up</action>"
+    (episode,) = rollout(player("direct", 40), [EpisodeTask.of("werewolf-5", 0)])
+    assert {step.valid for step in episode.steps if step.turn.allowed is not None} == {True}
+    assert any(step.turn.allowed is None for step in episode.steps)
+
+
+def test_uniform_numbers_reach_the_last_token_and_never_beyond() -> None:
+    logits, sets = torch.zeros(2, 9), [TokenSet((2, 5)), TokenSet((1, 4, 6))]
+    tokens, _ = choose_allowed(
+        logits, Decoding(1.0), torch.full((2,), np.nextafter(1.0, 0.0), dtype=torch.float64), sets
+    )
+    assert tokens.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("template", [HYBRID, ALWAYS])
+def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template: str) -> None:
+    tokenizer = tokenizer_with(template)
+    model = make_model("qwen3", tokenizer)
+    model.config.max_position_embeddings = 4096
+    policy = LanguageAgentPolicy(
+        TransformersModel(model, tokenizer), PromptMap("direct"), Decoding(1.0, max_tokens=80), legal_only=True
+    )
+    for turn in policy.act([TurnRequest("here", "rules", ("left", "up"), seed=(seed,)) for seed in range(12)]):
+        assert turn.error is None
+        assert parse_action(turn.response, ActionNames(("left", "up"))) in ("left", "up")
+        assert turn.response.endswith("</action>")
+        if template is ALWAYS:
+            assert turn.reasoning  # which the template opens, so that it has to be closed
+    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget closes"):
+        LanguageAgentPolicy(TransformersModel(model, tokenizer, thinking_budget=9), legal_only=True)
+
+
+def test_a_cache_keeps_answers_apart_by_what_was_legal(player: Any, tmp_path: Path) -> None:
+    model = cached(player("direct", 40).model, ResponseCache(tmp_path / "kept.sqlite"))
+    policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(0.0, max_tokens=40), legal_only=True)
+    asked = [TurnRequest("x", "", names, moves_listed=False, seed=(0,)) for names in (("up",), ("down",), ("up",))]
+    for _ in range(2):
+        assert [turn.response for turn in policy.act(asked)] == [
+            f"<action>{way}</action>" for way in ("up", "down", "up")
+        ]
+    assert len(model.cache) == 2
+    assert all(turn.usage.cached for turn in policy.act(asked))
+
+
+def test_a_prefix_that_no_answer_goes_on_from_is_said(player: Any) -> None:
+    model = player("direct", 40).model
+    prompt = (Message("user", "Where to?"), Message("assistant", "<action>x"))
+    (done,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])
+    assert "no legal answer goes on from the response prefix" in done.error

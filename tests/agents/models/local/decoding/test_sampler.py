@@ -1,0 +1,85 @@
+"""When the host looks at the tokens of a device, and that a response doesn't depend on it."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from agents.models.base import Decoding
+from agents.models.local.decoding.sampler import Sampled, looks, sample
+from agents.models.local.decoding.synchronisations import count_synchronisations
+from agents.models.local.transformers import TransformersModel
+from tests.agents.models.local.test_transformers import make_model, make_tokenizer
+
+PROMPTS = [tuple(range(5, 5 + length)) for length in (20, 31, 8, 20, 40, 12, 9, 33)]
+SEEDS = [(row,) for row in range(len(PROMPTS))]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    torch.set_num_threads(1)
+    return make_tokenizer()
+
+
+def responses(player: TransformersModel, limits: list[int], look_every: int, stop: tuple[str, ...]) -> list[Sampled]:
+    decoding = Decoding(1.0, max_tokens=max(limits), stop=stop)
+    check = player._reader.check(stop)
+    with torch.inference_mode():
+        return sample(player.decoder, PROMPTS, decoding, SEEDS, check, limits, look_every=look_every)
+
+
+@pytest.mark.parametrize("kind", ["tied", "gpt2"])
+def test_responses_do_not_depend_on_how_often_the_host_looks(kind: str, tokenizer: Any) -> None:
+    player = TransformersModel(make_model(kind, tokenizer), tokenizer)
+    limits = [30, 7, 30, 21, 30, 30, 16, 30]
+    wanted = responses(player, limits, 1, ("e", "go"))
+    assert {row.stopped for row in wanted} == {True, False}
+    assert len({len(row.ids) for row in wanted}) > 3
+    for every in (2, 8, 100):
+        for got, row in zip(responses(player, limits, every, ("e", "go")), wanted, strict=True):
+            assert (got.ids, got.stopped) == (row.ids, row.stopped)
+            assert got.logprobs == pytest.approx(row.logprobs, abs=1e-5)
+
+
+def test_the_host_looks_often_at_first_and_at_every_limit() -> None:
+    assert looks([20, 13], 8) == {1, 2, 4, 8, 13, 16, 20}
+    assert looks([5, 5], 1) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("kind", ["tied", "gpt2"])
+def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind: str, tokenizer: Any) -> None:
+    """It would otherwise be fed on with them, to positions that the model doesn't have."""
+    player = TransformersModel(make_model(kind, tokenizer), tokenizer)
+    player._reader.eos_ids = frozenset()
+    prompts = [(5,) * 150] + [(6,) * 20] * 9
+    rows = player.generate_ids(prompts, Decoding(1.0, max_tokens=60), [(row,) for row in range(10)])
+    assert [len(row.ids) for row in rows] == [10] + [60] * 9
+
+
+def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
+    """What would make the host wait for a GPU while it makes ``tokens`` tokens for every row."""
+    with count_synchronisations(torch.device("cpu")) as counts:
+        rows = responses(player, [tokens] * len(PROMPTS), 8, ("zzzzzz",))
+    assert [len(row.ids) for row in rows] == [tokens] * len(PROMPTS)
+    return dict(counts)
+
+
+def test_a_device_is_waited_for_once_in_eight_tokens(tokenizer: Any) -> None:
+    player = TransformersModel(make_model("tied", tokenizer), tokenizer)
+    player._reader.eos_ids = frozenset()
+    waits(player, 8)  # what is made once for a model
+    few, many = waits(player, 16), waits(player, 96)
+    assert few["cpu"] == 3  # after 4, 8 and 16 tokens; after 1 and 2 there is one step to look at, which a CPU has
+    assert sum(many.values()) - sum(few.values()) == many["cpu"] - few["cpu"] == (96 - 16) // 8
+
+
+def test_the_counter_sees_what_waits() -> None:
+    x = torch.arange(4)
+    with count_synchronisations(torch.device("cpu")) as counts:
+        x[0].item()
+        bool(x[0] == 0)
+        x[x > 1].tolist()
+        x.cpu()
+        x.nonzero()
+        x + 1
+    assert counts == {"item": 1, "__bool__": 1, "index by a mask": 1, "tolist": 1, "cpu": 1, "nonzero": 1}

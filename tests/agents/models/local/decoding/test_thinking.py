@@ -1,0 +1,271 @@
+"""Models that reason: small Qwen3 models that know one text by heart, with the logic of published chat templates."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+import agents
+from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
+from agents.models.local.decoding.thinking import CLOSING
+from agents.models.local.templates import opening_of
+from agents.models.local.transformers import TransformersModel
+from agents.turn import Message, TokenSet
+
+transformers = pytest.importorskip("transformers")
+
+HYBRID = (
+    "{% for m in messages %}{% if m['role'] == 'assistant' %}{% set said = m['content'] %}{% set thought = '' %}"
+    "{% if '</think>' in said %}{% set thought = said.split('</think>')[0].split('<think>')[-1].strip('\n') %}"
+    "{% set said = said.split('</think>')[-1].lstrip('\n') %}{% endif %}<|im_start|>assistant\n"
+    "{% if loop.last %}<think>\n{{ thought }}\n</think>\n\n{% endif %}{{ said }}<|im_end|>\n"
+    "{% else %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
+)
+"""As Qwen3's: reasoning is left out of earlier turns, and switched off by an empty one that the template writes."""
+ALWAYS = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'].split('</think>')[-1] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+)
+"""As DeepSeek-R1's and those of Qwen3's thinking models: the template opens the reasoning itself."""
+NEVER = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+
+PROMPT = (Message("user", "Where to?"),)
+THOUGHT = "<think>\nI could answer <action>left</action>, but no.\n</think>\n\n<action>up</action> and more"
+GREEDY = Decoding(temperature=0, max_tokens=60)
+
+
+@cache
+def tokenizer_with(template: str) -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, special_tokens=["<|im_end|>", "<|im_start|>"], initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator([THOUGHT] * 3, trainer)
+    made.add_tokens([AddedToken("<think>", normalized=False), AddedToken("</think>", normalized=False)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<|im_end|>", pad_token="<|im_end|>", chat_template=template
+    )
+
+
+@cache
+def taught(template: str, text: str, *, prefix: str = "", thinking: bool | None = None) -> Any:
+    """A Qwen3 model that says a text behind the prompt, with as few steps of training as it takes."""
+    tokenizer = tokenizer_with(template)
+    config = transformers.Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, max_position_embeddings=256, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.Qwen3ForCausalLM(config)
+    own = {} if thinking is None else {"enable_thinking": thinking}
+    reader = TransformersModel(model, tokenizer, chat_template_kwargs=own)
+    (asked,) = reader.encode([(*PROMPT, *([Message("assistant", prefix)] if prefix else []))])
+    said = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    ids = torch.tensor([[*asked, *said]])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(200):
+        logits = model(input_ids=ids[:, :-1]).logits[0, len(asked) - 1 :]
+        loss = torch.nn.functional.cross_entropy(logits, ids[0, len(asked) :])
+        if loss < 0.02:
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.02
+    return model.eval()
+
+
+def answered(template: str, text: str, decoding: Decoding = GREEDY, **options: Any) -> Any:
+    model = TransformersModel(taught(template, text), tokenizer_with(template), **options)
+    (completion,) = model.generate([PROMPT], decoding, [(1,)])
+    return completion
+
+
+# ---------------------------------------------------------------- what a template says
+
+
+@pytest.mark.parametrize(
+    ("template", "prefix", "arguments", "opening"),
+    [
+        (HYBRID, "", {}, "may"),
+        (HYBRID, "", {"enable_thinking": True}, "may"),
+        (HYBRID, "", {"enable_thinking": False}, "none"),
+        (HYBRID, "<action>", {}, "none"),
+        (ALWAYS, "", {}, "open"),
+        (NEVER, "", {}, "none"),
+        (None, "", {}, "none"),
+    ],
+)
+def test_a_template_says_whether_a_model_reasons(template: str, prefix: str, arguments: Any, opening: str) -> None:
+    tokenizer = tokenizer_with(NEVER) if template is None else tokenizer_with(template)
+    if template is None:
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
+    assert opening_of(tokenizer, prefix, arguments) == opening
+
+
+def test_the_arguments_are_the_templates() -> None:
+    model = taught(HYBRID, THOUGHT)
+    switched = TransformersModel(model, tokenizer_with(HYBRID), chat_template_kwargs={"enable_thinking": False})
+    assert switched.render(PROMPT).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    assert switched.settings["chat_template_kwargs"] == {"enable_thinking": False}
+    usual = TransformersModel(model, tokenizer_with(HYBRID))
+    assert usual.render(PROMPT).endswith("<|im_start|>assistant\n")
+    assert not {"chat_template_kwargs", "thinking_budget"} & usual.settings.keys()
+    prefixed = (*PROMPT, Message("assistant", "<action>"))
+    assert usual.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")
+
+
+@pytest.mark.parametrize(
+    ("template", "options", "said"),
+    [
+        (NEVER, {"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking, which the chat template of"),
+        (NEVER, {"thinking_budget": 5}, "has no </think>"),
+        (HYBRID, {"thinking_budget": 0}, "thinking_budget is a whole number"),
+        (HYBRID, {"chat_template_kwargs": 3}, "chat_template_kwargs is a table"),
+    ],
+)
+def test_what_changes_nothing_is_refused(template: str, options: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(template), **options)
+
+
+# ---------------------------------------------------------------- when a response has ended
+
+
+def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows() -> None:
+    completion = answered(HYBRID, THOUGHT)
+    assert completion.response == "<action>up</action>"
+    assert completion.reasoning == "I could answer <action>left</action>, but no."
+    assert completion.finish_reason == "stop"
+    tokenizer = tokenizer_with(HYBRID)
+    assert tokenizer.decode(completion.response_ids) == THOUGHT.removesuffix(" and more")
+    thought = tokenizer(THOUGHT.partition("\n\n")[0], add_special_tokens=False)["input_ids"]
+    assert completion.usage.reasoning_tokens == len(thought)
+
+
+def test_without_reasoning_a_thinking_model_stops_as_any_other() -> None:
+    completion = answered(HYBRID, "<action>up</action> and more")
+    assert (completion.response, completion.reasoning, completion.usage.reasoning_tokens) == (
+        "<action>up</action>",
+        "",
+        0,
+    )
+
+
+def test_reasoning_that_the_template_opens() -> None:
+    completion = answered(ALWAYS, THOUGHT.removeprefix("<think>\n"))
+    assert completion.response == "<action>up</action>"
+    assert completion.reasoning == "I could answer <action>left</action>, but no."
+
+
+def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning() -> None:
+    """The mode think asks every model for a <think> in its response."""
+    completion = answered(NEVER, THOUGHT)
+    assert completion.response == "<think>\nI could answer <action>left</action>"
+    assert completion.reasoning == ""
+
+
+def test_the_mode_think_of_a_thinking_model_is_answered_behind_its_reasoning() -> None:
+    text = "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think><plan>up</plan><action>up</action>"
+    completion = answered(HYBRID, text)
+    assert completion.response == "<plan>up</plan><action>up</action>"
+    assert completion.reasoning.endswith("</think>\n\n<think>hm")
+    assert completion.finish_reason == "stop"
+
+
+def test_reasoning_without_an_end_leaves_no_response() -> None:
+    completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
+    assert (completion.response, completion.finish_reason) == ("", "length")
+    assert completion.usage.reasoning_tokens == len(completion.response_ids) == 6
+
+
+def test_the_policy_plays_what_follows_the_reasoning() -> None:
+    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
+
+    class Asks(PromptMap):
+        def __call__(self, request: TurnRequest) -> Any:
+            return PROMPT
+
+    (turn,) = LanguageAgentPolicy(model, Asks("direct"), GREEDY).act([TurnRequest("x")])
+    assert turn.response == "<action>up</action>"
+    assert turn.reasoning == "I could answer <action>left</action>, but no."
+
+
+# ---------------------------------------------------------------- budgets
+
+
+def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response() -> None:
+    tokenizer = tokenizer_with(HYBRID)
+    completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=8), thinking_budget=4)
+    closing = tokenizer(CLOSING, add_special_tokens=False)["input_ids"]
+    begun = tokenizer(THOUGHT, add_special_tokens=False)["input_ids"][:4]
+    assert list(completion.response_ids[: 4 + len(closing)]) == [*begun, *closing]
+    assert completion.logprobs[4 : 4 + len(closing)] == (0.0,) * len(closing)
+    forced = tuple(TokenSet((token,)) for token in closing)
+    assert completion.allowed == (None,) * 4 + forced + (None,) * (len(completion.response_ids) - 4 - len(closing))
+    assert len(completion.response_ids) <= 4 + 8
+    assert completion.reasoning == tokenizer.decode(begun).removeprefix("<think>").strip()
+    # the rest is what the model says behind all of that
+    ids = torch.tensor([[*completion.prompt_ids, *completion.response_ids]])
+    with torch.no_grad():
+        scores = taught(HYBRID, THOUGHT)(input_ids=ids).logits[0].log_softmax(-1)
+    at = len(completion.prompt_ids) + 4 + len(closing)
+    for place in range(at, ids.shape[1]):
+        assert int(scores[place - 1].argmax()) == int(ids[0, place])
+        logprob = completion.logprobs[place - len(completion.prompt_ids)]
+        assert float(scores[place - 1, ids[0, place]]) == pytest.approx(logprob, abs=1e-3)
+
+
+@pytest.mark.parametrize("budget", [*range(1, 10), 100])
+def test_a_budget_that_is_not_used_up_changes_nothing(budget: int) -> None:
+    """Also where it ends in the middle of the response, and of its stop string; sampled, so that draws go on."""
+    text = "<action>up</action> and more"
+    decoding = Decoding(temperature=1.0, max_tokens=60)
+    given, usual = answered(HYBRID, text, decoding, thinking_budget=budget), answered(HYBRID, text, decoding)
+    assert (given.response_ids, given.response, given.finish_reason) == (
+        usual.response_ids,
+        usual.response,
+        usual.finish_reason,
+    )
+    assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
+
+
+def test_rows_of_a_batch_go_on_by_themselves() -> None:
+    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=10)
+    decoding, seeds = Decoding(temperature=1.5, max_tokens=12), [(n,) for n in range(6)]
+    prompts = [PROMPT, (Message("user", "Who?"),)] * 3
+    together = model.generate(prompts, decoding, seeds)
+    for prompt, seed, row in zip(prompts, seeds, together, strict=True):
+        (alone,) = model.generate([prompt], decoding, [seed])
+        assert alone.response_ids == row.response_ids
+        assert alone.response == row.response
+        assert alone.logprobs == pytest.approx(row.logprobs, abs=1e-4)
+
+
+def test_options_of_a_folder(tmp_path: Any) -> None:
+    taught(HYBRID, THOUGHT).save_pretrained(tmp_path)
+    tokenizer_with(HYBRID).save_pretrained(tmp_path)
+    options = {"chat_template_kwargs": {"enable_thinking": False}, "thinking_budget": 7}
+    policy: Any = agents.load_agent(f"hf:{tmp_path}", **options)
+    assert policy.model.settings.items() >= options.items()
+    assert policy.model.render(PROMPT).endswith("</think>\n\n")
+
+
+def test_legal_answers_of_a_model_that_may_reason() -> None:
+    """Held to them behind reasoning that is switched off; a budget, which closes reasoning itself, is refused."""
+    model, tokenizer = taught(HYBRID, THOUGHT), tokenizer_with(HYBRID)
+    reasons = TransformersModel(model, tokenizer, thinking_budget=5)
+    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget"):
+        LanguageAgentPolicy(reasons, PromptMap("direct"), GREEDY, legal_only=True)
+    off = TransformersModel(model, tokenizer, chat_template_kwargs={"enable_thinking": False})
+    policy = LanguageAgentPolicy(off, PromptMap("direct"), Decoding(max_tokens=40), legal_only=True)
+    (turn,) = policy.act([TurnRequest("?", legal_actions=("up", "left"))])
+    assert turn.response in ("<action>up</action>", "<action>left</action>")

@@ -1,0 +1,101 @@
+"""LoRA in the lean forward pass: beside a large model's weights, added to a copy of a small one's."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from agents.models.base import Decoding
+from agents.models.local.decoding.batching import bytes_beside
+from agents.models.local.forward import llama_forward
+from agents.models.local.forward.llama_forward import read_weights
+from agents.models.local.transformers import TransformersModel
+from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_model, make_tokenizer, prompts_of
+
+peft = pytest.importorskip("peft")
+pytestmark = OLD_NAME
+
+
+def with_adapters(kind: str, tokenizer: Any, *, names: tuple[str, ...] = ("default",)) -> Any:
+    model = make_model(kind, tokenizer)
+    settings = [peft.LoraConfig(r=2 + n, lora_alpha=3, target_modules="all-linear") for n in range(len(names))]
+    model = peft.get_peft_model(model, settings[0], adapter_name=names[0])
+    for name, setting in zip(names[1:], settings[1:], strict=True):
+        model.add_adapter(name, setting)
+    model.base_model.set_adapter(list(names))
+    torch.manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
+@pytest.mark.parametrize("names", [("default",), ("default", "second")])
+@pytest.mark.parametrize("kind", ["tied", "qwen2", "qwen3"])
+def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind: str, names: tuple[str, ...]) -> None:
+    tokenizer = make_tokenizer()
+    model = with_adapters(kind, tokenizer, names=names)
+    ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
+    packing = llama_forward.Packing([len(ids)], ids.device)
+    with torch.no_grad():
+        wanted = model(input_ids=ids[None]).logits[0]
+        with model.disable_adapter():
+            assert (model(input_ids=ids[None]).logits[0] - wanted).abs().max() > 0.1
+        for fuse in (True, False):
+            weights = read_weights(model, fuse=fuse)
+            hidden = llama_forward.hidden_states(
+                weights, ids, packing.positions, llama_forward.CausalAttention(packing)
+            )
+            torch.testing.assert_close(llama_forward.logits(weights, hidden), wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_a_large_models_weights_are_not_copied_to_sample_with_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = make_tokenizer()
+    model = with_adapters("qwen2", tokenizer)
+    whole = sum(p.nbytes for layer in model.get_base_model().model.layers for p in layer.parameters() if p.dim() == 2)
+    factors = sum(p.nbytes for name, p in model.named_parameters() if "lora_" in name)
+    with torch.no_grad():
+        assert bytes_beside(read_weights(model), model) > 0.9 * (whole - factors)
+        monkeypatch.setattr(llama_forward, "_FUSE_BELOW_BYTES", 0)
+        assert bytes_beside(read_weights(model), model) == factors
+
+
+def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = make_tokenizer()
+    model = with_adapters("qwen3", tokenizer)
+    prompts, decoding, seeds = prompts_of(*TEXT[:6]), Decoding(1.0, max_tokens=20), [(n,) for n in range(6)]
+    wanted = TransformersModel(model, tokenizer).generate(prompts, decoding, seeds)
+    monkeypatch.setattr(llama_forward, "_FUSE_BELOW_BYTES", 0)
+    for got, completion in zip(
+        TransformersModel(model, tokenizer).generate(prompts, decoding, seeds), wanted, strict=True
+    ):
+        assert got.response_ids == completion.response_ids
+        assert got.logprobs == pytest.approx(completion.logprobs, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["tied", "qwen2"])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind: str, fuse: bool) -> None:
+    tokenizer = make_tokenizer()
+    model = with_adapters(kind, tokenizer)
+    ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
+    packing = llama_forward.Packing([len(ids)], ids.device)
+    slope = torch.randn(len(ids), len(tokenizer), generator=torch.Generator().manual_seed(2))
+    found = []
+    for lean in (True, False):
+        model.zero_grad()
+        if lean:
+            weights = read_weights(model, fuse=fuse)
+            hidden = llama_forward.hidden_states(
+                weights, ids, packing.positions, llama_forward.CausalAttention(packing)
+            )
+            logits = llama_forward.logits(weights, hidden)
+        else:
+            logits = model(input_ids=ids[None]).logits[0]
+        (logits * slope).sum().backward()
+        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    ours, theirs = found
+    assert ours.keys() == theirs.keys()
+    assert all("lora_" in name for name in ours)
+    for name, gradient in theirs.items():
+        torch.testing.assert_close(ours[name], gradient, atol=2e-5 * float(gradient.abs().max()), rtol=1e-3, msg=name)

@@ -1,0 +1,137 @@
+"""The config: what it accepts, what it says when it doesn't, and the way to a file and back."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.configuration.config import describe, training_config_schema
+
+
+def test_defaults_are_the_authors_settings() -> None:
+    config = MSGRPOConfig()
+    assert (config.groups, config.group_size, config.episodes) == (2, 16, 32)
+    assert (config.temperature, config.eval_temperature) == (1.25, 0.5)
+    assert (config.max_prompt_tokens, config.max_response_tokens) == (1500, 256)
+    assert (config.learning_rate, config.weight_decay, config.max_grad_norm) == (1e-6, 0.01, 1.0)
+    assert (config.clip_low, config.clip_high, config.kl_coefficient, config.entropy_coefficient) == (0.2, 0.2, 0, 1e-3)
+    assert config.minibatches * config.update_passes == 2
+    assert (config.episode_sampling, config.loss_normalizer, config.format_penalty) == ("aaw", "token", 1.0)
+
+
+def test_every_field_is_documented() -> None:
+    for about in dataclasses.fields(MSGRPOConfig):
+        documentation, accepted = describe(about.name).split(" Accepted: ")
+        assert len(documentation) > 10, about.name
+        assert len(accepted) > 3, about.name
+
+
+def test_the_schema_says_what_a_file_may_hold() -> None:
+    schema = training_config_schema()
+    assert set(schema["properties"]) == {about.name for about in dataclasses.fields(MSGRPOConfig)}
+    assert schema["additionalProperties"] is False
+    kl = schema["properties"]["kl_estimator"]
+    assert (kl["enum"], kl["default"], kl["section"]) == (["k2", "k3"], "k3", "loss")
+    assert schema["properties"]["group_size"]["minimum"] == 2
+    assert schema["properties"]["temperature"]["exclusiveMinimum"] == 0
+    assert all("\n" not in about["description"] for about in schema["properties"].values())
+    json.dumps(schema)  # plain data
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        MSGRPOConfig().seed = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("documented", [False, True])
+def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
+    config = MSGRPOConfig(
+        scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c\t\x7f', tensorboard=True
+    )
+    path = tmp_path / "run.toml"
+    path.write_text(config.to_toml(documented=documented), encoding="utf-8")
+    assert MSGRPOConfig.from_toml(path) == config
+
+
+def test_flat_files_and_overrides(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('groups = 4\nscenarios = ["snake"]\n[update]\nlearning_rate = 1e-4\n')
+    config = MSGRPOConfig.from_toml(path, ["groups=8", "out=runs/x", "tensorboard=true", 'scenarios=["a","b"]'])
+    assert (config.groups, config.out, config.tensorboard, config.learning_rate) == (8, "runs/x", True, 1e-4)
+    assert config.scenarios == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"group_size": 1}, ["group_size", "1", ">= 2"]),
+        ({"group_size": 2.5}, ["group_size", "2.5", "an integer"]),
+        ({"group_size": True}, ["group_size", "True", "an integer"]),
+        ({"temperature": 0}, ["temperature = 0 ", "> 0"]),
+        ({"temperature": float("nan")}, ["temperature", "nan"]),
+        ({"learning_rate": "fast"}, ["learning_rate", "'fast'", "a number"]),
+        ({"learning_rate": float("inf")}, ["learning_rate", "inf"]),
+        (
+            {"loss_normalizer": "tokens"},
+            ["loss_normalizer", "'tokens'", "token, step, episode", "did you mean 'token'?"],
+        ),
+        ({"episode_sampling": "best"}, ["episode_sampling", "aaw_replacement", "uniform"]),
+        ({"gruop_size": 4}, ["gruop_size", "did you mean 'group_size'?"]),
+        ({"zzz": 4}, ["zzz is not a setting", "group_size"]),
+        ({"lossy": {"clip_low": 0.1}}, ["[lossy] is not a section", "did you mean 'loss'?"]),
+        ({"seed": 1, "run": {"seed": 2}}, ["seed is set twice", "1", "2"]),
+        ({"episodes_drawn": 33}, ["episodes_drawn = 33", "32"]),
+        ({"old_logprobs": "sampling"}, ["old_logprobs", "minibatches", "recompute"]),
+        ({"attention": "flash_attention_2"}, ["packing", "tree", "flash_attention_2"]),
+        ({"group_size": 1, "temperature": 0}, ["group_size = 1", "temperature = 0"]),
+        ({"dtype": "float32", "param_dtype": "bfloat16"}, ["dtype", "param_dtype", "accepted"]),
+        ({"scenarios": [1]}, ["scenarios", "list of strings"]),
+    ],
+)
+def test_errors_name_field_value_and_what_is_accepted(settings: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        MSGRPOConfig.from_mapping(settings)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("groups", ["key=value"]),
+        ("grups=3", ["did you mean 'groups'?"]),
+        ("groups=many", ["groups = 'many'"]),
+        ('engine_options={"address": null}', ["no null in TOML; leave the setting out"]),
+    ],
+)
+def test_override_errors(override: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        MSGRPOConfig().with_overrides([override])
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't read the config"):
+        MSGRPOConfig.from_toml(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("= 3")
+    with pytest.raises(ConfigError, match=r"bad\.toml' isn't TOML"):
+        MSGRPOConfig.from_toml(tmp_path / "bad.toml")
+
+
+def test_differences() -> None:
+    assert MSGRPOConfig().differences(MSGRPOConfig(seed=3)) == {"seed": (0, 3)}
+
+
+@pytest.mark.slow
+def test_the_config_and_the_pure_functions_need_no_torch() -> None:
+    """So that settings can be checked and read on a machine without it."""
+    code = (
+        "import sys; import agents.msgrpo; from agents.msgrpo import group_advantages, sample_episodes, MSGRPOConfig; "
+        "assert not {'torch', 'transformers', 'openai', 'rich'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,82 @@
+"""Presets: each makes a config whose methods exist, and what is said beside a preset counts more."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.__main__ import main
+from agents.msgrpo.configuration.methods import Methods
+from agents.msgrpo.configuration.presets import preset, preset_names
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_a_config_with_its_methods(name: str) -> None:
+    config = MSGRPOConfig.preset(name)
+    assert Methods.of(config)
+    for setting, value in preset(name).items():
+        assert getattr(config, setting) == value
+
+
+def test_presets_differ() -> None:
+    """No two names mean the same settings."""
+    made = [MSGRPOConfig.preset(name).to_toml() for name in preset_names()]
+    assert len(set(made)) == len(made)
+
+
+def test_own_settings_count_more() -> None:
+    config = MSGRPOConfig.preset("dr_grpo", loss_normalizer="token", seed=3)
+    assert (config.credit, config.loss_normalizer, config.seed) == ("dr_grpo", "token", 3)
+
+
+def test_a_preset_leaves_the_rest_of_the_run_alone() -> None:
+    fresh = MSGRPOConfig()
+    changed = fresh.differences(MSGRPOConfig.preset("dr_grpo"))
+    assert changed == {
+        "credit": ("msgrpo", "dr_grpo"), "episode_sampling": ("aaw", "off"), "loss_normalizer": ("token", "constant"),
+    }  # fmt: skip
+
+
+def test_the_plain_method_is_the_default() -> None:
+    assert MSGRPOConfig.preset("msgrpo") == MSGRPOConfig()
+
+
+def test_in_a_file_the_other_keys_count_more(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('preset = "dr_grpo"\n[loss]\nclip_high = 0.3\n[sampling]\nepisode_sampling = "uniform"\n')
+    config = MSGRPOConfig.from_toml(path)
+    assert (config.credit, config.episode_sampling, config.clip_high) == ("dr_grpo", "uniform", 0.3)
+    again = tmp_path / "again.toml"
+    again.write_text(config.to_toml())
+    assert "preset" not in again.read_text()
+    assert MSGRPOConfig.from_toml(again) == config
+
+
+def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_overrides(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('[advantages]\ncredit = "gigpo"\n[loss]\nclip_high = 0.3\n[credit.gigpo]\ndiscount = 0.9\n')
+    config = MSGRPOConfig.from_toml(path, ["clip_low=0.1", "preset=dr_grpo", "credit.rtg.scale=std"])
+    assert (config.credit, config.clip_low, config.clip_high) == ("dr_grpo", 0.1, 0.2)
+    assert config.method_settings == {"credit": {"gigpo": {"discount": 0.9}, "rtg": {"scale": "std"}}}
+
+
+def test_overrides_leave_the_config_that_they_are_made_from_alone() -> None:
+    config = MSGRPOConfig.from_mapping({"credit": {"gigpo": {"discount": 0.9}}})
+    assert config.with_overrides(["credit.gigpo.discount=0.5"]).method_settings["credit"]["gigpo"] == {"discount": 0.5}
+    assert config.method_settings["credit"]["gigpo"] == {"discount": 0.9}
+
+
+def test_an_unknown_preset() -> None:
+    with pytest.raises(ConfigError, match=r"preset = 'dr-grpo' is not one; did you mean 'dr_grpo'\?"):
+        MSGRPOConfig.preset("dr-grpo")
+    with pytest.raises(ConfigError, match="preset = 'common' is not one"):
+        MSGRPOConfig.from_mapping({"preset": "common"})
+    with pytest.raises(ConfigError, match="preset = 3 is not one"):
+        MSGRPOConfig().with_overrides(["preset=3"])
+
+
+def test_at_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-config", "--set", "preset=dr_grpo"]) == 0
+    assert 'credit = "dr_grpo"' in capsys.readouterr().out
+    assert main(["--print-config", "--set", "preset=grpo"]) == 2
+    assert "error: preset = 'grpo' is not one; did you mean" in capsys.readouterr().err
