@@ -33,7 +33,7 @@ def test_the_site_has_every_command_and_the_repository_says_where_they_are() -> 
     kept = (PAGES / "commands.md").read_text()
     shown = reference.with_tables(kept)
     for name in COMMANDS | LAB:
-        heading = f"## textbench {'lab ' if name in LAB else ''}{name}\n"
+        heading = f"## textbench {name}\n"
         assert heading in shown
         assert heading not in kept
     assert "`textbench COMMAND --help`" in kept

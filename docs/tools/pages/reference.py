@@ -120,7 +120,7 @@ def commands() -> str:
     """Every command: what it does, its examples, its arguments; those that a command above has alike by name alone."""
     parts, told = [], set[tuple[str, str]]()
     for name, text in (COMMANDS | LAB).items():
-        parts.append(f"## textbench {'lab ' if name in LAB else ''}{name}\n\n{text[0].upper()}{text[1:]}.")
+        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
         command = import_module(f"benchmark.cli.{name}")
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
