@@ -233,7 +233,7 @@ def test_rtg_divided_by_the_spread() -> None:
     """At t = 0: 3, 1, 5 with a std of 2; at t = 1: 2 and 4 with sqrt 2; alone at t = 2 it stays as it is."""
     given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
     root = math.sqrt(2)
-    check(advantages("rtg", given, scale="std"), [[0, -2 / root], [-3 / 2], [3 / 2, 2 / root, 4]], rtol=1e-5)
+    check(advantages("rtg", given, scale="group_std"), [[0, -2 / root], [-3 / 2], [3 / 2, 2 / root, 4]], rtol=1e-5)
 
 
 def test_rtg_baseline_leaves_its_own_return_out() -> None:
