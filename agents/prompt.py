@@ -304,7 +304,7 @@ class PromptMap:
         parts = [_fill(texts.opening, values)]
         for ago, (observation, response) in self._last_turns(request):
             left = self._left_then(request, ago)
-            then = values | {"observation": self._cut(observation), "steps_left": self._told(left)}
+            then = values | {"observation": self._cut(observation), "steps_left": self._steps_left_text(left)}
             then["memory"] = self._memory(request.history[: len(request.history) - ago])
             parts += [_fill(texts.observation, then), self._clock(left, then)]
             messages += [Message("user", _join(parts)), Message("assistant", response)]
@@ -339,7 +339,7 @@ class PromptMap:
             "observation": self._cut(request.observation),
             "actions": self._actions(request),
             "player": request.player,
-            "steps_left": self._told(request.steps_left),
+            "steps_left": self._steps_left_text(request.steps_left),
             "memory": self._memory(request.history),
         }
 
@@ -364,7 +364,7 @@ class PromptMap:
                     return str(written[-1]).strip()
         return self.texts.no_memory
 
-    def _told(self, steps_left: int | None) -> str:
+    def _steps_left_text(self, steps_left: int | None) -> str:
         return self.texts.no_limit if steps_left is None else str(steps_left)
 
     def _clock(self, steps_left: int | None, values: Mapping[str, str]) -> str:

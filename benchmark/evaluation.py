@@ -89,7 +89,7 @@ def _played(planned: PlannedRun, quiet: bool) -> Results:
         ) from None
     if ending.error is not None:
         raise ending.error
-    stopped = ending.stopped or ending.told_too_wide or None
+    stopped = ending.stopped or ending.too_wide_message or None
     if stopped is not None:
         teller(quiet)(f"{stopped}; {kept}")
     return Results(read_columns([ending.path]), stopped=stopped, quiet=quiet)

@@ -88,7 +88,24 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app: Sphinx) -> None:
-    """The pages of methods are made of the code each time that the site is built; the repository doesn't keep them."""
+    """What is made of the code each time that the site is built, and isn't kept in the repository.
+
+    These are the pages of methods, and the tables of the reference pages.
+    """
     from pages.methods import write_pages
 
     write_pages()
+    app.connect("env-get-outdated", lambda app, env, *changes: sorted(env.found_docs & TABLES))
+    app.connect("source-read", put_tables)
+
+
+TABLES = {"reference/commands", "reference/configuration", "reference/files"}
+"""The pages with tables that are made of the code. They are read again in every build, as the code may have changed."""
+
+
+def put_tables(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the tables into a page that is being read; ``source`` holds its text."""
+    if docname in TABLES:
+        from pages.reference import with_tables
+
+        source[0] = with_tables(source[0])

@@ -38,7 +38,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, worths: Sequence[tuple[float, float]]) -> "Moments":
-        """Those of a distribution that is given as ``[(probability, worth), ...]``."""
+        """The moments of a distribution that is given as ``[(probability, worth), ...]``."""
         mean = sum(chance * worth for chance, worth in worths)
         variance = sum(chance * (worth - mean) ** 2 for chance, worth in worths)
         return cls(mean, variance if variance > NO_VARIANCE else 0.0)

@@ -92,10 +92,10 @@ class EpisodeWorker:
                     parcel, sent = [], monotonic()
             yield parcel
         except Exception as error:  # noqa: BLE001 - it is told on another machine
-            raise _told(error, making) from None
+            raise _play_error(error, making) from None
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any) -> Any:
-        """Whatever the setup answers.
+        """The setup's answer to a question, after it has taken over ``news``.
 
         Raises:
             PlayError: it failed.
@@ -103,7 +103,7 @@ class EpisodeWorker:
         try:
             return setup.answer(self._made_by(setup), news, question)
         except Exception as error:  # noqa: BLE001 - it is told on another machine
-            raise _told(error, making=True) from None
+            raise _play_error(error, making=True) from None
 
     def _made_by(self, setup: Setup[Any]) -> Any:
         if self._setup is None or setup != self._setup:
@@ -112,7 +112,8 @@ class EpisodeWorker:
         return self._made
 
 
-def _told(error: Exception, making: bool) -> PlayError:
+def _play_error(error: Exception, making: bool) -> PlayError:
+    """The error as the driver gets it, in words and without this machine's secrets."""
     redactor = Redactor.from_environment()  # the driver doesn't know this machine's secrets
     reason = redactor.scrub(" ".join(str(error).split()))
     trace = redactor.scrub("".join(traceback.format_exception(error)))

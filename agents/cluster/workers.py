@@ -9,7 +9,8 @@ from agents.cluster.connection import ClusterError, workers_that_fit
 from agents.cluster.worker import EpisodeWorker
 
 MOST_FAILED_STARTS = 3
-"""In a row. A worker can die while it starts, with its machine; when none can start, something is missing there."""
+"""Starts that may fail in a row. A worker can die while it starts, with its machine; when none can start, something
+is missing there."""
 SECONDS_BETWEEN_LOOKS = 1.0
 """How often the cluster is looked over for machines that have come."""
 

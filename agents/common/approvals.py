@@ -26,7 +26,7 @@ class Claim(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What is kept of it once it was allowed."""
+        """The text that is remembered once the claim was allowed."""
         return f"{self.flag} {self.value}"
 
 

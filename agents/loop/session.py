@@ -101,7 +101,7 @@ class EpisodeSession:
         for policy in self._inside.values():
             check_game(policy, game)
         self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
-        self._told = dict.fromkeys(players, 0.0)
+        self._reported = dict.fromkeys(players, 0.0)
         self._asked: dict[str, TurnRequest] = {}  # everybody who is to move in this round
         self._requests: dict[str, TurnRequest] = {}  # those of them who are played from outside
         self._turns: dict[str, Turn] = {}  # what they have answered so far
@@ -203,8 +203,8 @@ class EpisodeSession:
             response = Turn(prefix_of(prompt) + response, prompt=prompt)
         self._turns[player] = response
         played = () if self.player is not None else self._play()
-        paid = self._live.returns[player] - self._told[player]
-        self._told[player] += paid
+        paid = self._live.returns[player] - self._reported[player]
+        self._reported[player] += paid
         for step in played:
             if step.player == player:
                 return Outcome(paid, step.valid, step.action, step.unreadable)

@@ -110,7 +110,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: Any, size: int, ends: Iterable[int]) -> "Vocabulary":
-        """That of a tokenizer of transformers, for a model that knows ``size`` tokens."""
+        """The vocabulary of a tokenizer of transformers, for a model that knows ``size`` tokens."""
         known = min(size, len(tokenizer))
         return cls(token_texts(tokenizer, known) + [b""] * (size - known), ends)
 
@@ -124,7 +124,7 @@ class Vocabulary:
 
 
 class State(NamedTuple):
-    """How far a response is.
+    """How far a response has come.
 
     Attributes:
         text: of the answer, what is written of it; before that, the end of the reasoning that may become a tag.
@@ -249,7 +249,7 @@ class Rules:
 
 
 class Guide:
-    """One response as it grows: asked for what may come, told what came."""
+    """One response as it grows: it says which tokens may come next, and is given the one that came."""
 
     def __init__(self, rules: Rules, limit: int) -> None:
         self._rules, self._state, self._left = rules, rules.start, limit
@@ -259,7 +259,7 @@ class Guide:
         return self._rules.allowed(self._state, self._left)
 
     def take(self, token: int) -> None:
-        """Go on behind a token."""
+        """Advance by a token that was drawn."""
         self._state = self._rules.after(self._state, token, self._left)
         self._left -= 1
 

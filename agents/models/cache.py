@@ -213,14 +213,14 @@ class CachedModel:
 
     @property
     def settings(self) -> Any:
-        """Those of the model: a cache doesn't change responses."""
+        """The settings of the model: a cache doesn't change responses."""
         return settings_of(self.model)
 
     def check_prefix(self, prefix: str) -> None:
         check_prefix(self.model, prefix)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """As of the model."""
+        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
         return why_unconstrained(self.model, reasons)
 
     def generate(
@@ -264,7 +264,7 @@ class AsyncCachedModel:
         check_prefix(self.model, prefix)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """As of the model."""
+        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
         return why_unconstrained(self.model, reasons)
 
     async def generate_async(

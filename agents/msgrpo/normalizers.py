@@ -30,7 +30,7 @@ class Normalizer(Protocol):
     """A way of making one loss of many tokens'."""
 
     def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
-        """Of the rows of the whole update, those numbered ``part`` are in this minibatch."""
+        """Weigh the tokens of one minibatch, which has the rows numbered ``part`` of the whole update."""
 
 
 class PerToken:

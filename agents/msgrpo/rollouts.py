@@ -66,7 +66,7 @@ class Rollouts:
         return self
 
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
-        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` is other ones."""
+        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
         return training_tasks(self.config, self._games, self.number, part)
 
     def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:

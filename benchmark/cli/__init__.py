@@ -44,7 +44,8 @@ LAB = {
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",
 }
-"""The commands of research and upkeep, likewise: ``textbench lab NAME``. They go on working without ``lab``, too."""
+"""The commands of research and upkeep, likewise. ``textbench lab`` lists them; ``textbench NAME`` and
+``textbench lab NAME`` are the same, and everything that we print or write says ``textbench NAME``."""
 
 PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` included
 
@@ -146,7 +147,7 @@ def _dispatch(arguments: list[str]) -> int:
     parser = Parser(
         prog=f"{prog} {name}",
         description=command.__doc__,
-        epilog=f"The place of this command is textbench lab {name}; textbench {name} goes on working."
+        epilog=f"textbench lab lists this command beside others of its kind; textbench lab {name} is the same."
         if name in LAB
         else None,
         formatter_class=RawDescriptionHelpFormatter,
@@ -169,21 +170,21 @@ def _overview(in_lab: bool) -> str:
     if in_lab:
         return f"""textbench lab: research and upkeep
 
-usage: textbench lab COMMAND [options]        textbench lab COMMAND --help
+usage: textbench COMMAND [options]        textbench COMMAND --help        (or textbench lab COMMAND)
 
-{_told(LAB)}"""
+{_lines(LAB)}"""
     return f"""textbench: text games for language models, an honest benchmark
 
 usage: textbench COMMAND [options]        textbench COMMAND --help
 
-{_told(COMMANDS)}
+{_lines(COMMANDS)}
 
 textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network
-textbench lab        lists the commands of research and upkeep; older spellings, without lab, go on working
+textbench lab        lists the commands of research and upkeep, among them warmup, credit and serve
 textbench --version  the version"""
 
 
-def _told(commands: Mapping[str, str]) -> str:
+def _lines(commands: Mapping[str, str]) -> str:
     width = max(map(len, commands))
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in commands.items())
 

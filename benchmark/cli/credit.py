@@ -7,12 +7,12 @@ it assigns are like the true ones, and how good the policy gradient is that they
 The names oracle (the true advantage) and noise (random numbers) are always among the methods.
 
 examples:
-  textbench lab credit tiny --game frozen-lake
-  textbench lab credit tiny --game frozen-lake-slippery --method all --json
-  textbench lab credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
-  textbench lab credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
-  textbench lab credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
-  textbench lab credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
+  textbench credit tiny --game frozen-lake
+  textbench credit tiny --game frozen-lake-slippery --method all --json
+  textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
+  textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
+  textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
+  textbench credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
 """
 
 from argparse import ArgumentParser, Namespace

@@ -1,11 +1,11 @@
 """Write results for other programs: CSV, Parquet, plots, and data to train on.
 
 examples:
-  textbench lab export runs/a --csv episodes.csv
-  textbench lab export runs/a --csv - --steps | head
-  textbench lab export leaderboards --parquet results.parquet --plot scores.svg
-  textbench lab export runs/a --sft demonstrations.jsonl --keep best
-  textbench lab export runs/a --preferences pairs.jsonl --mode direct
+  textbench export runs/a --csv episodes.csv
+  textbench export runs/a --csv - --steps | head
+  textbench export leaderboards --parquet results.parquet --plot scores.svg
+  textbench export runs/a --sft demonstrations.jsonl --keep best
+  textbench export runs/a --preferences pairs.jsonl --mode direct
 """
 
 from argparse import ArgumentParser, Namespace

@@ -5,9 +5,9 @@ models there is also what is left after the reasoning that it wrote, exact. A st
 there in expectation.
 
 examples:
-  textbench lab inspect                                   tiny on frozen-lake's first episode
-  textbench lab inspect tiny-msgrpo-snake --scenario snake --episode 3
-  textbench lab inspect hf:./checkpoint --samples 64 --json
+  textbench inspect                                   tiny on frozen-lake's first episode
+  textbench inspect tiny-msgrpo-snake --scenario snake --episode 3
+  textbench inspect hf:./checkpoint --samples 64 --json
 """
 
 from argparse import ArgumentParser, Namespace

@@ -3,7 +3,7 @@
 example (two machines play different seeds of the same scenarios):
   textbench run --agent openai:MODEL --episodes 100                    on one
   textbench run --agent openai:MODEL --episodes 100 --seed-offset 100  on the other
-  textbench lab merge runs/one runs/other --out runs/both
+  textbench merge runs/one runs/other --out runs/both
 """
 
 from argparse import ArgumentParser, Namespace

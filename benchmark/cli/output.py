@@ -62,7 +62,7 @@ def report(ending: "Ending", output: Output) -> int:
         scrub = Redactor.from_environment(secrets=secrets_of(ending.options)).scrub
         print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
     if ending.too_wide and stopped is None:
-        output.say(ending.told_too_wide)
+        output.say(ending.too_wide_message)
         output.say(f"play more: {resume_command(path)} --episodes {2 * ending.options.episodes}")
         return INCOMPLETE
     if stopped is None:

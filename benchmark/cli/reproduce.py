@@ -5,13 +5,13 @@ Every job's result is on disk, so the same command goes on where it was stopped.
 starts, and corrects that by what its jobs take.
 
 examples:
-  textbench lab reproduce --quick                     the first claim, in a few minutes
-  textbench lab reproduce --dry-run                   what the full one would do, and for how long
-  textbench lab reproduce --seeds 2 --games frozen-lake --out runs/lake
-  textbench lab reproduce --config stability          what each setting of MS-GRPO changes
-  textbench lab reproduce --config credit             methods of credit measured and compared by training
-  textbench lab reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
-  textbench lab reproduce --config smollm2 --quick    one part of it, in less than half an hour
+  textbench reproduce --quick                     the first claim, in a few minutes
+  textbench reproduce --dry-run                   what the full one would do, and for how long
+  textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
+  textbench reproduce --config stability          what each setting of MS-GRPO changes
+  textbench reproduce --config credit             methods of credit measured and compared by training
+  textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
+  textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
 
 import sys

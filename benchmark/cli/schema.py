@@ -1,8 +1,8 @@
 """Print the JSON Schema of a file or document that textbench reads or writes.
 
 examples:
-  textbench lab schema episode              of one line of episodes.jsonl
-  textbench lab schema --out docs/schemas   write all of them, as NAME.json
+  textbench schema episode              of one line of episodes.jsonl
+  textbench schema --out docs/schemas   write all of them, as NAME.json
 """
 
 from argparse import ArgumentParser, Namespace

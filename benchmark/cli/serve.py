@@ -4,10 +4,10 @@ Every client has a session of its own. A client's reset(seed=7, layout_seed=3) s
 reset(split="test", index=12) the episode 12 of textbench run.
 
 examples:
-  textbench lab serve frozen-lake
-  textbench lab serve tic-tac-toe --against planner --port 9000
-  textbench lab serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
-  TEXTBENCH_SERVE_TOKEN=... textbench lab serve snake --host 0.0.0.0 --allow-host games.example.com
+  textbench serve frozen-lake
+  textbench serve tic-tac-toe --against planner --port 9000
+  textbench serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
+  TEXTBENCH_SERVE_TOKEN=... textbench serve snake --host 0.0.0.0 --allow-host games.example.com
 """
 
 import re

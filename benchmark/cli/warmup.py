@@ -6,9 +6,9 @@ run does it: a normalized score of 0 is the best play that doesn't read. The fol
 further with model = "DIR"; it knows its prompts. The same command goes on where it was stopped.
 
 examples:
-  textbench lab warmup --model smollm2 --scenario frozen-lake
-  textbench lab warmup --model smollm2 --scenario frozen-lake snake --teacher random planner --examples 4000
-  textbench lab warmup --model hf:./base --scenario frozen-lake --mode think --full --set learning_rate=5e-5
+  textbench warmup --model smollm2 --scenario frozen-lake
+  textbench warmup --model smollm2 --scenario frozen-lake snake --teacher random planner --examples 4000
+  textbench warmup --model hf:./base --scenario frozen-lake --mode think --full --set learning_rate=5e-5
 """
 
 from argparse import ArgumentParser, Namespace

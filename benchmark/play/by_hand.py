@@ -71,9 +71,9 @@ class Telling:
         self.console = Console(stderr=True, highlight=False)
         self._scenario, self._names = scenario, names
         self._hides = scenario.game().hidden_information
-        self._told_of = {me} if self._hides else set(names)
+        self._shown_players = {me} if self._hides else set(names)
         self._steps: list[Step] = []
-        self._told = 0
+        self._shown_steps = 0
 
     def add(self, task: EpisodeTask, step: Step) -> None:
         """Note a step; that of the last player completes the round, which can then be replayed."""
@@ -84,10 +84,10 @@ class Telling:
             replayed = replay(record, self._scenario)
         except ReplayError:
             return
-        for index in range(self._told, len(steps)):
-            if steps[index].player not in self._told_of:
+        for index in range(self._shown_steps, len(steps)):
+            if steps[index].player not in self._shown_players:
                 continue
             name = self._names[steps[index].player]
             done = move(record, None if self._hides else replayed, index)
             self.console.print(Text.assemble(printable(f"{name}: "), done))
-        self._told = len(steps)
+        self._shown_steps = len(steps)

@@ -57,7 +57,7 @@ class Ending:
     options: RunOptions
 
     @property
-    def told_too_wide(self) -> str:
+    def too_wide_message(self) -> str:
         """Which scores aren't known well enough, as a sentence; empty where all are."""
         names = ", ".join(f"{name} ({width:.3f})" for name, width in self.too_wide.items())
         most, width = self.options.episodes, self.options.until

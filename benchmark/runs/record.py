@@ -184,12 +184,12 @@ def to_record(episode: Episode) -> Record:
         MEASURED: {
             "seconds": round(episode.seconds, 6),
             "cached_tokens": [sum(usage[i] for usage in cached) for i in (0, 1)],
-            **_told_by_servers(episode.steps),
+            **_reports_of_servers(episode.steps),
         },
     }
 
 
-def _told_by_servers(steps: Iterable[Step]) -> dict[str, dict[str, Any]]:
+def _reports_of_servers(steps: Iterable[Step]) -> dict[str, dict[str, Any]]:
     """What servers said besides the responses, by player: ``served_by provider_cached_tokens left_out``, where any."""
     served_by: dict[str, list[str]] = {}
     discounted: dict[str, int] = {}
@@ -230,13 +230,13 @@ def _step_record(step: Step) -> dict[str, Any]:
         row["unreadable"] = str(step.unreadable)
     if step.refused:
         row["refused"] = [
-            {"response": each.turn.response, "unreadable": each.unreadable, **_told_of(each.turn)}
+            {"response": each.turn.response, "unreadable": each.unreadable, **_fields_of(each.turn)}
             for each in step.refused
         ]
-    return row | _told_of(turn)
+    return row | _fields_of(turn)
 
 
-def _told_of(turn: Turn) -> dict[str, Any]:
+def _fields_of(turn: Turn) -> dict[str, Any]:
     """What a record says of an answer besides its text, as far as it says something."""
     row: dict[str, Any] = {}
     if turn.finish_reason != "stop":

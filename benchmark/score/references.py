@@ -75,7 +75,7 @@ class References:
     def __init__(self, results: ResultColumns | None = None, say: Callable[[str], None] | None = None) -> None:
         self._results = results
         self._tell = say or (lambda message: None)
-        self._told: set[str] = set()
+        self._said: set[str] = set()
         self._known: dict[tuple[str, str], dict[int, float]] = {}
         self._starts: dict[str, StartValues] = {}
 
@@ -93,8 +93,8 @@ class References:
         return Scale(starts.blind(seeds), reference)
 
     def _say(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._said:
+            self._said.add(message)
             self._tell(message)
 
     def _returns(self, agent: str, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:

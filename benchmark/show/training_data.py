@@ -39,7 +39,7 @@ EVALUATED = 1000  # episodes of a scenario, from its first seed on, that publish
 Line = dict[str, Any]
 
 
-class Decision(NamedTuple):
+class RecordedDecision(NamedTuple):
     """One valid decision of a recorded episode.
 
     Attributes:
@@ -115,7 +115,7 @@ class Source:
         means = {key: sum(values) / len(values) for key, values in returns.items()}
         return {key: mean if max(returns[key]) > mean + TIE else float("-inf") for key, mean in means.items()}
 
-    def decisions(self) -> Iterator[Decision]:
+    def decisions(self) -> Iterator[RecordedDecision]:
         """Every valid decision of the agents, in the order of the sources.
 
         Raises:
@@ -133,7 +133,7 @@ class Source:
 
     def _of_episode(
         self, record: Record, replayed: Replay, names: Mapping[str, str], prompt_maps: Mapping[str, PromptMap]
-    ) -> Iterator[Decision]:
+    ) -> Iterator[RecordedDecision]:
         for step, request in requests_of(replayed, self.game(record["scenario"])):
             agent = record["agents"][step.player]
             if agent not in names or not step.valid:
@@ -148,7 +148,7 @@ class Source:
                 "action": step.action,
             }
             response = _in_mode(step.response, step.action, prompt_map.mode, names[agent])
-            yield Decision(origin, request, prompt_map, response, record["returns"][step.player])
+            yield RecordedDecision(origin, request, prompt_map, response, record["returns"][step.player])
 
     def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
@@ -221,7 +221,7 @@ def preferences(source: Source) -> Iterator[Line]:
         UsageError: no scenario has action values; or as :meth:`Source.decisions`.
     """
     source.require_values()
-    answered: dict[tuple[Any, ...], dict[str, Decision]] = {}
+    answered: dict[tuple[Any, ...], dict[str, RecordedDecision]] = {}
     for decision in source.decisions():
         if source.solver(decision.origin["scenario"]) is not None:
             request = decision.request
@@ -251,7 +251,7 @@ def preferences(source: Source) -> Iterator[Line]:
                 }
 
 
-def _best(known: Sequence[Decision], values: Mapping[str, float], planner: PlannerPlayer) -> tuple[str, str]:
+def _best(known: Sequence[RecordedDecision], values: Mapping[str, float], planner: PlannerPlayer) -> tuple[str, str]:
     """The response of the largest value and its action: that of the runs, or the planner's if that is worth more."""
     best = max(known, key=lambda decision: values[decision.action])
     if values[best.action] >= max(values.values()) - TIE:
@@ -267,7 +267,7 @@ def _kind(solver: SearchPlayer | None) -> str:
     return "exact" if solver is not None and solver.exact else "search"
 
 
-def _messages(decision: Decision) -> list[dict[str, str]]:
+def _messages(decision: RecordedDecision) -> list[dict[str, str]]:
     # without the response's prefix, which the response has
     return [message._asdict() for message in without_prefix(decision.prompt_map(decision.request))]
 

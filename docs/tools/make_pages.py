@@ -4,11 +4,11 @@
     python docs/tools/make_pages.py --check    # only say what is stale
 
 The made parts of the games' pages with their pictures, the gallery of all games, the table of speeds, the prompt on
-the page of players, the tables of the reference pages, the JSON Schemas, and the picture of the README. All play is
-seeded, so that nothing changes where nothing has changed. What is measured is kept beside the pages:
+the page of players, the JSON Schemas, and the picture of the README. All play is seeded, so that nothing changes where
+nothing has changed. What is measured is kept beside the pages:
 docs/games/scores.json by docs/tools/measure_scores.py, docs/games/speeds.json by research/perf/games.py,
-docs/games/headroom.json by research/perf/headroom.py. The pages of methods are made when the site is built:
-docs/conf.py.
+docs/games/headroom.json by research/perf/headroom.py. The pages of methods and the tables of the reference pages
+are made when the site is built: docs/conf.py.
 """
 
 import sys

@@ -346,7 +346,7 @@ def main() -> None:
     if part == "generation" and source.startswith("gguf:"):
         file = Path(source.removeprefix("gguf:"))
     elif part == "generation" and source == "smollm2":
-        from agents.models.local.loading.load import smollm2
+        from agents.models.local.loading import smollm2
 
         file = Path(smollm2.file())
     parts: dict[str, Callable[[str], Any]] = {

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from pages import reference
-from pages.marks import names_in
+from pages.marks import ON_THE_SITE, names_in
+
+from benchmark.cli import COMMANDS, LAB
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -18,13 +20,31 @@ MADE = dict(reference.files())
 
 
 @pytest.mark.parametrize("file", MADE, ids=lambda file: file.name)
-def test_tables_and_schemas_are_those_of_the_code(file: Path) -> None:
+def test_schemas_are_those_of_the_code(file: Path) -> None:
     assert file.read_text() == MADE[file], "run: python docs/tools/make_pages.py"
 
 
 def test_every_maker_has_its_page() -> None:
-    marked = [name for file in MADE if file.suffix == ".md" for name in names_in(file.read_text())]
+    marked = [name for file in PAGES.glob("*.md") for name in names_in(file.read_text(), ON_THE_SITE)]
     assert sorted(marked) == sorted(reference.PARTS)
+
+
+def test_the_site_has_every_command_and_the_repository_says_where_they_are() -> None:
+    kept = (PAGES / "commands.md").read_text()
+    shown = reference.with_tables(kept)
+    for name in COMMANDS | LAB:
+        heading = f"## textbench {name}\n"
+        assert heading in shown
+        assert heading not in kept
+    assert "`textbench COMMAND --help`" in kept
+
+
+@pytest.mark.parametrize("page", ["configuration.md", "files.md"])
+def test_the_site_has_every_key_of_a_file(page: str) -> None:
+    shown = reference.with_tables((PAGES / page).read_text())
+    for name in {"configuration.md": ["training-config"], "files.md": ["manifest", "episode"]}[page]:
+        keys = reference.schema_of(name)["properties"]
+        assert [key for key in keys if f"| `{key}`" not in shown] == []
 
 
 def variables_of(path: Path) -> Iterator[str]:
@@ -68,7 +88,7 @@ def test_every_environment_variable_is_told_of() -> None:
 def test_options_of_a_run_have_their_variable() -> None:
     from benchmark.play.options import OTHER_VARIABLES, VARIABLES
 
-    text = (PAGES / "configuration.md").read_text()
+    text = reference.with_tables((PAGES / "configuration.md").read_text())
     assert [name for name in VARIABLES if f"`{name}`" not in text] == []
     text = (PAGES / "environment.md").read_text()
     assert [name for name in OTHER_VARIABLES if f"`{name}`" not in text] == []

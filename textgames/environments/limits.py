@@ -46,17 +46,17 @@ class Limits(NamedTuple):
         check_whole("max_episode_steps", max_episode_steps, 1)
         return cls(max_episode_steps if players == 1 else None, max_episode_steps, max_episode_steps)
 
-    def told_in(self, spec: EnvSpec | None, longest_episode: int | None) -> EnvSpec | None:
-        """A spec that Gymnasium made, telling the limit (or the rules' own) and making the same environment again."""
+    def stated_in(self, spec: EnvSpec | None, longest_episode: int | None) -> EnvSpec | None:
+        """A copy of Gymnasium's spec that states the limit (or the rules' own) and makes the same environment again."""
         if spec is None:
             return None
-        told = copy.copy(spec)
-        told.kwargs = {**spec.kwargs, "max_episode_steps": self.given}
+        stated = copy.copy(spec)
+        stated.kwargs = {**spec.kwargs, "max_episode_steps": self.given}
         if self.steps == float("inf"):
-            told.max_episode_steps = longest_episode if self.rounds is None else self.rounds
+            stated.max_episode_steps = longest_episode if self.rounds is None else self.rounds
         else:
-            told.max_episode_steps = int(self.steps)
-        return told
+            stated.max_episode_steps = int(self.steps)
+        return stated
 
 
 def asked_of_gymnasium(caller: FrameType | None) -> int | None:

@@ -17,26 +17,29 @@ def metrics_of(game: TSMG[Any], state: Any, player: Player) -> dict[str, float]:
 
 
 class Metrics(Mapping[str, float]):
-    """What :func:`metrics_of` tells, asked for at the first look. Equal to the dictionary, and pickled as it."""
+    """The mapping that :func:`metrics_of` returns, computed when it is first looked at.
+
+    It is equal to the dictionary, and pickled as one.
+    """
 
     def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
         self._asked = game, state, player
 
     @cached_property
-    def _told(self) -> dict[str, float]:
+    def _values(self) -> dict[str, float]:
         return metrics_of(*self._asked)
 
     def __getitem__(self, name: str) -> float:
-        return self._told[name]
+        return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._told)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._values)
 
     def __repr__(self) -> str:
-        return repr(self._told)
+        return repr(self._values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._told,)
+        return dict, (self._values,)

@@ -103,7 +103,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
     @spec.setter
     def spec(self, made_of: EnvSpec | None) -> None:
-        self._spec = self.limits.told_in(made_of, self.game.longest_episode)
+        self._spec = self.limits.stated_in(made_of, self.game.longest_episode)
 
     @property
     def instructions(self) -> str:

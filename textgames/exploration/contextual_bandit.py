@@ -162,7 +162,7 @@ class ContextualBandit(TSMG[ContextualState]):
         return ContextualState(state.weights, next_context, log), {"player_0": reward}, next_context == NOBODY
 
     def forfeit(self, state: ContextualState, player: Player, rounds_left: float) -> dict[Player, float]:
-        """As if in every round that is left the worst arm were shown to whom it suits least."""
+        """What is paid if every round that is left goes to the arm and the context that pay least."""
         worst = min(min(expected_rewards(state.weights, context)) for context in range(len(CONTEXTS)))
         return {player: worst * self.rounds_left(state)}
 

@@ -104,7 +104,7 @@ class GuessingGame(TSMG[GuessState]):
         return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
 
     def forfeit(self, state: GuessState, player: str, rounds_left: float) -> dict[str, float]:
-        """As if all guesses that are left were wrong."""
+        """What is paid if all guesses that are left are wrong."""
         return {player: GUESS_REWARD * (self.max_guesses - len(state.guesses) + LOST_GUESSES)}
 
     def is_playing(self, state: GuessState, player: str) -> bool:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
+from textgames.open_spiel.library_facts import COLOURS, about, summary, turn_order
 from textgames.open_spiel.names import reading_of
 from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
-from textgames.open_spiel.told import COLOURS, about, summary, turn_order
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
@@ -85,7 +85,7 @@ class OpenSpiel(TSMG[SpielState]):
 
     @property
     def has_outcomes(self) -> bool:
-        """As for every game; a dealer who draws many cards at once makes it impossible."""
+        """Whether a round has few enough outcomes to be listed; they aren't where many cards are dealt at once."""
         return self.reading.lists_chances
 
     def _listed(self, state: SpielState) -> list[tuple[float, SpielState]]:

@@ -25,7 +25,7 @@ NATURAL_REWARD = 1.5
 
 
 class Hand(NamedTuple):
-    """What counts of some cards.
+    """The cards of one player, as far as they count.
 
     Attributes:
         total: their sum, with an ace as 11 where that doesn't take it beyond 21.
@@ -45,7 +45,7 @@ class Hand(NamedTuple):
 
 
 class BlackjackState(NamedTuple):
-    """One deal.
+    """The state of one deal.
 
     Attributes:
         hand: the player's.

@@ -143,7 +143,7 @@ class Sokoban(TSMG[SokobanState]):
         return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
 
     def forfeit(self, state: SokobanState, player: str, rounds_left: float) -> dict[str, float]:
-        """As if the moves that are left did nothing but push boxes off their targets again."""
+        """What is paid if the moves that are left only push boxes off their targets again."""
         moves = min(rounds_left, self.max_moves - state.moves)
         return {player: STEP_REWARD * moves - BOX_REWARD * on_targets(state.level, state.boxes)}
 

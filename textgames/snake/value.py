@@ -129,7 +129,7 @@ class SnakeValue(HeuristicYardstick):
 
 
 def features(times: Ints, steps_left: Ints) -> Floats:
-    """What the coefficients are of, (boards, 2 + 2 * pieces).
+    """The features that the coefficients weigh, (boards, 2 + 2 * pieces).
 
     Args:
         times: of the shortest tours of 1, 2, ... pieces, (boards, pieces).

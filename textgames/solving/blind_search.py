@@ -22,7 +22,7 @@ SEARCH_STARTS, REPORT_STARTS = 200, 1000
 """Starts that a policy is chosen on and reported on, where values are computed."""
 
 SEARCH_EPISODES, REPORT_EPISODES = 500, 10_000
-"""Episodes likewise, where they are played."""
+"""Episodes that a policy is chosen on and reported on, where values come from play."""
 
 SAMPLED_ACTIONS = 30
 """How many constants are tried in a game whose actions can't be listed."""
@@ -78,7 +78,7 @@ def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool
 
 
 def standard_error(sample: Values) -> float:
-    """That of a mean, over a sample of shape (n,)."""
+    """The standard error of the mean of a sample of shape (n,)."""
     return float(sample.std(ddof=1) / np.sqrt(len(sample)))
 
 

@@ -95,7 +95,7 @@ class GameTree:
 
     @property
     def information_sets(self) -> tuple[InformationSet, ...]:
-        """Those of all players, the first player's first."""
+        """The information sets of all players, the first player's first."""
         return tuple(each for decisions in self.decisions for each in decisions.sets)
 
     @property

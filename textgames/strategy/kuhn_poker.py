@@ -35,7 +35,7 @@ LEGAL_ACTIONS: Mapping[History, tuple[Action, ...]] = MappingProxyType(
 
 
 class KuhnState(NamedTuple):
-    """A hand.
+    """The state of one hand.
 
     Attributes:
         cards: of both players, as indices of :data:`CARDS`.

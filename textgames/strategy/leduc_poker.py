@@ -31,7 +31,7 @@ History = tuple[Action, ...]
 
 
 class LeducState(NamedTuple):
-    """A hand.
+    """The state of one hand.
 
     Attributes:
         cards: of both players, as indices of :data:`DECK`.
@@ -243,12 +243,12 @@ class LeducPoker(TSMG[LeducState]):
         self, state: LeducState, joint_action: Mapping[Player, Action], next_state: LeducState, player: Player
     ) -> str:
         if not legal_after(next_state.betting):
-            return self._told_at_the_end(next_state, self.players.index(player))
+            return self._ending_text(next_state, self.players.index(player))
         if next_state.table is not None and state.table is None:
             return f"the {DECK[next_state.table]} is turned up"
         return ""
 
-    def _told_at_the_end(self, state: LeducState, me: int) -> str:
+    def _ending_text(self, state: LeducState, me: int) -> str:
         won = winner(state)
         if won is None:
             return f"shared the pot, against the {DECK[state.cards[1 - me]]}"

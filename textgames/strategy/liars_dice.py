@@ -35,7 +35,7 @@ class Bid(NamedTuple):
 
 
 class LiarsDiceState(NamedTuple):
-    """A round of bidding.
+    """The state of a round of bidding.
 
     Attributes:
         dice: of both players, each in ascending order.

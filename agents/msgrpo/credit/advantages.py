@@ -59,7 +59,7 @@ def group_advantages(
         if value not in accepted:
             raise ConfigError(f"{name} = {value!r} can't be used; accepted: {', '.join(accepted)}")
 
-    own: Scale = "std" if scale == "group_std" else "none"
+    own: Scale = "group_std" if scale == "group_std" else "none"
     how = partial(compared, baseline=cast(Baseline, baseline), scale=own, eps=eps)
     advantages = within_labels(labels, values, how)
     if scale in ("batch_std", "returns_std") and len(values) > 1:

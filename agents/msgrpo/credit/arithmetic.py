@@ -19,8 +19,8 @@ Baseline = Literal["mean", "leave_one_out", "others", "none"]
 """What is taken off a value: the mean of its set; the mean of the set's other values, or of a value that has no others
 the value itself (``leave_one_out``) or 0 (``others``); or nothing."""
 
-Scale = Literal["none", "std"]
-"""What divides the difference: nothing, or the standard deviation of the set."""
+Scale = Literal["none", "group_std"]
+"""What divides the difference: nothing, or the standard deviation of the set, which is within a group."""
 
 SETS: Mapping[str, What] = {
     "group": lambda trajectory, t: None,
@@ -58,12 +58,12 @@ def compared(
         differences = values - values.mean()
     else:
         differences = values - (values.sum() - values) / (len(values) - 1)
-    if scale == "std":
+    if scale == "group_std":
         differences /= (0.0 if equal else values.std(ddof=ddof)) + eps
     return differences
 
 
-standardised = partial(compared, scale="std")
+standardised = partial(compared, scale="group_std")
 """``z(x) = (x - mean) / (std + eps)`` over one set."""
 
 

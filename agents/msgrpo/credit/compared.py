@@ -30,9 +30,9 @@ class Compared(ByReturn):
     baseline: Baseline = "mean"
     """Subtracted from a value: the mean of its set; the mean of the set's other values, where one that is alone is
     worth 0 (leave_one_out) or keeps its value (others); or nothing."""
-    scale: Literal["none", "std", "group_std", "batch_std", "returns_std"] = "group_std"
-    """Divides the difference: 1, the sample standard deviation of the set (std and group_std), that of all
-    differences, or that of all values."""
+    scale: Literal["none", "group_std", "batch_std", "returns_std"] = "group_std"
+    """Divides the difference: nothing (none), the sample standard deviation of the set (group_std), that of all
+    differences (batch_std), or that of all values (returns_std)."""
     eps: float = Field(1e-6, ge=0)
     """Added to the standard deviation."""
     spread: Literal["episode", "to_go"] = "episode"
@@ -46,8 +46,7 @@ class Compared(ByReturn):
     }
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        scale = "group_std" if self.scale == "std" else self.scale
-        how = partial(group_advantages, baseline=self.baseline, scale=scale, eps=self.eps)
+        how = partial(group_advantages, baseline=self.baseline, scale=self.scale, eps=self.eps)
         if self.spread == "episode":
             labels = [(each.group, SETS[self.among](each, 0)) for each in batch.trajectories]
             return Credit.per_episode(batch, how(batch.returns(self.discount), labels))

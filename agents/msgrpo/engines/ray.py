@@ -43,13 +43,14 @@ class Ray:
     """Workers of a Ray cluster play whole episodes, each with a sampler of its own."""
 
     address: str = ANY
-    """Of the cluster: host:port, auto (a running one), local (a new one on this machine), or any (Ray's choice)."""
+    """The cluster's address: host:port, auto (a running one), local (a new one on this machine), or any (Ray
+    chooses)."""
     workers: int = Field(0, ge=0)
-    """At most so many; 0: as many as the cluster has room for, also when machines join."""
+    """The largest number of workers; 0: as many as the cluster has room for, also when machines join."""
     cpus: float = Field(1.0, gt=0)
     """Processor cores that each worker takes."""
     gpus: float = Field(0.0, ge=0)
-    """GPUs that each worker takes; of a fraction several share one."""
+    """GPUs that each worker takes; with a fraction several workers share one."""
     sampler: Literal["live", "vllm"] = "live"
     """What a worker samples with: its own copy of the model, or vLLM in its process."""
     sampler_options: dict[str, Any] = Field(default_factory=dict)
@@ -162,7 +163,7 @@ class SamplerSetup:
         return made_of(news.policies, made.engine)
 
     def result(self, episode: Episode) -> Episode:
-        """All of it: the learner needs the tokens, and methods of credit the states."""
+        """The whole episode: the learner needs the tokens, and methods of credit the states."""
         return episode
 
     def answer(
@@ -289,7 +290,7 @@ PackedWeights = dict[str, tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[n
 
 
 def packed(weights: Weights, dtype: torch.dtype) -> PackedWeights:
-    """The weights in the type in which is sampled, as bytes: numpy has no bfloat16."""
+    """The weights as bytes, in the type that is sampled in: numpy has no bfloat16."""
     name = str(dtype).removeprefix("torch.")
     return {
         parameter: (name, tuple(tensor.shape), tensor.to("cpu", dtype).contiguous().flatten().view(torch.uint8).numpy())
@@ -298,7 +299,7 @@ def packed(weights: Weights, dtype: torch.dtype) -> PackedWeights:
 
 
 def unpacked(weights: PackedWeights) -> Iterator[tuple[str, Tensor]]:
-    """The weights again, without a copy: for reading alone."""
+    """The weights that :func:`packed` gave, without a copy; they may only be read."""
     for parameter, (name, shape, content) in weights.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that torch could write to what is for reading alone

@@ -36,7 +36,7 @@ class APO(PPO):
     """PPO with a KL term of its own, on top of the run's; the k3 estimate."""
 
     kl_coefficient: float = Field(1e-3, ge=0)
-    """Of the KL term that is weighed by the success rate."""
+    """Coefficient of the KL term that is weighed by the success rate."""
     length_base: float = Field(1.00001, ge=1)
     """The base of the factor of long failures; 1 leaves them as they are."""
 

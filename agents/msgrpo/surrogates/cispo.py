@@ -17,9 +17,9 @@ class CISPO(PlainSurrogate):
     clip_low: float = Field(0.2, ge=0, le=1)
     """The weight is at least 1 - clip_low."""
     clip_high: float = Field(0.2, ge=0)
-    """And at most 1 + clip_high."""
+    """The weight is at most 1 + clip_high."""
     cap: float | None = Field(None, gt=0)
-    """The most that the weight may be, with no least one, as TRL has it; takes the place of clip_low and clip_high."""
+    """The largest weight, without a smallest one, as in TRL; it takes the place of clip_low and clip_high."""
 
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 

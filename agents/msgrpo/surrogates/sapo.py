@@ -18,9 +18,9 @@ class SAPO(PlainSurrogate):
     """
 
     tau_positive: float = Field(1.0, gt=0)
-    """Of tokens with a positive advantage."""
+    """The temperature tau of tokens with a positive advantage."""
     tau_negative: float = Field(1.05, gt=0)
-    """Of the others: a larger one lets their gradient fade faster."""
+    """The temperature tau of the other tokens: a larger one lets their gradient fade faster."""
 
     def terms(self, tokens: Tokens) -> Tensor:
         tau = torch.full_like(tokens.advantages, self.tau_negative)

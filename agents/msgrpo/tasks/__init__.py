@@ -36,7 +36,7 @@ class Iteration(Protocol):
         """Plays on from visited states."""
 
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
-        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` is other ones."""
+        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
 
     def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
         """Play tasks with the current policy, in their order; every player's part is a trajectory of its own.

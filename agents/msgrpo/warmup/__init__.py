@@ -4,6 +4,6 @@
 """
 
 from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Decision, Imitation, Progress, imitate
+from agents.msgrpo.warmup.imitation import Imitation, Progress, TaughtDecision, imitate
 
-__all__ = ["Decision", "Imitation", "Progress", "demonstrate", "imitate"]
+__all__ = ["Imitation", "Progress", "TaughtDecision", "demonstrate", "imitate"]

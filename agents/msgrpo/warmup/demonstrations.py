@@ -18,7 +18,7 @@ from agents.loop.rollout import rollout
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.evaluating.evaluation import game_name
 from agents.msgrpo.trajectories import Game
-from agents.msgrpo.warmup.imitation import Decision
+from agents.msgrpo.warmup.imitation import TaughtDecision
 from agents.msgrpo.warmup.words import Words
 from agents.policy import as_requests
 from agents.prompt import PromptMap
@@ -74,7 +74,7 @@ def demonstrate(
     explore: float = 0.0,
     seed: int = 0,
     part: int = 0,
-) -> list[Decision]:
+) -> list[TaughtDecision]:
     """So many decisions, evenly of every teacher on every scenario, each from training seeds of its own.
 
     Args:
@@ -90,7 +90,7 @@ def demonstrate(
         ConfigError: no such scenario or teacher, one that can't play the other, or a teacher without a valid answer.
     """
     pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
-    decisions: list[Decision] = []
+    decisions: list[TaughtDecision] = []
     # every other seed of the shuffled ones is held out, so no layout is in both parts, whatever the counts are
     seeds = np.random.default_rng([_STREAM, seed]).permutation(len(TRAINING_SEEDS))[part::2]
     for index, (scenario, teacher) in enumerate(pairs):
@@ -110,10 +110,10 @@ def _of_one(
     prompt_map: PromptMap,
     explore: float,
     seed: int,
-) -> list[Decision]:
+) -> list[TaughtDecision]:
     teacher, where = _teacher(name, scenario), game_name(scenario)
     words = Words(prompt_map.mode, teacher)
-    found: list[Decision] = []
+    found: list[TaughtDecision] = []
     for first in range(0, len(seeds), 16):
         labelled = _Labelled(teacher, explore, seed)
         tasks = [EpisodeTask.of(scenario, TRAINING_SEEDS[one]) for one in seeds[first : first + 16]]
@@ -127,7 +127,7 @@ def _of_one(
                 prompt = prompt_map(request)
                 if action is not None and prompt not in shown:
                     shown.add(prompt)
-                    found.append(Decision(prompt, words(request, step.state, action, response)))
+                    found.append(TaughtDecision(prompt, words(request, step.state, action, response)))
         if len(found) >= count:
             return found[:count]
         if not found:

@@ -37,8 +37,8 @@ _CHECKPOINT_SECONDS = 120.0
 """What a kill loses at most. A checkpoint of all weights of a large model takes seconds to write."""
 
 
-class Decision(NamedTuple):
-    """One decision to imitate.
+class TaughtDecision(NamedTuple):
+    """One decision of a teacher, to imitate.
 
     Attributes:
         prompt: what the model is asked; a last message of the assistant's is what its response begins with.
@@ -85,10 +85,10 @@ class Imitation(NamedTuple):
 def imitate(
     model: Any,
     tokenizer: Any,
-    decisions: Sequence[Decision],
+    decisions: Sequence[TaughtDecision],
     config: MSGRPOConfig,
     *,
-    held_out: Sequence[Decision] = (),
+    held_out: Sequence[TaughtDecision] = (),
     on_progress: Callable[[Progress], None] = lambda progress: None,
     checkpoint: Path | None = None,
 ) -> Imitation:
@@ -148,7 +148,7 @@ class _Work:
         width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
         self.pack = SharedWork(config, Processes(), packing, width, lean=self.scorer.lean).pack
 
-    def rows(self, decisions: Sequence[Decision]) -> list[TokenRow]:
+    def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
         """Prompts and responses as the model meets them in play; a response ends with the end-of-sequence token."""
         end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
         prompts = self.reader.encode([decision.prompt for decision in decisions])

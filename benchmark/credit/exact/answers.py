@@ -32,7 +32,7 @@ from agents.analysis.action_probabilities import (
 )
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
-from benchmark.credit.exact.game_graph import Decision, GameGraph
+from benchmark.credit.exact.game_graph import GameGraph, NumberedDecision
 from benchmark.credit.exact.solution import Behaviour
 from textgames.solving.state_space import Indices
 from textgames.tsmg import TSMG
@@ -74,7 +74,7 @@ class Question:
     """
 
     request: TurnRequest
-    decision: Decision
+    decision: NumberedDecision
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ MAX_STATES = 20_000
 """The most different states, unless said otherwise: some seconds, and a policy has to be asked in each of them."""
 
 
-class Decision(NamedTuple):
+class NumberedDecision(NamedTuple):
     """A player who is to move in a state.
 
     Attributes:
@@ -58,7 +58,7 @@ class GameGraph:
     horizon: int
     space: StateSpace
     layers: tuple[Indices, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[NumberedDecision, ...]
     decision_of: dict[tuple[int, int], int]
     choice_decision: Indices
     round_state: Indices
@@ -123,16 +123,16 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
     )
 
 
-def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[Decision], list[tuple[int, ...]]]:
+def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[NumberedDecision], list[tuple[int, ...]]]:
     """All decisions with the numbers of their choices, and of every round the choices that make it."""
-    decisions: list[Decision] = []
+    decisions: list[NumberedDecision] = []
     rounds: list[tuple[int, ...]] = []
     choices = 0
     for number, (state, moving) in enumerate(zip(space.numbers, space.decisions, strict=False)):
         here = []
         for player, actions in moving:
             default = actions.index(game.default_action(state, player))
-            decisions.append(Decision(number, game.players.index(player), actions, default, choices))
+            decisions.append(NumberedDecision(number, game.players.index(player), actions, default, choices))
             here.append(range(choices, choices + len(actions)))
             choices += len(actions)
         rounds += product(*here)

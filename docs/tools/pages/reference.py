@@ -1,6 +1,7 @@
 """The made tables of the reference pages, of commands, settings and files; and the JSON Schemas of docs/schemas.
 
-All else on these pages is written by hand.
+The tables are put into the pages while the site is built (docs/conf.py): the repository would only hold a second copy
+of what ``--help`` and the schemas say. All else on these pages is written by hand.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Any
 from benchmark.cli import COMMANDS, LAB, PASSED_ON
 from benchmark.cli.schema import NAMES, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
-from pages.marks import names_in, remade
+from pages.marks import ON_THE_SITE, remade
 from pages.prose import one_line, table
 
 FOLDER = Path(__file__).parents[2] / "reference"
@@ -119,7 +120,7 @@ def commands() -> str:
     """Every command: what it does, its examples, its arguments; those that a command above has alike by name alone."""
     parts, told = [], set[tuple[str, str]]()
     for name, text in (COMMANDS | LAB).items():
-        parts.append(f"## textbench {'lab ' if name in LAB else ''}{name}\n\n{text[0].upper()}{text[1:]}.")
+        parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
         command = import_module(f"benchmark.cli.{name}")
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
@@ -158,11 +159,12 @@ PARTS: dict[str, Callable[[], str]] = {
 """``{part of a page: what makes it}``."""
 
 
+def with_tables(page: str) -> str:
+    """A page of docs/reference with its tables, as the site shows it."""
+    return remade(page, PARTS, ON_THE_SITE)
+
+
 def files() -> Iterator[tuple[Path, str]]:
-    """The pages that have made parts, and the schemas."""
-    for file in sorted(FOLDER.glob("*.md")):
-        text = file.read_text(encoding="utf-8")
-        if names_in(text):
-            yield file, remade(text, PARTS)
+    """The schemas."""
     for name in NAMES:
         yield SCHEMAS / f"{name}.json", schema_text(name)

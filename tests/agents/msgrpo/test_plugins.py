@@ -100,6 +100,7 @@ def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_tabl
         ({"credit": {"msgrpo": {"epss": 1.0}}}, ["[credit.msgrpo] epss is not a setting", "did you mean 'eps'?"]),
         ({"credit": {"msgrpo": {"eps": "much"}}}, ["[credit.msgrpo] eps = 'much'", "accepted: a number"]),
         ({"credit": {"msgrpo": {"scale": "range"}}}, ["scale = 'range'", "group_std, batch_std, returns_std"]),
+        ({"credit": {"rtg": {"scale": "std"}}}, ["scale = 'std'", "accepted: none, group_std, batch_std"]),
         ({"surrogate": {"ppo": {"clip_low": 2.0}}}, ["[surrogate.ppo] clip_low = 2.0", ">= 0 and <= 1"]),
         ({"draw": {"uniform": {"size": 3}}}, ["[draw.uniform] size is not a setting", "its settings: mode"]),
         ({"filter": {"off": {"size": 3}}}, ["[filter.off] can't be used", "its settings: none"]),

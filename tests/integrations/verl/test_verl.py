@@ -47,8 +47,8 @@ def played(samples, row):
         loop = GameAgentLoop(
             DictConfigWrap(config), server, model.tokenizer, None, object, DictConfigWrap(config.data), samples=samples
         )
-        told = loop._told
-        loop._told = lambda session, *rest: (episodes.append(session.episode), told(session, *rest))[1]
+        told = loop._rewarded
+        loop._rewarded = lambda session, *rest: (episodes.append(session.episode), told(session, *rest))[1]
         return await loop.run({"temperature": 1.0}, **row)
 
     return asyncio.run(run()), server, episodes[0]

@@ -1,7 +1,5 @@
 """The loop of an episode: every turn is a request of its own, made by our prompt map."""
 
-from typing import Any
-
 import anyio.to_thread
 from inspect_ai.model import (
     ChatMessage,
@@ -14,7 +12,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from agents import EpisodeSession, PromptMap, Turn, Usage
-from agents.loop.session import Opponents, Outcome
+from agents.loop.session import Opponents
 from agents.models.base import CLOSE_TAG
 from agents.models.served.answers import with_stop_string, writable
 from agents.turn import FinishReason, Policy, is_served, prefix_of
@@ -59,7 +57,7 @@ def play_episode(
             else:
                 outcome = session.respond(turn)
             state.messages += [*messages, state.output.message]
-            responses.append(_told(outcome))
+            responses.append(outcome._asdict())
         episode = session.episode
         if episode.error is not None:
             raise RuntimeError(episode.error)
@@ -102,8 +100,3 @@ def _usage(output: ModelOutput) -> Usage:
 
 def _message(message: dict[str, str]) -> ChatMessage:
     return _MESSAGES[message["role"]](content=message["content"])
-
-
-def _told(outcome: Outcome) -> dict[str, Any]:
-    """What became of a response, for the log."""
-    return outcome._asdict()

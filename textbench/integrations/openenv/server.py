@@ -53,7 +53,7 @@ def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = 
     )
     # OpenEnv tells clients of its WebSocket what was wrong by itself; its HTTP routes would answer 500
     for kind, status in _STATUS.items():
-        app.add_exception_handler(kind, partial(_told, status))
+        app.add_exception_handler(kind, partial(_error_response, status))
     app.add_middleware(Gate, **gate)  # the outermost: mounted applications and WebSockets are behind it, too
     return app
 
@@ -61,7 +61,7 @@ def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = 
 _STATUS: dict[type[Exception], int] = {ValueError: 400, TypeError: 400, UnknownTaskError: 400, NoEpisodeError: 409}
 
 
-async def _told(status: int, request: Request, error: Exception) -> JSONResponse:
+async def _error_response(status: int, request: Request, error: Exception) -> JSONResponse:
     """What was wrong with a request, in one sentence."""
     return JSONResponse({"detail": str(error)}, status_code=status)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trl import GRPOTrainer
 
 SELF_PLAY = "self"
-"""As ``opponents``: the model that is trained plays the other seats, too."""
+"""The value of ``opponents`` with which the model that is trained plays the other seats, too."""
 
 _DEFAULTS: Mapping[str, Any] = {"use_vllm": False, "min_p": None, "repetition_penalty": 1.0}
 _REWARD = "return_of_episode"

@@ -72,7 +72,7 @@ class GameAgentLoop(AgentLoopBase):
         steps: list[AgentLoopOutput] = []
         while not session.over:
             steps.append(await self._step(session, sampling_params))
-        return self._told(session, seat, steps, draw)
+        return self._rewarded(session, seat, steps, draw)
 
     async def _step(self, session: EpisodeSession, sampling_params: dict[str, Any]) -> AgentLoopOutput:
         prompt_ids = await self.ct_build_initial_tokens(session.messages)
@@ -91,7 +91,7 @@ class GameAgentLoop(AgentLoopBase):
             extra_fields={},
         )
 
-    def _told(
+    def _rewarded(
         self, session: EpisodeSession, seat: str, steps: list[AgentLoopOutput], draw: np.random.Generator
     ) -> AgentLoopOutput | list[AgentLoopOutput]:
         """The sequences that are learnt from, each with the episode's return."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 WOLF, SEER, DOCTOR, VILLAGER = "wolf", "seer", "doctor", "villager"
 
 NOBODY = -1
-"""In place of a player's number: for nobody, and for what was not done."""
+"""Stands in place of a player's number for nobody, and for what was not done."""
 
 
 class Phase(StrEnum):

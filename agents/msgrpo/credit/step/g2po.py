@@ -8,8 +8,9 @@ the target ``q_it = r_it + gamma V(s_i,t+1)``, and ::
     c1   = q_it less the mean over all steps of the group that begin in the same state
     c2   = q_it - V(s_it) less the mean over all steps of the group
 
-``w = 1`` and the discount 0.95, as in ``g2po/core_g2po.py``. ``scale = "std"`` also divides the three differences by
-the sample standard deviation of their sets, as the authors' scripts do; their function's default is not to.
+``w = 1`` and the discount 0.95, as in ``g2po/core_g2po.py``. ``scale = "group_std"`` also divides the three
+differences by the sample standard deviation of their sets, as the authors' scripts do, and their function by default
+doesn't.
 
 Our reading: the authors' nodes have the mean of ``gamma^(T - t) R``, their terminal ones 10 or 0, and invalid steps a
 penalty, which fits games that are won or lost. Here nodes have the mean return-to-go, what is paid on the way is part

@@ -3,7 +3,7 @@
 ``A_it = E_i + w S_it`` with ``E_i = R_i - mean_g R``, in which every episode counts once, and ``S_it = G_it`` less the
 mean of G over all visits of the same state in the group, in any episode and at any time; 0 for a state that was
 visited once. ``G_it`` is discounted by 0.95, ``R_i`` is not, and ``w = 1``: the defaults of the authors' code
-(``gigpo/core_gigpo.py`` in langfengQ/DrMAS). With ``scale = "std"`` both parts are divided by the sample standard
+(``gigpo/core_gigpo.py`` in langfengQ/DrMAS). With ``scale = "group_std"`` both parts are divided by the sample standard
 deviation of their set.
 
 Our reading: a state is the state of the game. ``same = "state_and_steps_left"`` only compares visits that also have the

@@ -74,7 +74,7 @@ class InProcessEngine:
         return self._model.llm
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """As of the model."""
+        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
         return self._model.why_unconstrained(reasons)
 
     def generate(

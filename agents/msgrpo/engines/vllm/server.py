@@ -214,7 +214,7 @@ def logprobs_of_generate(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
 
 
 def logprobs_of_completions(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The same in a choice of ``/v1/completions``."""
+    """The sampled tokens' log-probabilities in a choice of ``/v1/completions``."""
     told = choice.get("logprobs")
     return None if told is None else tuple(told["token_logprobs"])
 

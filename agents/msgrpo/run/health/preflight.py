@@ -65,8 +65,8 @@ class Preflight(NamedTuple):
             longest_prompt=max((len(ids) for each in trajectories for ids in each.prompt_ids), default=0),
         )
 
-    def told(self, config: MSGRPOConfig) -> str:
-        """In one line."""
+    def summary(self, config: MSGRPOConfig) -> str:
+        """What the episodes show, in one line."""
         return (
             f"before the first update, {self.episodes} episodes: {self.valid / max(1, self.answers):.1%} of "
             f"{self.answers:,} answers valid, returns differ in {self.groups_with_spread} of {self.groups} groups, "
@@ -132,6 +132,6 @@ def fly(
     groups = max(1, config.preflight_episodes // config.group_size)
     some = tasks[: groups * config.group_size]
     preflight = Preflight.of(trajectories_of(play(policy, some), some), len(some), config.format_penalty)
-    say(preflight.told(config))
+    say(preflight.summary(config))
     for warning in preflight.check(config):
         say(f"warning: {warning}")

@@ -19,7 +19,7 @@ PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project
 
 
 def claims_of(config: MSGRPOConfig) -> list[Claim]:
-    """Everything of that kind: texts of the form ``module:Name``, addresses, and all of an engine's options."""
+    """All claims of a config: texts of the form ``module:Name``, addresses, and all of an engine's options."""
     texts = [text for name, value in vars(config).items() if name not in PLACES for text in _texts(value)]
     named = [text for text in texts if ":" in text and not _is_model(text)]
     named += [f"engine_options.{name}={value}" for name, value in config.engine_options.items()]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "torch_rng")
-"""Of what training needs to go on; the rest is made anew whenever it is asked for."""
+"""The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
 
 
 class RunState(NamedTuple):

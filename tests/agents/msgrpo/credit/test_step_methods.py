@@ -196,7 +196,7 @@ def plain_mt_grpo(given: Batch, weight: float) -> Table:
 PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
     "rtg": ("rtg", {}, plain_rtg),
     "gigpo": ("gigpo", {"step_weight": 0.5}, lambda b: plain_gigpo(b, std=False, steps_left=False)),
-    "gigpo divided": ("gigpo", {"step_weight": 0.5, "scale": "std"}, lambda b: plain_gigpo(b, True, False)),
+    "gigpo divided": ("gigpo", {"step_weight": 0.5, "scale": "group_std"}, lambda b: plain_gigpo(b, True, False)),
     "gigpo by steps left": (
         "gigpo",
         {"step_weight": 0.5, "same": "state_and_steps_left"},
@@ -205,7 +205,7 @@ PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
     "hgpo": ("hgpo", {}, lambda b: plain_hgpo(b, 2, 1.0, base=False)),
     "hgpo with base": ("hgpo", {"history": 1, "alpha": 2.0, "base": True}, lambda b: plain_hgpo(b, 1, 2.0, base=True)),
     "g2po": ("g2po", {}, lambda b: plain_g2po(b, std=False)),
-    "g2po divided": ("g2po", {"scale": "std"}, lambda b: plain_g2po(b, std=True)),
+    "g2po divided": ("g2po", {"scale": "group_std"}, lambda b: plain_g2po(b, std=True)),
     "salt": ("salt", {}, plain_salt),
     "mt_grpo": ("mt_grpo", {"turn_weight": 0.5}, lambda b: plain_mt_grpo(b, 0.5)),
 }
@@ -233,7 +233,7 @@ def test_rtg_divided_by_the_spread() -> None:
     """At t = 0: 3, 1, 5 with a std of 2; at t = 1: 2 and 4 with sqrt 2; alone at t = 2 it stays as it is."""
     given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
     root = math.sqrt(2)
-    check(advantages("rtg", given, scale="std"), [[0, -2 / root], [-3 / 2], [3 / 2, 2 / root, 4]], rtol=1e-5)
+    check(advantages("rtg", given, scale="group_std"), [[0, -2 / root], [-3 / 2], [3 / 2, 2 / root, 4]], rtol=1e-5)
 
 
 def test_rtg_baseline_leaves_its_own_return_out() -> None:
@@ -260,7 +260,7 @@ def test_gigpo_without_repeated_states_is_the_episodes_part() -> None:
 
 
 @pytest.mark.parametrize("same", ["state", "state_and_steps_left"])
-@pytest.mark.parametrize("scale", ["none", "std"])
+@pytest.mark.parametrize("scale", ["none", "group_std"])
 def test_gigpo_is_the_sum_of_two_comparisons(same: str, scale: str) -> None:
     given = random_batch(5)
     episodes = advantages("msgrpo", given, scale=scale)

@@ -10,7 +10,7 @@ import pytest
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError
-from agents.msgrpo.warmup import Decision, demonstrate, demonstrations
+from agents.msgrpo.warmup import TaughtDecision, demonstrate, demonstrations
 from agents.prompt import PromptMap
 from agents.turn import Turn, TurnRequest
 from research.tiny.statements import check
@@ -19,16 +19,16 @@ from textgames import TRAINING_SEEDS
 DIRECT, THINK = PromptMap("direct"), PromptMap("think")
 
 
-def text(decision: Decision) -> str:
+def text(decision: TaughtDecision) -> str:
     return decision.prompt[-1].content
 
 
-def layouts(decisions: list[Decision]) -> set[str]:
+def layouts(decisions: list[TaughtDecision]) -> set[str]:
     """The lake of each prompt, wherever its player stands."""
     return {re.sub(r"P", "_", text(one).partition("Holes:")[2].partition("Moves left")[0]) for one in decisions}
 
 
-def plan(decision: Decision) -> list[str]:
+def plan(decision: TaughtDecision) -> list[str]:
     return decision.response.partition("<plan>")[2].partition("</plan>")[0].split(", ")
 
 

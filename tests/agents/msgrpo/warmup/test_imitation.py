@@ -11,7 +11,7 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.errors import DivergenceError
-from agents.msgrpo.warmup import Decision, Imitation, Progress, imitate
+from agents.msgrpo.warmup import Imitation, Progress, TaughtDecision, imitate
 from agents.turn import Message
 
 CONFIG = MSGRPOConfig(learning_rate=1e-2, schedule="linear", warmup=2, update_passes=6, minibatches=4)
@@ -23,7 +23,7 @@ def asked(light: str, prefix: str = "") -> tuple[Message, ...]:
     return (Message("user", f"The light is {light}\n"), *begun)
 
 
-DECISIONS = [Decision(asked(light), light) for light in LIGHTS * 8]
+DECISIONS = [TaughtDecision(asked(light), light) for light in LIGHTS * 8]
 
 
 def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(
@@ -64,8 +64,8 @@ def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alon
 
 def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
     one = replace(CONFIG, update_passes=1, minibatches=1)
-    whole = [Decision(asked("red", "green"), "greenblue")]
-    by_hand = [Decision((Message("user", "The light is red\ngreen"),), "blue")]
+    whole = [TaughtDecision(asked("red", "green"), "greenblue")]
+    by_hand = [TaughtDecision((Message("user", "The light is red\ngreen"),), "blue")]
     with_prefix, without = (
         imitate(make_llama(len(tokenizer)), tokenizer, each, one).losses[0] for each in (whole, by_hand)
     )

@@ -43,7 +43,7 @@ class SelfPlayEnv(vf.Env[SelfPlayConfig]):
         self._starts = Starts(config)
 
     async def setup(self, agents: vf.Agents) -> None:
-        """A seat with a model of its own isn't the policy that is trained."""
+        """Leave seats that have a model of their own out of training."""
         for name in type(self.config).model_fields:
             seat = getattr(self.config, name)
             if isinstance(seat, vf.AgentConfig) and seat.model is not None:

@@ -26,7 +26,7 @@ class TextbenchEnvConfig(vf.EnvConfig):
     player: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
     """The agent; its requests are sent from this process, so it needs no container."""
     seat: str | None = None
-    """In games of several players, the one that the agent plays (default: the first)."""
+    """The seat that the agent plays in games of several players (default: the first)."""
     opponents: str = "random"
     """Who plays the other seats: an agent as textbench run knows them, such as random, planner or tiny."""
 
