@@ -23,7 +23,7 @@ from research.jobs.recipes import (
 from research.reproduce.settings import recipe_of
 from textgames.scenarios import SCENARIOS, Scenario
 
-RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name; they ship with the package
+RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name, in the folder recipes beside this
 KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
 
 PROMPTS = "without-clock"

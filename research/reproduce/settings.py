@@ -16,7 +16,7 @@ from research.jobs.recipes import Count, PositiveCount, Table, checked_recipe, d
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
-"""The recipes that ship with the package."""
+"""The recipes that a name is enough for; they stand in the folder recipes beside this module."""
 
 _NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
 
