@@ -145,7 +145,7 @@ def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
 
 
 def _between(base: str, trained: Path) -> Iterator[_Learnt]:
-    """What whole weights have learnt: maps as matrices, everything else flat."""
+    """What whole weights have learnt beyond their base: maps as matrices, everything else flat."""
     from agents.models.local.loading.load import load_model
 
     before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))

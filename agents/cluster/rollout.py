@@ -129,7 +129,7 @@ class ClusterRollout(Generic[T]):
         self._busy[play.remote(self._setup, self._news, tasks, portion.in_flight)] = worker, portion
 
     def _wait(self) -> list[T]:
-        """What has come back when something happens, or after a while nothing."""
+        """The results that come back next; none where nothing happens for a while."""
         timeout = SECONDS_BETWEEN_LOOKS
         if self._deadline is not None:
             timeout = min(timeout, self._deadline - monotonic())
@@ -158,12 +158,12 @@ class ClusterRollout(Generic[T]):
         except self._workers.deaths as error:
             del self._busy[stream]
             self._workers.dismiss(worker)
-            self._put_by(portion, error)
+            self._set_aside(portion, error)
             return []
         return [result for place, result in parcel if portion.tasks.pop(place, None) is not None]
 
-    def _put_by(self, portion: Portion, reason: Exception) -> None:
-        """Put by what a worker that died hasn't sent back, for another one."""
+    def _set_aside(self, portion: Portion, reason: Exception) -> None:
+        """Set aside, for another worker, what a worker that died hasn't sent back."""
         if not portion.tasks:
             return
         portion.deaths += 1

@@ -38,7 +38,7 @@ class EnvironmentPool:
         self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv, list[TextParallelEnv]]] = []
 
     def _kind(self, task: EpisodeTask) -> "tuple[TextParallelEnv, list[TextParallelEnv]]":
-        """The first environment that was made, and those that nobody plays in.
+        """The first environment of a kind that was made, and those of its kind that nobody plays in.
 
         Settings are compared one by one, as they may hold lists, which aren't keys.
         """
@@ -130,7 +130,7 @@ class LiveEpisode:
 
     @property
     def _left(self) -> bool:
-        """Whether no more than the rounds that were played were asked for."""
+        """Whether the episode was to be left after so many rounds as were played."""
         return self.task.start is not None and self._round == self.task.start.rounds
 
     def refused_of(self, player: str) -> tuple[Refused, ...]:
@@ -168,7 +168,7 @@ class LiveEpisode:
         return (len(self._refused[player]),) if player in self._refused else ()
 
     def _shown(self, player: str, past: list[Past]) -> list[Past]:
-        """Of what is kept of a player's turns, as much as its policy reads."""
+        """The last of a player's turns, as many as its policy reads."""
         turns: int | None = getattr(self.policies[player], "history_turns", 0)
         return past if turns is None else past[-turns:] if turns else []
 

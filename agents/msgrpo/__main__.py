@@ -163,7 +163,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
 
 
 def _device(config: MSGRPOConfig) -> str:
-    """With several processes on GPUs, each one's own."""
+    """The device of this process; of several processes on GPUs each has its own."""
     import torch
 
     if config.device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():

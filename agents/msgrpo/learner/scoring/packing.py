@@ -56,13 +56,13 @@ def tree_mask(subtree_end: Tensor) -> Tensor:
     return ((cells <= cells[:, None]) & (cells[:, None] < subtree_end[:, None]))[:, None]
 
 
-class _Piece(NamedTuple):
+class _Unpadded(NamedTuple):
     """One sequence of a micro-batch before padding: a tree, or one row."""
 
     ids: Ints
     positions: Ints
     end: Ints
-    scored: list[int]  # places within the piece
+    scored: list[int]  # places within the sequence
     targets: list[int]
     allowed: list[TokenSet | None]
     rows: list[int]
@@ -75,19 +75,19 @@ def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tre
     Args:
         rows: any number; equal ones are computed once by trees.
         packing: ``"tree"`` or ``"rows"``.
-        micro_batch_tokens: the most tokens of a micro-batch, padding included; one longer piece gets its own.
+        micro_batch_tokens: the most tokens of a micro-batch, padding included; a longer sequence gets one of its own.
         tree_tokens: the most nodes of a tree; one longer row gets its own.
 
     Returns:
         Micro-batches that together hold every row once.
     """
-    pieces = _trees(rows, tree_tokens) if packing == "tree" else _plain_rows(rows)
-    pieces.sort(key=lambda piece: len(piece.ids))
-    batches: list[list[_Piece]] = []
-    for piece in pieces:  # ascending: the piece at hand is the longest of its batch
-        if not batches or (len(batches[-1]) + 1) * len(piece.ids) > micro_batch_tokens:
+    sequences = _trees(rows, tree_tokens) if packing == "tree" else _plain_rows(rows)
+    sequences.sort(key=lambda sequence: len(sequence.ids))
+    batches: list[list[_Unpadded]] = []
+    for sequence in sequences:  # ascending: the sequence at hand is the longest of its batch
+        if not batches or (len(batches[-1]) + 1) * len(sequence.ids) > micro_batch_tokens:
             batches.append([])
-        batches[-1].append(piece)
+        batches[-1].append(sequence)
     return [_batch(batch, tree=packing == "tree") for batch in batches]
 
 
@@ -102,18 +102,20 @@ def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
     return [part.tolist() for part in np.array_split(np.array(order), count)]
 
 
-def _plain_rows(rows: Sequence[TokenRow]) -> list[_Piece]:
-    pieces = []
+def _plain_rows(rows: Sequence[TokenRow]) -> list[_Unpadded]:
+    sequences = []
     for number, row in enumerate(rows):
         ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
         first, n = len(row.prompt) - 1, len(row.response)
         index, places = list(range(first, first + n)), [np.arange(n)]
         targets, allowed = list(row.response), list(row.allowed or (None,) * n)
-        pieces.append(_Piece(ids, np.arange(len(ids)), np.arange(len(ids)), index, targets, allowed, [number], places))
-    return pieces
+        sequences.append(
+            _Unpadded(ids, np.arange(len(ids)), np.arange(len(ids)), index, targets, allowed, [number], places)
+        )
+    return sequences
 
 
-def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
+def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Unpadded]:
     order = sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response)
     trees: list[_TreeBuilder] = []
     for number in order:
@@ -121,7 +123,7 @@ def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Piece]:
         if not trees or not trees[-1].fits(ids, tree_tokens):
             trees.append(_TreeBuilder())
         trees[-1].add(number, ids, len(rows[number].prompt), rows[number].allowed)
-    return [tree.piece() for tree in trees]
+    return [tree.sequence() for tree in trees]
 
 
 class _TreeBuilder:
@@ -161,31 +163,31 @@ class _TreeBuilder:
         self.rows.append(number)
         self.places.append(np.array([self.scored.setdefault(one, len(self.scored)) for one in scored], dtype=np.int64))
 
-    def piece(self) -> _Piece:
+    def sequence(self) -> _Unpadded:
         end = np.empty(self.size, dtype=np.int64)
         for nodes, size in [*self.ends, (self.path, self.size)]:
             end[nodes] = size
         index, targets, allowed = (list(each) for each in zip(*self.scored, strict=True))
         ids, positions = np.concatenate(self.ids), np.concatenate(self.positions)
-        return _Piece(ids, positions, end, index, targets, allowed, self.rows, self.places)
+        return _Unpadded(ids, positions, end, index, targets, allowed, self.rows, self.places)
 
 
-def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
-    lengths = np.array([len(piece.ids) for piece in pieces])
-    shape = (len(pieces), int(lengths.max()))
+def _batch(sequences: Sequence[_Unpadded], *, tree: bool) -> MicroBatch:
+    lengths = np.array([len(sequence.ids) for sequence in sequences])
+    shape = (len(sequences), int(lengths.max()))
     ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     end = np.tile(np.arange(1, shape[1] + 1), (shape[0], 1))  # a padding token attends to itself alone
     index: list[int] = []
     targets: list[int] = []
     allowed: list[TokenSet | None] = []
     places: list[Ints] = []
-    for b, piece in enumerate(pieces):
-        n = len(piece.ids)
-        ids[b, :n], positions[b, :n], end[b, :n] = piece.ids, piece.positions, piece.end
-        places += [place + len(index) for place in piece.places]
-        index += [b * shape[1] + node for node in piece.scored]
-        targets += piece.targets
-        allowed += piece.allowed
+    for b, sequence in enumerate(sequences):
+        n = len(sequence.ids)
+        ids[b, :n], positions[b, :n], end[b, :n] = sequence.ids, sequence.positions, sequence.end
+        places += [place + len(index) for place in sequence.places]
+        index += [b * shape[1] + node for node in sequence.scored]
+        targets += sequence.targets
+        allowed += sequence.allowed
     return MicroBatch(
         input_ids=torch.from_numpy(ids),
         position_ids=torch.from_numpy(positions),
@@ -193,7 +195,7 @@ def _batch(pieces: Sequence[_Piece], *, tree: bool) -> MicroBatch:
         lengths=torch.from_numpy(lengths),
         index=torch.tensor(index),
         targets=torch.tensor(targets),
-        rows=np.array([row for piece in pieces for row in piece.rows], dtype=np.int64),
+        rows=np.array([row for sequence in sequences for row in sequence.rows], dtype=np.int64),
         places=torch.from_numpy(np.concatenate(places)),
         allowed=tuple(allowed) if any(each is not None for each in allowed) else None,
     )

@@ -42,7 +42,7 @@ class Canary:
         self.difference = 0.0
 
     def __call__(self) -> None:
-        """Compare.
+        """Have the fixed prompt answered by every engine, score the answers with the learner, and compare.
 
         Raises:
             RolloutError: they differ by more than the tolerance, or there was no answer.
