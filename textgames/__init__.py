@@ -16,6 +16,7 @@ from textgames.registry import aec_env, game_of, parallel_env, register, registe
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG
+from textgames.twins import has_twins, register_vocabulary, twin_of
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
 if TYPE_CHECKING:
@@ -33,13 +34,16 @@ __all__ = [
     "aec_env",
     "find_yardstick",
     "game_of",
+    "has_twins",
     "openspiel",
     "parallel_env",
     "parse_action",
     "register",
+    "register_vocabulary",
     "register_yardstick",
     "registered_ids",
     "settings_of",
+    "twin_of",
 ]
 
 

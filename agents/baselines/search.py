@@ -135,6 +135,7 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.social.cleanup:Cleanup": "agents.baselines.commons:CleanupPlayer",
     "textgames.social.gathering:Gathering": "agents.baselines.commons:GatheringPlayer",
     "textgames.social.werewolf.game:Werewolf": "agents.baselines.werewolf:WerewolfPlayer",
+    "textgames.twins.twin:Twin": "agents.baselines.twins:TwinPlayer",
 }
 
 
