@@ -85,6 +85,33 @@ def listed(kind: Kind, none: tuple[str, str], order: Sequence[str] = ()) -> Kind
     )
 
 
+def joined(kind: Kind) -> Kind:
+    """Some of a kind, one after the other with a space between them."""
+
+    def over(element: str, to: Callable[[str], str]) -> Callable[[str], str]:
+        every = re.compile(element)
+        return lambda text: " ".join(map(to, every.findall(text)))
+
+    return Kind(
+        f"{kind.own}(?: {kind.own})*",
+        f"{kind.twin}(?: {kind.twin})*",
+        over(kind.own, kind.to_twin),
+        over(kind.twin, kind.to_own),
+    )
+
+
+def amounts(factor: int, start: int) -> Kind:
+    """Whole numbers ``n`` in another unit, as ``factor * n + start``."""
+
+    def to_own(text: str) -> str:
+        own, rest = divmod(int(text) - start, factor)
+        if rest:
+            raise UnknownTextError(f"{text} is none of {start}, {start + factor}, {start + 2 * factor}, ...")
+        return str(own)
+
+    return Kind(r"-?\d+", r"-?\d+", lambda text: str(factor * int(text) + start), to_own)
+
+
 def by_alphabet(name: str) -> list[tuple[int, int, str]]:
     """Where a name stands among others, its numbers by their size."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
@@ -104,7 +131,7 @@ def tally(stroke: str) -> Kind:
     return Kind(r"\d+(?: \|+)?", rf"(?:(?:{re.escape(stroke)})+ )?\(\d+\)", to_twin, to_own)
 
 
-_SLOT = re.compile(r"\{(\w+)(?::(\w+\*?))?\}")
+_SLOT = re.compile(r"\{(\w+)(?::(\w+[*+]?))?\}")
 
 
 class Template:

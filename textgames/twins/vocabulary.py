@@ -13,9 +13,9 @@ has what its twins say in their place::
     own_card = "The sealed crate that you know of holds {held}."
 
 Kinds of slots: those of ``words``; ``number``; ``cell`` for coordinates and ``direction``, which are mirrored together;
-``action``; ``parts``, which are phrases of their own; ``drawing``, a board; ``tally``, a number in strokes.
-``{at:cell*}`` is a list with commas, or the word ``none``. A twin's template may also hold a word as the twin says it:
-``{card=king}``.
+``action``; ``parts``, which are phrases of their own; ``drawing``, a board; ``tally``, a number in strokes; ``amount``, a
+number in another unit. ``{at:cell*}`` is a list with commas, or the word ``none``; ``{code:card+}`` has spaces between
+them. A twin's template may also hold a word as the twin says it: ``{card=king}``.
 
 ``rules`` (told once, so slots may be left out), ``observation``, ``help`` and ``actions`` are the texts. What a story
 draws from is in ``words`` (in any order), ``ranked`` (the order stays), ``laid`` (on a board row by row, which may be
@@ -36,7 +36,7 @@ import numpy as np
 
 from textgames.tsmg import TSMG
 from textgames.twins.boards import WAYS, Drawing, Symmetry, cells_kind, name_of_cell
-from textgames.twins.phrases import NUMBER, Kind, Phrase, Phrasebook, listed, tally, words
+from textgames.twins.phrases import NUMBER, Kind, Phrase, Phrasebook, amounts, joined, listed, tally, words
 
 _CONSTANT = re.compile(r"\{(\w+)=([^}]+)\}")
 _SOURCES = ("fixed", "words", "ranked", "laid")
@@ -153,14 +153,17 @@ class _Draw:
             self._words["cells"] = {"means": means, "corner": name_of_cell(form, (0, 0))}
         if "tally" in self._story:
             self._kinds["tally"] = tally(self._one_of("tally"))
-        for part in self._own.get("parts", {}):
-            self._kinds[part] = self._phrase("parts", part).kind
-            self._add_list(part)
+        if "amount" in self._story:
+            factor, start = self._one_of("amount")
+            self._add_amounts(factor, start)
         names: dict[str, str] = {}
         actions = self._book("actions")
         if self._game.actions:
             names = {own: "".join(actions.translate(own)) for own in self._game.actions}
             self._add("action", names, order=self._game.actions)
+        for part in self._own.get("parts", {}):
+            self._kinds[part] = self._phrase("parts", part).kind
+            self._add_list(part)
         for drawing, how in self._own.get("drawing", {}).items():
             self._kinds[drawing] = self._drawing(drawing, how, symmetry)
         layout = Layout(self._any(self._story.get("orders", ORDERS)), self._any(self._story.get("marks", MARKS)))
@@ -204,10 +207,16 @@ class _Draw:
 
     def _add_list(self, kind: str, order: Sequence[str] = ()) -> None:
         self._kinds[f"{kind}*"] = listed(self._kinds[kind], (self._own.get("none", "none"), self._none), order)
+        self._kinds[f"{kind}+"] = joined(self._kinds[kind])
 
     @property
     def _none(self) -> str:
         return str(self._story.get("none", "none"))
+
+    def _add_amounts(self, factor: int, start: int) -> None:
+        """``amount``, a number in another unit; every number of the rules is one of its constants."""
+        self._kinds["amount"] = amounts(factor, start)
+        self._words["amount"] = {str(n): self._kinds["amount"].to_twin(str(n)) for n in range(-1, 101)}
 
     def _add_directions(self, symmetry: Symmetry) -> None:
         """``direction`` as it is seen in the mirror; the constants of ``way`` are the twin's own words."""
@@ -224,7 +233,7 @@ class _Draw:
             line=self._with_words(view.get("line", "")),
             empty=how.get("empty", ""),
             nothing=view.get("nothing", self._none),
-            symbols=self._words[how["symbols"]],
+            symbols={own: twin for kind in how["symbols"] for own, twin in self._words[kind].items()},
             names=self._words.get(how.get("names", ""), {}),
             cells=how.get("cells", ()),
             symmetry=symmetry,

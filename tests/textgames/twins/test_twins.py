@@ -36,7 +36,7 @@ COMMON = set(
     until up us wherever which while who whoever whole whom win wins with without won word you your lost lose draw
     neither next something such be was were when what where down right far higher lower three four five six seven
     eight nine ten after before again between beside into does doesn t don s side sides already about even so far
-    standard deviation mean normal distribution drawn average averages evenly whatever""",
+    whose instead back comes full holds standard deviation mean normal distribution drawn average averages evenly whatever""",
     )
 )
 
