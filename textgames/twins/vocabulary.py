@@ -154,8 +154,8 @@ class _Draw:
         if "tally" in self._story:
             self._kinds["tally"] = tally(self._one_of("tally"))
         if "amount" in self._story:
-            factor, start = self._one_of("amount")
-            self._add_amounts(factor, start)
+            factor, lowest, highest = self._one_of("amount")
+            self._add_amounts(factor, int(self._rng.integers(lowest, highest + 1)))
         names: dict[str, str] = {}
         actions = self._book("actions")
         if self._game.actions:
@@ -182,7 +182,7 @@ class _Draw:
         told = self._own["words"][kind]
         own = list(self._game.actions) if told == "actions" else told
         (source,) = [each for each in _SOURCES if kind in self._story.get(each, {})]
-        pool = self._story[source][kind]
+        pool = [self._with_words(word) for word in self._story[source][kind]]
         if source == "fixed":
             return dict(zip(own, pool[: len(own)], strict=True))
         if source == "laid":

@@ -36,7 +36,7 @@ COMMON = set(
     until up us wherever which while who whoever whole whom win wins with without won word you your lost lose draw
     neither next something such be was were when what where down right far higher lower three four five six seven
     eight nine ten after before again between beside into does doesn t don s side sides already about even so far
-    whose instead back comes full holds standard deviation mean normal distribution drawn average averages evenly whatever""",
+    whose instead back comes full holds goes never yours standard deviation mean normal distribution drawn average averages evenly whatever""",
     )
 )
 
@@ -176,7 +176,7 @@ def test_yardsticks_and_blind_play_are_the_same_numbers(name: str) -> None:
 
 
 def test_at_least_twelve_games_have_twins() -> None:
-    assert len(GAMES) >= 3
+    assert len(GAMES) >= 12
 
 
 @pytest.mark.parametrize("name", GAMES.values())
