@@ -13,7 +13,7 @@ Start reading at :mod:`textgames.tsmg`.
 from typing import TYPE_CHECKING, Any
 
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
-from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG
 from textgames.twins import has_twins, register_vocabulary, twin_of
@@ -35,6 +35,7 @@ __all__ = [
     "find_yardstick",
     "game_of",
     "has_twins",
+    "known_scenario",
     "openspiel",
     "parallel_env",
     "parse_action",

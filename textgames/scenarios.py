@@ -135,6 +135,16 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 )
 """The scenarios by name, in the order of the tables."""
 
+
+def known_scenario(name: str) -> Scenario | None:
+    """The scenario of a name, that of a twin such as ``"frozen-lake-twin-3"`` too; ``None`` where there is none."""
+    plain, suffix, number = name.rpartition(_TWIN_SUFFIX)
+    if not suffix or plain not in SCENARIOS or not number.isdecimal() or str(int(number)) != number or number == "0":
+        return SCENARIOS.get(name)
+    scenario = SCENARIOS[plain]
+    return scenario.twin(int(number)) if scenario.has_twins else None
+
+
 LITTLE_HEADROOM: frozenset[str] = frozenset(
     name for data in _SHELVES.values() for name, row in data["scenarios"].items() if row.get("little_headroom", False)
 )
