@@ -95,7 +95,8 @@ class Scenario(NamedTuple):
     @property
     def plain_name(self) -> str:
         """The name of the scenario that it is a twin of; its own where it is none."""
-        return self.name.removesuffix(f"{_TWIN_SUFFIX}{self.twin_number}")
+        # results may have put a protocol behind the name
+        return self.name.replace(f"{_TWIN_SUFFIX}{self.twin_number}", "", 1)
 
 
 _FILES = ("paper", "planning", "exploration", "strategy", "social")

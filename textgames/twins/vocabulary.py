@@ -13,9 +13,9 @@ has what its twins say in their place::
     own_card = "The sealed crate that you know of holds {held}."
 
 Kinds of slots: those of ``words``; ``number``; ``cell`` for coordinates and ``direction``, which are mirrored together;
-``action``; ``parts``, which are phrases of their own; ``drawing``, a board; ``tally``, a number in strokes; ``amount``, a
-number in another unit. ``{at:cell*}`` is a list with commas, or the word ``none``; ``{code:card+}`` has spaces between
-them. A twin's template may also hold a word as the twin says it: ``{card=king}``.
+``action``; ``parts``, which are phrases of their own; ``drawing``, a board; ``tally``, a number in strokes; ``amount``,
+a number in another unit. ``{at:cell*}`` is a list with commas, or the word ``none``; ``{code:card+}`` has spaces
+between them. A twin's template may also hold a word as the twin says it: ``{card=king}``.
 
 ``rules`` (told once, so slots may be left out), ``observation``, ``help`` and ``actions`` are the texts. What a story
 draws from is in ``words`` (in any order), ``ranked`` (the order stays), ``laid`` (on a board row by row, which may be

@@ -96,7 +96,7 @@ def choose_scenarios(options: RunOptions) -> Choice:
 
 
 def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
-    """What ``--twin`` puts in place of the scenarios, or ``--twins`` behind each of them; ``say`` is told what has none.
+    """What ``--twin`` puts in place of the scenarios, or ``--twins`` behind each; ``say`` is told what has none.
 
     Raises:
         UsageError: both are given, or no scenario has twins.

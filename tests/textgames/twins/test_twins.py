@@ -1,4 +1,4 @@
-"""Twins are the game itself under another text: the same states, chances and rewards, and none of the original's words."""
+"""Twins are the game itself under another text: the same states, chances and rewards, no word of the original's."""
 
 import re
 import zlib
@@ -36,7 +36,8 @@ COMMON = set(
     until up us wherever which while who whoever whole whom win wins with without won word you your lost lose draw
     neither next something such be was were when what where down right far higher lower three four five six seven
     eight nine ten after before again between beside into does doesn t don s side sides already about even so far
-    whose instead back comes full holds goes never yours standard deviation mean normal distribution drawn average averages evenly whatever""",
+    whose instead back comes full holds goes never yours
+    standard deviation mean normal distribution drawn average averages evenly whatever""",
     )
 )
 
