@@ -159,10 +159,10 @@ class Template:
 
     def pattern(self, patterns: Mapping[str, str], *, keep: bool = True) -> str:
         """As a regular expression: ``{kind: pattern}`` are those of its side; slots are groups where they are kept."""
-        group = (lambda name: f"(?P<{name}>") if keep else (lambda name: "(?:")
         found = re.escape(self._literals[0])
         for name, literal in zip(self._names, self._literals[1:], strict=True):
-            found += f"{group(name)}{patterns[self.slots[name]]}){re.escape(literal)}"
+            group = f"?P<{name}>" if keep else "?:"
+            found += f"({group}{patterns[self.slots[name]]}){re.escape(literal)}"
         return found
 
     def fill(self, values: Mapping[str, str]) -> str:

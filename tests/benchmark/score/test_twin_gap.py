@@ -120,7 +120,7 @@ def test_episodes_of_twins_are_played_again_from_their_records(results: benchmar
         assert again.end.returns == record["returns"]
 
 
-def test_a_run_says_what_has_no_twins(textbench) -> None:
+def test_a_run_says_what_has_no_twins(textbench: Any) -> None:
     ran = textbench(
         *("run", "--agent", "random", "--scenario", "nim", "--scenario", "taxi", "--episodes", 2, "--twin", 3),
         *("--out", "run", "--json"),

@@ -36,7 +36,7 @@ COMMON = set(
     until up us wherever which while who whoever whole whom win wins with without won word you your lost lose draw
     neither next something such be was were when what where down right far higher lower three four five six seven
     eight nine ten after before again between beside into does doesn t don s side sides already about even so far
-    whose instead back comes full holds goes never yours
+    makes move onto whose instead back comes full holds goes never yours
     standard deviation mean normal distribution drawn average averages evenly whatever""",
     )
 )
@@ -59,6 +59,11 @@ def states_of(game: Any, seed: int, episodes: int = 3) -> list[Any]:
             rounds += 1
         states.append(state)
     return states
+
+
+def slow_but(*quick: str) -> list[Any]:
+    """A scenario of each game; in the default tests those that are named."""
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in GAMES.values()]
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
@@ -129,7 +134,7 @@ def test_no_word_of_the_story_is_left_over(name: str) -> None:
             assert not kept, f"{twin.story}: {sorted(kept)}"
 
 
-@pytest.mark.parametrize("name", GAMES.values())
+@pytest.mark.parametrize("name", slow_but(*(set(GAMES.values()) - {"connect-four-small", "rock-paper-scissors"})))
 def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
     """Random and, where there is one, the planner: equal actions, states and rewards, step by step."""
     scenario = SCENARIOS[name]
@@ -151,7 +156,7 @@ def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
             assert all(step.valid for step in other.steps)
 
 
-@pytest.mark.parametrize("name", GAMES.values())
+@pytest.mark.parametrize("name", slow_but("frozen-lake", "nim", "mastermind"))
 def test_a_twin_keeps_to_the_contract(name: str) -> None:
     scenario = SCENARIOS[name]
     check(scenario.env_id, **{**scenario.kwargs, "max_steps": scenario.horizon, "twin": 2})
@@ -182,10 +187,10 @@ def test_at_least_twelve_games_have_twins() -> None:
 
 @pytest.mark.parametrize("name", GAMES.values())
 def test_there_are_many_more_twins_than_stories(name: str) -> None:
-    games = twin_games(name, tuple(range(1, 41)))
+    games = twin_games(name, tuple(range(1, 25)))
     start = games[0].initial_state(np.random.default_rng(3))
     texts = {game.instructions("player_0") + game.observe(start, "player_0") for game in games}
-    assert len(texts) >= 35
+    assert len(texts) >= 22
     assert len(texts) > 10 * len({game.story for game in games})
 
 
@@ -197,13 +202,13 @@ def test_equal_numbers_are_equal_twins() -> None:
 
 
 def test_twins_are_made_as_games_are() -> None:
-    env = gym.make("TextFrozenLake-v0", size=4, twin=3, max_steps=8)
-    plain = gym.make("TextFrozenLake-v0", size=4, twin=0, max_steps=8)
+    env: Any = gym.make("TextFrozenLake-v0", size=4, twin=3, max_steps=8)
+    plain: Any = gym.make("TextFrozenLake-v0", size=4, twin=0, max_steps=8)
     told, info = env.reset(seed=7)
     own, _ = plain.reset(seed=7)
     assert told != own
     assert env.unwrapped.state == plain.unwrapped.state
-    assert not isinstance(plain.unwrapped.game, Twin)  # type: ignore[attr-defined]
+    assert not isinstance(plain.unwrapped.game, Twin)
     *_, info = env.step(f"<action>{info['legal_actions'][2]}</action>")
     plain.step("right")
     assert info["valid"]
