@@ -76,8 +76,8 @@ class EpisodeTask:
         """
         import textgames
 
-        if isinstance(scenario, str) and scenario in textgames.SCENARIOS:
-            scenario = textgames.SCENARIOS[scenario]
+        if isinstance(scenario, str):
+            scenario = textgames.known_scenario(scenario) or scenario
         if isinstance(scenario, str):
             if ":" not in scenario and scenario not in textgames.registered_ids():
                 known = (*textgames.SCENARIOS, *textgames.registered_ids())

@@ -13,9 +13,10 @@ Start reading at :mod:`textgames.tsmg`.
 from typing import TYPE_CHECKING, Any
 
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
-from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG
+from textgames.twins import has_twins, register_vocabulary, twin_of
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
 if TYPE_CHECKING:
@@ -33,13 +34,17 @@ __all__ = [
     "aec_env",
     "find_yardstick",
     "game_of",
+    "has_twins",
+    "known_scenario",
     "openspiel",
     "parallel_env",
     "parse_action",
     "register",
+    "register_vocabulary",
     "register_yardstick",
     "registered_ids",
     "settings_of",
+    "twin_of",
 ]
 
 

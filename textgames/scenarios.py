@@ -4,7 +4,8 @@ Episode ``k`` of a scenario is ``seed = first_seed + k``, the same for every age
 9,999 only, so no evaluation layout is ever a training layout by seed.
 
 The games, scenarios and suites that ship are data: one file a suite in ``shelf/``, read here once. A game of theirs is
-registered under its id, with its yardstick where ``yardstick`` names one.
+registered under its id, with its yardstick where ``yardstick`` names one, and with the words of its twins where
+``vocabulary`` does.
 """
 
 import tomllib
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
-from textgames.environments.rules import game_settings, load_game
+from textgames.environments.rules import TWIN, game_settings, load_game
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
+from textgames.twins import Twin, has_twins, register_vocabulary
 from textgames.yardsticks import register_yardstick
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 TRAINING_SEEDS = range(10_000)
 """The seeds that training may use."""
+
+
+_TWIN_SUFFIX = "-twin-"
 
 
 class Scenario(NamedTuple):
@@ -70,6 +75,29 @@ class Scenario(NamedTuple):
     def seed(self, episode: int) -> int:
         return self.first_seed + episode
 
+    @property
+    def twin_number(self) -> int:
+        """Which twin of its game is played (:mod:`textgames.twins`); 0 for the game itself."""
+        return int(self.kwargs.get(TWIN, 0))
+
+    @property
+    def has_twins(self) -> bool:
+        """Whether its game can be told in other words, with these settings."""
+        return has_twins(game_of(self.env_id, **{**self.kwargs, TWIN: 0}))
+
+    def twin(self, number: int) -> "Scenario":
+        """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself."""
+        name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
+        if number == 0:
+            return self._replace(name=name, kwargs=MappingProxyType(kwargs))
+        return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=MappingProxyType({**kwargs, TWIN: number}))
+
+    @property
+    def plain_name(self) -> str:
+        """The name of the scenario that it is a twin of; its own where it is none."""
+        # results may have put a protocol behind the name
+        return self.name.replace(f"{_TWIN_SUFFIX}{self.twin_number}", "", 1)
+
 
 _FILES = ("paper", "planning", "exploration", "strategy", "social")
 """The suites in the order of the tables; ``shelf/NAME.toml`` has the games, the scenarios and the names of each."""
@@ -86,7 +114,11 @@ for _data in (*_SHELVES.values(), _shelf("openspiel")):  # the last one has game
         _settings = dict(_settings)
         if (_yardstick := _settings.pop("yardstick", None)) is not None:
             register_yardstick(_settings["game"], _yardstick)
+        if (_vocabulary := _settings.pop("vocabulary", None)) is not None:
+            register_vocabulary(_settings["game"], _vocabulary)
         register(_id, **_settings)
+
+register_yardstick(Twin, "textgames.twins.yardstick:twin_yardstick")
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
@@ -103,6 +135,16 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     }
 )
 """The scenarios by name, in the order of the tables."""
+
+
+def known_scenario(name: str) -> Scenario | None:
+    """The scenario of a name, that of a twin such as ``"frozen-lake-twin-3"`` too; ``None`` where there is none."""
+    plain, suffix, number = name.rpartition(_TWIN_SUFFIX)
+    if not suffix or plain not in SCENARIOS or not number.isdecimal() or str(int(number)) != number or number == "0":
+        return SCENARIOS.get(name)
+    scenario = SCENARIOS[plain]
+    return scenario.twin(int(number)) if scenario.has_twins else None
+
 
 LITTLE_HEADROOM: frozenset[str] = frozenset(
     name for data in _SHELVES.values() for name, row in data["scenarios"].items() if row.get("little_headroom", False)

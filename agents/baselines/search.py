@@ -137,6 +137,7 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.social.cleanup:Cleanup": "agents.baselines.games.commons:CleanupPlayer",
     "textgames.social.gathering:Gathering": "agents.baselines.games.commons:GatheringPlayer",
     "textgames.social.werewolf.game:Werewolf": "agents.baselines.games.werewolf:WerewolfPlayer",
+    "textgames.twins.twin:Twin": "agents.baselines.twins:TwinPlayer",
 }
 
 

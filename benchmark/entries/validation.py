@@ -39,7 +39,7 @@ from benchmark.runs.record import (
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck.check import LuckCheck, LuckPower, LuckTally, luck_problems
 from benchmark.score.stopping import looks
-from textgames.scenarios import SCENARIOS, Scenario
+from textgames.scenarios import Scenario, known_scenario
 
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_MODELS = ("openai", "litellm", "hf", "vllm")
@@ -187,10 +187,11 @@ def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
         if name not in claimed:
             yield f"scenario {name!r} is missing"
     for name, definition in claimed.items():
-        if name not in SCENARIOS:
+        known = known_scenario(name)
+        if known is None:
             yield f"there is no scenario {shown(name)}"
             continue
-        for path, ours, theirs in _differences(scenario_to_json(SCENARIOS[name]), definition, name):
+        for path, ours, theirs in _differences(scenario_to_json(known), definition, name):
             yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
@@ -200,11 +201,12 @@ def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any]) -> Iterator
     counts = looks(episodes) if settings.get("until") is not None and isinstance(episodes, int) else [episodes]
     for matchup, seeds in plan.seeds.items():
         name = matchup.scenario
-        if name not in SCENARIOS:
+        known = known_scenario(name)
+        if known is None:
             continue  # which has been said
         if agent not in matchup.agents:
             yield f"{name}: {agent!r} doesn't play in it"
-        first = SCENARIOS[name].first_seed
+        first = known.first_seed
         if list(seeds) != list(range(first, first + len(seeds))):
             yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
         if len(seeds) < MIN_EPISODES:

@@ -63,6 +63,22 @@ class RunOptions:
     suites: tuple[str, ...] = option(
         (), "NAME", "a suite to play, besides the scenarios that are named; see textbench list suites", stored=False
     )
+    twin: int | None = option(
+        None,
+        "K",
+        "play twin K of every scenario that has twins: the same game under another text (0: the game itself)",
+        counts=True,
+        ge=0,
+        le=2**31,
+    )
+    twins: int | None = option(
+        None,
+        "N",
+        "play N twins besides every scenario that has some, on the same seeds, for the twin gap",
+        counts=True,
+        ge=1,
+        le=100,
+    )
     episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
     seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
     until: float | None = option(
@@ -163,7 +179,7 @@ OF_ONE_AGENT = (
 CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ray_"))
 """Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 
-ADDED = ("until", "agent_options")
+ADDED = ("until", "agent_options", "twin", "twins")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}

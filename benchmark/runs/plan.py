@@ -18,7 +18,7 @@ from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.registry import registered_ids
-from textgames.scenarios import SCENARIOS, SUITES, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario
 
 PAPER_SCENARIOS = SUITES["paper"]
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
@@ -169,7 +169,7 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
 
     Args:
         names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
-            own, with the settings that it was registered with.
+            own, with the settings that it was registered with; ``-twin-3`` behind a scenario's name is a twin of it.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
@@ -183,6 +183,8 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
             wanted |= set(PAPER_SCENARIOS)
         elif name in SCENARIOS:
             wanted.add(name)
+        elif (twin := known_scenario(name)) is not None:
+            others[name] = twin
         elif ":" in name:
             others[name] = _scenario_of_game(name)
         elif name in registered_ids():

@@ -129,6 +129,7 @@ class ScoreView(TypedDict):
     scenario: str
     protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
     moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
+    twin: int  # which twin of the game was played (``textgames.twins``); 0 for the game itself
     episodes: int  # scored episodes
     planned: int
     unscored: int
@@ -244,6 +245,18 @@ class RatingView(TypedDict):
     opposed: bool  # whether all games' returns sum to the same number, so that one's gain is the others' loss
 
 
+class TwinGapView(TypedDict):
+    """What an agent gets in a scenario less the mean of what it gets in its twins, paired by seed."""
+
+    agent: str
+    scenario: str  # empty: over all of the agent's scenarios whose gap is one of scores, weighted as the overall score
+    twins: int  # how many twins were played
+    pairs: int  # seeds that were scored in the game and in all of these
+    gap: EstimateView  # the interval is over seeds, for these twins
+    unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
+    above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
+
+
 class MeetingView(TypedDict):
     """What came of all games of two agents in a scenario for several players; ``a`` before ``b`` by name."""
 
@@ -322,6 +335,7 @@ class ViewDocument(TypedDict):
     comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
     ratings: list[RatingView]
     meetings: list[MeetingView]
+    twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_planned: int  # how many the sources are to hold

@@ -46,7 +46,9 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     one player that more than half of the agents were to play. Where there are several protocols, they are of one.
     """
     protocol = main_protocol(results)
-    shared = [one.name for one in solo_scenarios(results) if is_shared(results, one.name) and _rules(one) == protocol]
+    # a twin is the same game again: beside the game itself it would count twice
+    once = [one for one in solo_scenarios(results) if not one.twin_number or one.plain_name not in results.scenarios]
+    shared = [one.name for one in once if is_shared(results, one.name) and _rules(one) == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 

@@ -82,6 +82,11 @@ class References:
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
         if num_players(scenario) > 1:
             return Scale()
+        if scenario.twin_number:  # the same values, and the same files that keep them; only actions have other names
+            scale, named = self.scale(scenario.twin(0), seeds), blind_play(scenario)
+            if scale.blind is None or named is None:
+                return scale
+            return scale._replace(blind=scale.blind._replace(policy=named.text))
         if scenario.name not in self._starts:
             self._starts[scenario.name] = StartValues(scenario)
         starts = self._starts[scenario.name]

@@ -81,6 +81,7 @@ def score_row(
         scenario=scenario.name,
         protocol=scenario.protocol,
         moves=scenario.moves,
+        twin=scenario.twin_number,
         episodes=cell.episodes,
         planned=cell.planned,
         unscored=cell.unscored,

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from agents.protocol import LEGAL_ONLY, RETRIES, STANDARD
-from benchmark.score.document import EstimateView, LuckView, OverallView, RatingView, ScoreView, SuiteView
+from benchmark.score.document import (
+    EstimateView,
+    LuckView,
+    OverallView,
+    RatingView,
+    ScoreView,
+    SuiteView,
+    TwinGapView,
+)
 from benchmark.show.scale import ENDS
 
-Row = TypeVar("Row", ScoreView, OverallView, RatingView)
+Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView)
 
 
 LARGE = 8
@@ -398,3 +406,24 @@ def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     if single:
         notes.append(f"a single game: {', '.join(single)}")
     return notes
+
+
+TWIN_NOTE = (
+    "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
+    "these twins"
+)
+
+TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
+    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
+    Column(
+        "gap",
+        "twin gap",
+        lambda row: estimate_figure(row["gap"]),
+        explain="the score in the game less the mean of those in its twins, paired by seed",
+        bar=True,
+    ),
+    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
+    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
+    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+)

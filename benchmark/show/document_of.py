@@ -14,6 +14,7 @@ from benchmark.score.pairs import meeting_rows, overall_pairs
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows
+from benchmark.score.twin_gap import twin_gap_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
 
@@ -41,7 +42,8 @@ def results_document(
     texts = TextTable()
     episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
     scores = score_rows(results, references)
-    return ViewDocument(
+    gaps = twin_gap_rows(results, references)
+    document = ViewDocument(
         schema_version=SCHEMA_VERSION,
         title=title,
         textbench_version=code_version()["version"],
@@ -62,6 +64,9 @@ def results_document(
         episodes_planned=results.planned,
         episodes_total=results.played,
     )
+    if gaps:
+        document["twin_gaps"] = gaps
+    return document
 
 
 def _source_view(results: ResultColumns, index: int) -> SourceView:

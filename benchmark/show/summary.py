@@ -30,7 +30,8 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    told = [_counted(scores), scale_sentence(scores), _marked(rows), _warned(scores), _noted(scores)]
+    gaps = "Twin gap: the score less that in its twins." if document.get("twin_gaps") else ""
+    told = [_counted(scores), scale_sentence(scores), gaps, _marked(rows), _warned(scores), _noted(scores)]
     told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
@@ -62,12 +63,20 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
         else:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
+        row["twin gap"] = _twin_gap(document, overall["agent"])
         row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
         row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
         if not single and len(scenarios) <= MOST_SCENARIOS:
             row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
         rows.append(row)
     return rows
+
+
+def _twin_gap(document: Mapping[str, Any], agent: str) -> str:
+    """An agent's gap over all of its scenarios, or in the only one that it has."""
+    own = [row for row in document.get("twin_gaps", ()) if row["agent"] == agent]
+    over_all = [row for row in own if not row["scenario"]] or own
+    return _estimate(over_all[0]["gap"], "+.2f") if len(over_all) == 1 else ""
 
 
 def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -39,6 +39,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
+    if document.get("twin_gaps"):
+        sheets.append(_sheet("twin gap", common.TWIN_GAPS, document["twin_gaps"], (common.TWIN_NOTE,)))
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))

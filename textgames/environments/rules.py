@@ -16,11 +16,15 @@ import numpy as np
 from textgames.names import did_you_mean
 from textgames.settings import check_switch, check_whole
 from textgames.tsmg import TSMG
+from textgames.twins.twin import twin_of
 
 ENVIRONMENT_SETTINGS = (
     "max_steps", "max_episode_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
 )  # fmt: skip
 """The settings of environments that are not their game's."""
+
+TWIN = "twin"
+"""The setting that every game has: which of its twins is played (:mod:`textgames.twins`), 0 for the game itself."""
 
 ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
 """Those of them that only environments for one player have."""
@@ -136,12 +140,12 @@ def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
 
 
 def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:
-    """Build a game from its settings.
+    """Build a game from its settings, or the twin of it that the setting ``twin`` numbers.
 
     Raises:
         TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
             a type that the game can't use.
-        ValueError: a switch, whose default is true or false, that is given something else.
+        ValueError: a switch, whose default is true or false, that is given something else; or a twin that there isn't.
     """
     if isinstance(game, TSMG):
         if settings:
@@ -149,9 +153,14 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         return game
     cls = load_game(game)
     accepted, switches = game_settings(cls), _switches(cls)
+    if TWIN in settings and TWIN not in accepted:
+        own = {name: value for name, value in settings.items() if name != TWIN}
+        made = twin_of(make_game(cls, own), settings[TWIN])
+        vars(made)["made_with"] = dict(settings) if settings[TWIN] else own
+        return made
     for name, value in settings.items():
         if name not in accepted:
-            known = [*accepted, *ENVIRONMENT_SETTINGS]
+            known = [*accepted, TWIN, *ENVIRONMENT_SETTINGS]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
         if name in switches:

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from textgames.cache import cache_folder, own_sources, read_cache, sources_digest, write_cache
 from textgames.solving.blind_search import search
-from textgames.solving.fixed_policies import BlindPlay, FixedPolicy, blind_value, chances_of
+from textgames.solving.fixed_policies import BlindPlay, FixedPolicy, blind_value, chances_of, policy_text
 from textgames.tsmg import TSMG
+from textgames.twins import Twin
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
@@ -44,6 +45,12 @@ def blind_play_of(game: TSMG[Any], horizon: int | None) -> BlindPlay | None:
     """:func:`blind_play` of a game and its horizon."""
     if len(game.players) != 1:
         return None
+    if isinstance(game, Twin):  # blind play is the same, under other names
+        own = blind_play_of(game.original, horizon)
+        if own is None:
+            return None
+        policy = {game.twin_action(action): chance for action, chance in own.policy.items()}
+        return own._replace(policy=policy, text=policy_text(policy))
     about = found_by(game, horizon)
     for row in shipped_rows().values():
         if about and row.items() >= about.items():

@@ -49,7 +49,7 @@ def plan_run(
     Raises:
         UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
     """
-    choice = choose_scenarios(options)
+    choice = with_twins(choose_scenarios(options), options, say)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
     if not options.agents and (missing := missing_models()) is not None:
         say(missing)
@@ -93,6 +93,41 @@ def choose_scenarios(options: RunOptions) -> Choice:
         raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
     found = played_by({"protocol": options.protocol, "moves": options.moves}, find_scenarios([*names, *inside]))
     return Choice(found, frozenset(names) - SUITES.keys())
+
+
+def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
+    """What ``--twin`` puts in place of the scenarios, or ``--twins`` behind each; ``say`` is told what has none.
+
+    Raises:
+        UsageError: both are given, or no scenario has twins.
+    """
+    if options.twin is None and options.twins is None:
+        return choice
+    if options.twin is not None and options.twins is not None:
+        raise UsageError(
+            f"--twin {options.twin} plays one twin alone, --twins {options.twins} several: give one of them"
+        )
+    if options.twin == 0:
+        return choice
+    numbers = (options.twin,) if options.twin is not None else range(1, (options.twins or 0) + 1)
+    found: dict[str, Scenario] = {}
+    named, without = set(choice.named), []
+    for name, scenario in choice.scenarios.items():
+        if not scenario.has_twins:
+            without.append(name)
+        if options.twins is not None:
+            found[name] = scenario
+        for twin in map(scenario.twin, numbers if scenario.has_twins else ()):
+            found[twin.name] = twin
+            named |= {twin.name} if name in choice.named else set()
+    if len(without) == len(choice.scenarios):
+        raise UsageError(
+            f"there are no twins of {', '.join(without)}, since nobody has written them a vocabulary; see docs/twins.md"
+        )
+    if without:
+        played = "played as they are, without a twin gap" if options.twins is not None else "not played"
+        say(f"these have no twins and are {played}: {', '.join(without)}")
+    return Choice(found, frozenset(named))
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:

@@ -18,7 +18,7 @@ from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
 from agents.turn import Policy, check_game
-from textgames import SCENARIOS, TRAINING_SEEDS, Scenario, game_of, parallel_env
+from textgames import TRAINING_SEEDS, Scenario, game_of, known_scenario, parallel_env
 
 
 class EvaluationResult(NamedTuple):
@@ -81,7 +81,7 @@ class EvaluationResult(NamedTuple):
 
 def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protocol"]) -> list[EpisodeTask]:
     """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends."""
-    scenario = SCENARIOS.get(game) if isinstance(game, str) else game
+    scenario = known_scenario(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
     return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
 

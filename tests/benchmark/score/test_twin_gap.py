@@ -1,0 +1,153 @@
+"""The twin gap tells a player that has memorised a game from one that works its moves out."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import benchmark
+from agents.baselines.random import RandomPlayer
+from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
+from agents.baselines.search import PlannerPlayer
+from agents.policy import as_requests
+from agents.turn import Turn, TurnRequest
+from benchmark.errors import UsageError
+from benchmark.play.agents.choice import choose_scenarios, with_twins
+from benchmark.play.options import RunOptions
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Plan, find_scenarios
+from benchmark.runs.replay import replay
+from benchmark.score.twin_gap import episodes_to_tell, paired_gaps
+
+EPISODES = 24
+
+
+class Memoriser(ScriptedPlayer):
+    """Plays perfectly what it knows by its text, and anything else at random."""
+
+    name = "memoriser"
+
+    def choose(self, request: TurnRequest) -> Choice:
+        try:  # without the rules, it has nothing to go by but the words
+            return PlannerPlayer().choose(replace(request, game=None))
+        except ValueError:
+            return RandomPlayer().choose(request)
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return [as_turn(self.choose(request)) for request in as_requests(requests)]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
+    return benchmark.evaluate(
+        {"memoriser": Memoriser(), "planner": "planner", "random": "random"},
+        scenarios=["frozen-lake", "taxi"],
+        episodes=EPISODES,
+        twins=2,
+        out=tmp_path_factory.mktemp("twins") / "run",
+        quiet=True,
+    )
+
+
+def gaps_of(results: benchmark.Results) -> dict[str, dict[str, Any]]:
+    rows = results.document(max_episodes=0)["twin_gaps"]
+    return {row["agent"]: dict(row) for row in rows}
+
+
+def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results: benchmark.Results) -> None:
+    gaps = gaps_of(results)
+    memoriser, planner, random = (gaps[name] for name in ("memoriser", "planner", "random"))
+    assert memoriser["gap"]["value"] > 0.8
+    assert memoriser["above_zero"]
+    assert planner["gap"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert not planner["above_zero"]
+    assert random["gap"]["value"] == 0.0  # equal draws, and so equal moves under other names
+    assert all((row["scenario"], row["twins"], row["pairs"]) == ("frozen-lake", 2, EPISODES) for row in gaps.values())
+    assert all(row["unit"] == "score" for row in gaps.values())
+
+
+def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: benchmark.Results) -> None:
+    """Power: what an interval of 95% needs to exclude 0 in four of five runs."""
+    columns = results.columns
+    names = ["frozen-lake", "frozen-lake-twin-1", "frozen-lake-twin-2"]
+    game, *twins = (columns.cells["memoriser", name] for name in names)
+    own, *told = (columns.scenarios[name] for name in names)
+    gaps = paired_gaps(game, twins, own, told)
+    needed = episodes_to_tell(gaps)
+    assert len(gaps) == EPISODES
+    assert needed is not None
+    assert needed <= 10
+    assert episodes_to_tell(np.zeros(5)) is None
+    # who remembers one start in ten, and plays the others like anybody, takes the 80 episodes of a longer run
+    rarely = np.where(np.arange(EPISODES * 10) % 10 == 0, np.tile(gaps, 10), 0.0)
+    weak = episodes_to_tell(rarely)
+    assert weak is not None
+    assert 50 <= weak <= 110
+
+
+def test_the_overall_score_counts_a_game_once(results: benchmark.Results) -> None:
+    document = results.document(max_episodes=0)
+    assert document["overall_scenarios"] == ["frozen-lake", "taxi"]
+    assert {(row["scenario"], row["twin"]) for row in document["scores"]} == {
+        ("frozen-lake", 0),
+        ("frozen-lake-twin-1", 1),
+        ("frozen-lake-twin-2", 2),
+        ("taxi", 0),
+    }
+    ends = {
+        (row["blind"]["value"], row["reference"]["value"]) for row in document["scores"] if row["scenario"][0] == "f"
+    }
+    assert len(ends) == 1  # one scale for the game and its twins
+
+
+def test_tables_show_the_gap(results: benchmark.Results) -> None:
+    board = results.leaderboard()
+    assert "twin gap" in str(board)
+    assert "twin gap" in board.to_markdown()
+    assert board.document["twin_gaps"][0]["scenario"] == "frozen-lake"
+
+
+def test_episodes_of_twins_are_played_again_from_their_records(results: benchmark.Results) -> None:
+    folder = RunFolder.open(results.folders[0])
+    plan = Plan.from_manifest(folder.manifest)
+    twins = [record for record in folder.records() if "twin" in record["scenario"]]
+    assert len(twins) == 3 * 2 * EPISODES
+    for record in twins[::17]:
+        again = replay(record, plan.scenarios[record["scenario"]])
+        assert again.end.returns == record["returns"]
+
+
+def test_a_run_says_what_has_no_twins(textbench: Any) -> None:
+    ran = textbench(
+        *("run", "--agent", "random", "--scenario", "nim", "--scenario", "taxi", "--episodes", 2, "--twin", 3),
+        *("--out", "run", "--json"),
+    )
+    assert ran.code == 0
+    assert "these have no twins and are not played: taxi" in ran.err
+    document = json.loads(ran.out)
+    assert [(row["scenario"], row["twin"]) for row in document["scores"]] == [("nim-twin-3", 3)]
+    assert "twin_gaps" not in document
+    assert textbench("resume", "run").code == 0
+
+
+def test_options_that_contradict_each_other_are_refused() -> None:
+    def choose(**options: Any) -> list[str]:
+        told = RunOptions(given=frozenset(options), **options)
+        return list(with_twins(choose_scenarios(told), told, print).scenarios)
+
+    assert choose(scenarios=("nim",), twins=2) == ["nim", "nim-twin-1", "nim-twin-2"]
+    assert choose(scenarios=("nim",), twin=0) == ["nim"]
+    with pytest.raises(UsageError, match="give one of them"):
+        choose(scenarios=("nim",), twin=1, twins=2)
+    with pytest.raises(UsageError, match="no twins of taxi"):
+        choose(scenarios=("taxi",), twin=1)
+
+
+def test_a_twin_is_a_scenario_by_its_name() -> None:
+    assert find_scenarios(["nim-twin-12"])["nim-twin-12"].kwargs["twin"] == 12
+    for name in ("nim-twin-0", "nim-twin-01", "taxi-twin-1", "nim-twin-"):
+        with pytest.raises(UsageError):
+            find_scenarios([name])

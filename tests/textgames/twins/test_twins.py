@@ -1,0 +1,254 @@
+"""Twins are the game itself under another text: the same states, chances and rewards, no word of the original's."""
+
+import re
+import zlib
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import textgames
+from agents.baselines.search import find_search_player
+from agents.episode import EpisodeTask
+from agents.load import load_agent
+from agents.loop.rollout import rollout
+from textgames.conformance import check
+from textgames.scenarios import SCENARIOS, Scenario
+from textgames.solving.blind import blind_play
+from textgames.texts.actions import UnreadableReason
+from textgames.twins import Twin, UnknownTextError
+from textgames.yardsticks import find_yardstick
+
+WITH_TWINS = [name for name, scenario in SCENARIOS.items() if scenario.has_twins]
+GAMES = {SCENARIOS[name].env_id: name for name in reversed(WITH_TWINS)}
+"""A scenario of each game that has twins."""
+
+# Words that mean nothing by themselves, of which texts about games consist.
+COMMON = set(
+    re.findall(
+        r"[a-z]+",
+        """a about again all also always an and any are as at be both but by can cell chance each either else end ends
+    equal every first for from game gives goal good has have how if in is it its itself large larger last least left
+    long many may more most moves no nobody none not nothing now number of on once one ones only or order other others
+    out over own pay pays place play played player points probability random reward round rounds same second so some
+    take takes than that the their them then there they this those three through time times to total turn turns two
+    until up us wherever which while who whoever whole whom win wins with without won word you your lost lose draw
+    neither next something such be was were when what where down right far higher lower three four five six seven
+    eight nine ten after before again between beside into does doesn t don s side sides already about even so far
+    makes move onto whose instead back comes full holds goes never yours
+    standard deviation mean normal distribution drawn average averages evenly whatever""",
+    )
+)
+
+
+def twin_games(name: str, numbers: tuple[int, ...]) -> list[Twin]:
+    games = [SCENARIOS[name].twin(number).game() for number in numbers]
+    return [game for game in games if isinstance(game, Twin)]
+
+
+def states_of(game: Any, seed: int, episodes: int = 3) -> list[Any]:
+    """States of random play, ends included."""
+    rng, states = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        state, over, rounds = game.initial_state(rng), False, 0
+        while not over and rounds < 60:
+            states.append(state)
+            joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
+            state, _, over = game.transition(state, joint, rng)
+            rounds += 1
+        states.append(state)
+    return states
+
+
+def slow_but(*quick: str) -> list[Any]:
+    """A scenario of each game; in the default tests those that are named."""
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in GAMES.values()]
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
+def test_states_chances_and_rewards_are_those_of_the_game(name: str) -> None:
+    own = SCENARIOS[name].game()
+    for twin in twin_games(name, (1, 2)):
+        rng, again = np.random.default_rng(5), np.random.default_rng(5)
+        state, same = own.initial_state(rng), twin.initial_state(again)
+        for _ in range(40):
+            assert state == same
+            assert own.to_move(state) == twin.to_move(same)
+            joint = {player: own.sample_action(state, player, rng) for player in own.to_move(state)}
+            theirs = {player: twin.sample_action(state, player, again) for player in twin.to_move(state)}
+            assert theirs == {player: twin.twin_action(action) for player, action in joint.items()}
+            for player in own.to_move(state):
+                legal = own.legal_actions(state, player)
+                assert twin.legal_actions(state, player) == tuple(map(twin.twin_action, legal))
+                assert twin.default_action(state, player) == twin.twin_action(own.default_action(state, player))
+            if own.has_outcomes:
+                assert own.outcomes(state, joint) == twin.outcomes(state, theirs)
+            state, rewards, over = own.transition(state, joint, rng)
+            same, paid, ended = twin.transition(same, theirs, again)
+            assert (rewards, over) == (paid, ended)
+            assert [own.metrics(state, p) for p in own.players] == [twin.metrics(same, p) for p in own.players]
+            if over:
+                break
+        assert state == same
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
+def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
+    own = SCENARIOS[name].game()
+    for twin in twin_games(name, tuple(range(1, 7))):
+        for state in states_of(own, twin.number):
+            for player in own.players:
+                told = twin.observe(state, player)
+                assert told != own.observe(state, player)
+                assert twin.own_observation(told) == own.observe(state, player)
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
+def test_replies_are_read_in_the_twins_words_and_in_no_others(name: str) -> None:
+    own = SCENARIOS[name].game()
+    for twin in twin_games(name, (1, 2, 3)):
+        for state in states_of(own, twin.number, 1)[:-1]:
+            player = own.to_move(state)[0]
+            legal = twin.legal_actions(state, player) or (twin.sample_action(state, player, np.random.default_rng(1)),)
+            for action in legal:
+                assert twin.interpret(f"<action> {action.upper()} </action>", state, player) == action
+            for action in set(map(twin.own_action, legal)) - set(twin.actions):
+                if not own.legal_actions(state, player):
+                    continue  # where anything of a form may be written, own words may be the twin's too
+                why = twin.why_invalid(f"<action>{action}</action>", state, player)
+                assert why.reason == UnreadableReason.UNKNOWN_NAME
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
+def test_no_word_of_the_story_is_left_over(name: str) -> None:
+    own = SCENARIOS[name].game()
+
+    def words(game: Any, state: Any) -> set[str]:
+        text = " ".join(game.instructions(player) + "\n" + game.observe(state, player) for player in game.players)
+        return set(re.findall(r"[a-z]+", text.casefold())) | {w for each in game.actions for w in each.split()}
+
+    for twin in twin_games(name, tuple(range(1, 9))):
+        for state in states_of(own, twin.number, 1):
+            kept = {word for word in words(own, state) & words(twin, state) if len(word) > 3} - COMMON
+            assert not kept, f"{twin.story}: {sorted(kept)}"
+
+
+@pytest.mark.parametrize("name", slow_but(*(set(GAMES.values()) - {"connect-four-small", "rock-paper-scissors"})))
+def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
+    """Random and, where there is one, the planner: equal actions, states and rewards, step by step."""
+    scenario = SCENARIOS[name]
+    twin = scenario.twin(1)
+    game = twin.game()
+    assert isinstance(game, Twin)
+    for spec in ("random", "planner"):
+        if spec == "planner" and find_search_player(scenario.game()) is None:
+            continue
+        seeds = [scenario.seed(k) for k in range(2)]
+        played = [
+            list(rollout(load_agent(spec), [EpisodeTask.of(s, seed) for seed in seeds])) for s in (scenario, twin)
+        ]
+        for one, other in zip(*played, strict=True):
+            assert one.returns == other.returns
+            assert one.end_state == other.end_state
+            assert [game.twin_action(step.action) for step in one.steps] == [step.action for step in other.steps]
+            assert [(s.reward, s.state) for s in one.steps] == [(s.reward, s.state) for s in other.steps]
+            assert all(step.valid for step in other.steps)
+
+
+@pytest.mark.parametrize("name", slow_but("frozen-lake", "nim", "mastermind"))
+def test_a_twin_keeps_to_the_contract(name: str) -> None:
+    scenario = SCENARIOS[name]
+    check(scenario.env_id, **{**scenario.kwargs, "max_steps": scenario.horizon, "twin": 2})
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
+def test_yardsticks_and_blind_play_are_the_same_numbers(name: str) -> None:
+    scenario, twin = SCENARIOS[name], SCENARIOS[name].twin(1)
+    own, game = find_yardstick(scenario.game()), twin.game()
+    assert isinstance(game, Twin)
+    theirs = find_yardstick(game)
+    assert (own is None) == (theirs is None)
+    if own is not None and theirs is not None:
+        assert (own.kind, own.method, own.version) == (theirs.kind, theirs.method, theirs.version)
+        state = states_of(game, 1, 1)[0]
+        player = game.to_move(state)[0]
+        values = own.values(state, 3, player)
+        assert {game.twin_action(action): value for action, value in values.items()} == theirs.values(state, 3, player)
+    blind, named = blind_play(scenario), blind_play(twin)
+    if blind is not None and named is not None:
+        assert blind.value == named.value
+        assert {game.twin_action(action): chance for action, chance in blind.policy.items()} == named.policy
+
+
+def test_at_least_twelve_games_have_twins() -> None:
+    assert len(GAMES) >= 12
+
+
+@pytest.mark.parametrize("name", GAMES.values())
+def test_there_are_many_more_twins_than_stories(name: str) -> None:
+    games = twin_games(name, tuple(range(1, 25)))
+    start = games[0].initial_state(np.random.default_rng(3))
+    texts = {game.instructions("player_0") + game.observe(start, "player_0") for game in games}
+    assert len(texts) >= 22
+    assert len(texts) > 10 * len({game.story for game in games})
+
+
+def test_equal_numbers_are_equal_twins() -> None:
+    for name in GAMES.values():
+        one, other = (textgames.game_of(SCENARIOS[name].env_id, **SCENARIOS[name].kwargs, twin=7) for _ in range(2))
+        assert one.instructions("player_0") == other.instructions("player_0")
+        assert one.actions == other.actions
+
+
+def test_twins_are_made_as_games_are() -> None:
+    env: Any = gym.make("TextFrozenLake-v0", size=4, twin=3, max_steps=8)
+    plain: Any = gym.make("TextFrozenLake-v0", size=4, twin=0, max_steps=8)
+    told, info = env.reset(seed=7)
+    own, _ = plain.reset(seed=7)
+    assert told != own
+    assert env.unwrapped.state == plain.unwrapped.state
+    assert not isinstance(plain.unwrapped.game, Twin)
+    *_, info = env.step(f"<action>{info['legal_actions'][2]}</action>")
+    plain.step("right")
+    assert info["valid"]
+    assert env.unwrapped.state == plain.unwrapped.state
+    both = textgames.parallel_env("TextTicTacToe-v0", twin=1)
+    observations, _ = both.reset(seed=1)
+    assert observations["player_0"] != textgames.parallel_env("TextTicTacToe-v0").reset(seed=1)[0]["player_0"]
+    batch = gym.make_vec("TextFrozenLake-v0", num_envs=2, vectorization_mode="vector_entry_point", twin=3)
+    assert batch.reset(seed=7)[0][0] == told
+
+
+def test_scenarios_have_twins_with_names_and_the_same_seeds() -> None:
+    scenario = SCENARIOS["frozen-lake"]
+    twin = scenario.twin(3)
+    assert (twin.name, twin.plain_name, twin.twin_number) == ("frozen-lake-twin-3", "frozen-lake", 3)
+    assert (twin.seed(4), twin.horizon) == (scenario.seed(4), scenario.horizon)
+    assert twin.twin(1) == scenario.twin(1)
+    assert twin.twin(0) == scenario
+
+
+def test_what_has_no_twins_says_so() -> None:
+    with pytest.raises(ValueError, match=r"Werewolf has no twins.*vocabulary"):
+        textgames.game_of("TextWerewolf-v0", twin=1)
+    with pytest.raises(ValueError, match="twin must be a whole number"):
+        textgames.game_of("TextFrozenLake-v0", twin=-1)
+    with pytest.raises(ValueError, match="no phrase of the vocabulary says"):
+        textgames.game_of("TextFrozenLake-v0", twin=1, relative=True)
+    assert not Scenario("x", "TextFrozenLake-v0", {"relative": True}, 8, 0).has_twins
+
+
+def test_a_text_that_is_not_the_twins_is_refused() -> None:
+    (twin,) = twin_games("frozen-lake", (1,))
+    with pytest.raises(UnknownTextError):
+        twin.own_observation("Player: (0, 0)")
+    with pytest.raises(UnknownTextError, match="has no action 'left'"):
+        twin.own_action("left")
+
+
+def test_the_draw_depends_on_the_vocabulary_too() -> None:
+    # else all games would be mirrored alike
+    assert zlib.crc32(b"frozen-lake") != zlib.crc32(b"nim")
+    layouts = {name: [game._drawn.layout for game in twin_games(name, (1, 2, 3, 4))] for name in ("frozen-lake", "nim")}
+    assert layouts["frozen-lake"] != layouts["nim"]

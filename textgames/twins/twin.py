@@ -1,0 +1,228 @@
+"""A game under another text: states, chances, rewards and the order of its actions are those of the game itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textgames.settings import check_whole
+from textgames.texts.actions import Unreadable, UnreadableReason
+from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.twins.phrases import UnknownTextError, by_alphabet
+from textgames.twins.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_VOCABULARIES: dict[str, Path] = {}
+
+_FACTS = (
+    *("players", "bare_responses", "hidden_information", "pays_late", "return_range", "longest_episode", "worst_round"),
+    *("zero_sum", "palette", "legend", "success_means"),
+)
+"""What a twin is told to be by the game that it is one of."""
+
+
+def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
+    """Give a game its vocabulary, the TOML file of :mod:`textgames.twins.vocabulary`.
+
+    Args:
+        game: the game's class, or ``"module:Class"``.
+        file: where the table lies, or the name of one that ships.
+    """
+    shipped = files("textgames").joinpath(f"twins/vocabularies/{file}.toml")
+    path = Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file)
+    _VOCABULARIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = path
+
+
+def _vocabulary_of(game: type[TSMG[Any]]) -> Vocabulary | None:
+    for cls in game.__mro__:
+        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
+            if (file := _VOCABULARIES.get(f"{module}:{cls.__qualname__}")) is not None:
+                return Vocabulary.read(file)
+    return None
+
+
+def has_twins(game: TSMG[Any]) -> bool:
+    """Whether a game has a vocabulary that covers its settings."""
+    try:
+        twin_of(game, 1)
+    except ValueError:
+        return False
+    return True
+
+
+def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
+    """Twin ``number`` of a game; the game itself for 0.
+
+    Raises:
+        ValueError: no whole number of at least 0, a game without a vocabulary, or settings that it doesn't cover.
+    """
+    check_whole("twin", number, 0, None)
+    if number == 0:
+        return game
+    vocabulary = _vocabulary_of(type(game))
+    if vocabulary is None:
+        raise ValueError(
+            f"{type(game).__name__} has no twins, as it has no vocabulary: give it one with "
+            f"textgames.register_vocabulary({type(game).__name__}, 'FILE.toml'), or play it with twin=0"
+        )
+    return Twin(game, int(number), vocabulary)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """``{own: twin's}`` of listed actions, and the inverse."""
+
+    to_twin: Mapping[Action, Action]
+    to_own: Mapping[Action, Action]
+
+
+class Twin(TSMG[Any]):
+    """A game that is told as another one.
+
+    Its actions have the twin's names, everywhere that a :class:`~textgames.tsmg.TSMG` takes or gives one, and stand in
+    the order of the original's. States are the original's, so whatever is known of them holds for both games.
+
+    Args:
+        original: the game.
+        number: of the twin, from 1.
+        vocabulary: the game's words and stories.
+
+    Attributes:
+        story: which of the vocabulary's stories it tells.
+
+    Raises:
+        ValueError: the vocabulary doesn't cover what the game says with these settings.
+    """
+
+    def __init__(self, original: TSMG[Any], number: int, vocabulary: Vocabulary) -> None:
+        self.original, self.number = original, number
+        for name in _FACTS:
+            setattr(self, name, getattr(original, name))
+        self._drawn = drawn = vocabulary.draw(original, number)
+        self.story = drawn.story
+        self._names = _Names(drawn.names, {twin: own for own, twin in drawn.names.items()})
+        self.actions = tuple(drawn.names.values())
+        self.noop = None if original.noop is None else self.twin_action(original.noop)
+        self._said = lru_cache(maxsize=4096)(self._say)
+        self._legal = lru_cache(maxsize=1024)(lambda own: tuple([self.twin_action(each) for each in own]))
+        # what isn't covered is said now, and not in the middle of an episode
+        start = original._a_start()
+        for player in original.players:
+            self.instructions(player)
+            self.observe(start, player)
+
+    # ---------------------------------------------------------------- words
+
+    def twin_action(self, action: Action) -> Action:
+        """What the twin calls an action of the original."""
+        known = self._names.to_twin.get(action)
+        return known if known is not None else "".join(self._drawn.actions.translate(action))
+
+    def own_action(self, action: Action) -> Action:
+        """What the original calls an action of the twin.
+
+        Raises:
+            UnknownTextError: the twin has no such action.
+        """
+        known = self._names.to_own.get(action)
+        if known is None and self._names.to_own:
+            raise UnknownTextError(f"the twin has no action {action!r}; it has {', '.join(self.actions)}")
+        return known if known is not None else "".join(self._drawn.actions.back(action))
+
+    def own_observation(self, text: str) -> str:
+        """The observation of the original that an observation of the twin stands for.
+
+        Raises:
+            UnknownTextError: it isn't the twin's.
+        """
+        layout = self._drawn.layout
+        return layout.as_told(self._drawn.observation.back(layout.bare(text)))
+
+    def _say(self, own: str) -> str:
+        return self._drawn.layout.arrange(self._drawn.observation.translate(own))
+
+    def _own_joint(self, state: Any, joint_action: Mapping[Player, Action]) -> dict[Player, Action]:
+        moving = self.original.to_move(state)  # what others say doesn't matter, whatever it is
+        return {player: self.own_action(action) for player, action in joint_action.items() if player in moving}
+
+    # ---------------------------------------------------------------- rules: the original's
+
+    def initial_state(self, rng: "np.random.Generator") -> Any:
+        return self.original.initial_state(rng)
+
+    def transition(
+        self, state: Any, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
+    ) -> tuple[Any, dict[Player, float], bool]:
+        return self.original.transition(state, self._own_joint(state, joint_action), rng)
+
+    def outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
+        return self.original.outcomes(state, self._own_joint(state, joint_action))
+
+    def initial_outcomes(self) -> Sequence[tuple[float, Any]]:
+        return self.original.initial_outcomes()
+
+    def to_move(self, state: Any) -> tuple[Player, ...]:
+        return self.original.to_move(state)
+
+    def is_playing(self, state: Any, player: Player) -> bool:
+        return self.original.is_playing(state, player)
+
+    def succeeded(self, state: Any, player: Player) -> bool:
+        return self.original.succeeded(state, player)
+
+    def metrics(self, state: Any, player: Player) -> Mapping[str, float]:
+        return self.original.metrics(state, player)
+
+    def forfeit(self, state: Any, player: Player, rounds_left: float) -> dict[Player, float]:
+        return self.original.forfeit(state, player, rounds_left)
+
+    def legal_actions(self, state: Any, player: Player) -> tuple[Action, ...]:
+        return self._legal(self.original.legal_actions(state, player))
+
+    def default_action(self, state: Any, player: Player) -> Action:
+        return self.twin_action(self.original.default_action(state, player))
+
+    def sample_action(self, state: Any, player: Player, rng: "np.random.Generator") -> Action:
+        return self.twin_action(self.original.sample_action(state, player, rng))
+
+    # ---------------------------------------------------------------- text: the twin's
+
+    def observe(self, state: Any, player: Player) -> str:
+        return self._said(self.original.observe(state, player))
+
+    def instructions(self, player: Player) -> str:
+        return "\n".join(self._drawn.rules.translate(self.original.instructions(player)))
+
+    def action_help(self, state: Any, player: Player) -> str:
+        if self._names.to_twin:  # in an order of their own: that of the original might be recognised
+            return ", ".join(sorted(self.legal_actions(state, player), key=by_alphabet))
+        return "\n".join(self._drawn.help.translate(self.original.action_help(state, player)))
+
+    def read_action(self, inside: str, state: Any, player: Player) -> Action | Unreadable:
+        if self._names.to_twin:
+            return super().read_action(inside, state, player)
+        written = " ".join(inside.casefold().split())
+        try:
+            own = self.own_action(written)
+        except UnknownTextError:
+            return Unreadable(UnreadableReason.UNKNOWN_NAME if written else UnreadableReason.EMPTY, inside)
+        action = self.original.read_action(own, state, player)
+        return action if isinstance(action, Unreadable) else self.twin_action(action)
+
+    def read_observation(self, observation: str, player: Player) -> Any:
+        return self.original.read_observation(self.own_observation(observation), player)
+
+    # ---------------------------------------------------------------- for people, who may see the game behind it
+
+    def what_happened(self, state: Any, joint_action: Mapping[Player, Action], next_state: Any, player: Player) -> str:
+        return self.original.what_happened(state, self._own_joint(state, joint_action), next_state, player)
+
+    def board(self, state: Any) -> tuple[str, ...]:
+        return self.original.board(state)
+
+    def describe(self, state: Any) -> str:
+        return self.original.describe(state)
