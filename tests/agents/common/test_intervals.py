@@ -64,3 +64,24 @@ def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch)
         assert high is not None
         covered += low <= 0.3 <= high
     assert 51 <= covered <= 60
+
+
+def test_replicates_that_are_no_numbers_do_not_count_and_the_figure_lies_in_its_interval() -> None:
+    assert intervals.percentiles(np.array([nan, 1.0, inf])) == (1.0, 1.0)
+    assert np.isnan(intervals.percentiles(np.array([nan]))).all()
+    assert intervals.of_replicates(0.5, np.full(9, 0.6)) == (0.5, 0.5, 0.6)
+    assert intervals.of_replicates(0.7, np.full(9, 0.6)) == (0.7, 0.6, 0.7)
+    assert intervals.of_replicates(0.5, np.full(9, nan)) == (0.5, None, None)
+
+
+def test_equal_episodes_of_equal_runs_leave_nothing_open() -> None:
+    assert intervals.mean_over_runs(np.full((3, 5), 2.0)) == pytest.approx((2.0, 2.0, 2.0))
+    assert intervals.difference_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((1.5, 1.5, 1.5))
+    assert intervals.ratio_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((4.0, 4.0, 4.0))
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_interval() -> None:
+    trained = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
+    assert intervals.ratio_of_means(trained, np.zeros(4)) == (inf, None, None)
+    # a third of the resamples don't have the one episode that the base has won
+    assert intervals.ratio_of_means(trained, np.array([1.0, 0.0, 0.0, 0.0])) == (3.5, None, None)
