@@ -252,3 +252,12 @@ def test_the_draw_depends_on_the_vocabulary_too() -> None:
     assert zlib.crc32(b"frozen-lake") != zlib.crc32(b"nim")
     layouts = {name: [game._drawn.layout for game in twin_games(name, (1, 2, 3, 4))] for name in ("frozen-lake", "nim")}
     assert layouts["frozen-lake"] != layouts["nim"]
+
+
+def test_a_training_takes_twins_by_their_names() -> None:
+    from agents.msgrpo.run.evaluation import evaluation_tasks
+
+    tasks = evaluation_tasks("frozen-lake-twin-3", 2)
+    assert [task.seed for task in tasks] == [10_000, 10_001]
+    assert all(task.kwargs["twin"] == 3 for task in tasks)
+    assert EpisodeTask.of("frozen-lake", 5, twin=3).kwargs["twin"] == 3
