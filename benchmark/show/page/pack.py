@@ -55,7 +55,7 @@ def pack_episodes(document: ViewDocument) -> Pack:
     lineups: dict[tuple[int, ...], int] = {}
     rows: list[tuple[int, int, int, EpisodeView]] = []
     for episode in document["episodes"]:
-        unknown = {episode["scenario"]} - scenarios.keys() or set(episode["agents"].values()) - agents.common.keys()
+        unknown = {episode["scenario"]} - scenarios.keys() or set(episode["agents"].values()) - agents.keys()
         if unknown:
             raise ValueError(f"episode {episode['id']} is of {unknown.pop()!r}, which the document doesn't list")
         lineup = tuple(agents[name] for name in episode["agents"].values())
