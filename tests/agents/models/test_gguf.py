@@ -210,14 +210,14 @@ def test_two_processes_at_once_make_one_folder(tmp_path: Path) -> None:
 HANG = """
 import sys, time
 from agents.models.local.loading import gguf
-convert, point = gguf_files._convert, sys.argv[2]
+convert, point = gguf._convert, sys.argv[2]
 def slow(file, folder):
     if point == "after":
         convert(file, folder)
     (folder / "half").write_text("")
     print("here", flush=True)
     time.sleep(600)
-gguf_files._convert = slow
+gguf._convert = slow
 from agents.models.provider import model_folder
 model_folder(sys.argv[1])
 """
