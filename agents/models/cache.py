@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
@@ -132,23 +133,38 @@ class ResponseCache:
         return self._connections[process]
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        # nobody else may stand between the question whose file this is and the answer
+        connection.execute("BEGIN IMMEDIATE")
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         if owner != _APPLICATION_ID:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if tables:
                 raise sqlite3.DatabaseError("the file is a database of another program")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID")
         connection.commit()
+        # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
+        _patiently(connection, "PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
 
     def _unusable(self, reason: str) -> ResponseCacheError:
         return ResponseCacheError(
             f"the response cache {str(self.path)!r} can't be used: {reason}. Delete it (responses are then asked for "
             "again) or name another file"
         )
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Execute a statement for which SQLite doesn't wait by itself: the journal's mode, changed beside others."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def row_of(completion: Turn, redactor: Redactor) -> str:

@@ -127,6 +127,26 @@ def test_many_processes_share_a_cache(tmp_path):
     assert len(ResponseCache(tmp_path / "c")) == 80
 
 
+def _open_all(barrier, paths):
+    for path in paths:
+        barrier.wait()
+        ResponseCache(path).close()
+
+
+@pytest.mark.slow
+def test_processes_may_begin_a_cache_at_the_same_moment(tmp_path):
+    """Of such openings 6% failed: as "locked", or as another program's file when its mark wasn't there yet."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(3, timeout=30)
+    paths = [tmp_path / str(n) for n in range(100)]
+    workers = [context.Process(target=_open_all, args=(barrier, paths)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 3
+
+
 def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
     (tmp_path / "text").write_text("this is no database, but it is longer than a header" * 100)
     with pytest.raises(ResponseCacheError, match=r"file is not a database\. Delete it"):
