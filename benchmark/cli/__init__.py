@@ -40,6 +40,7 @@ LAB = {
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "reproduce": "reproduce the paper's experiment",
     "serve": "serve a game to trainers, as an OpenEnv environment",
+    "season": "hold a tournament whose seeds nobody could have known",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",

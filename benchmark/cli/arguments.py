@@ -45,6 +45,11 @@ def add_import_option(parser: ArgumentParser) -> None:
     )
 
 
+def add_season_option(parser: ArgumentParser) -> None:
+    """The option of the commands that make and check entries, which are of the open leaderboard without it."""
+    parser.add_argument("--season", metavar="DIR", help="of this season, and not of the open leaderboard")
+
+
 def add_number(
     parser: Container, flag: str, default: int | None, text: str, least: int = 0, most: float = inf, metavar: str = "N"
 ) -> None:

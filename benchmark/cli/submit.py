@@ -6,7 +6,7 @@ example:
 
 from argparse import ArgumentParser, Namespace
 
-from benchmark.cli.arguments import add_import_option
+from benchmark.cli.arguments import add_import_option, add_season_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -16,6 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", default="leaderboards", metavar="DIR", help="where entries are (default leaderboards)")
     parser.add_argument("--author", default="", metavar="NAME", help="who submits it")
     parser.add_argument("--note", default="", metavar="TEXT", help="a line for the reader")
+    add_season_option(parser)
     add_import_option(parser)
 
 
@@ -25,10 +26,12 @@ def run(args: Namespace) -> int:
 
     from agents.common.redaction import Redactor
     from benchmark.entries.entry import submit
-    from benchmark.entries.validation import validate
+    from benchmark.seasons.check import check_in, season_of
 
-    entry = submit(Path(args.run), Path(args.out), args.agent, args.author, args.note, Redactor.from_environment())
-    problems = validate(entry)
+    season = season_of(args.season)
+    about = (args.agent, args.author, args.note, Redactor.from_environment())
+    entry = submit(Path(args.run), Path(args.out), *about, None if season is None else season.terms)
+    problems = check_in(season, entry).problems
     print(entry)
     if problems:
         from benchmark.cli.validate import say_problems

@@ -12,37 +12,49 @@ examples:
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmark.cli.arguments import add_import_option, add_output_options
+from benchmark.cli.arguments import add_import_option, add_output_options, add_season_option
+
+if TYPE_CHECKING:
+    from benchmark.seasons.season import Season
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the entries to check."""
     parser.add_argument("entries", nargs="+", metavar="ENTRY", help="entries, or a folder of them")
     add_output_options(parser, "json")
+    add_season_option(parser)
     add_import_option(parser)
 
 
 def run(args: Namespace) -> int:
     """Check every entry, and say what is wrong with each."""
+    from benchmark.score.results import expand_sources
+    from benchmark.seasons.check import season_of
+
+    return check_all(expand_sources(args.entries), season_of(args.season), args.json)
+
+
+def check_all(entries: Sequence[Path], season: "Season | None", as_json: bool) -> int:
+    """Check entries of the open leaderboard or of a season, and tell of each; returns the exit code."""
     import json
 
-    from benchmark.entries.validation import Verdict, check_entry
+    from benchmark.entries.validation import Verdict
     from benchmark.errors import UsageError
     from benchmark.runs.folder import RunFolder
-    from benchmark.score.results import expand_sources
+    from benchmark.seasons.check import check_in
 
-    entries = expand_sources(args.entries)
     report: dict[str, Verdict] = {}
     for entry in entries:
         try:
-            verdict = check_entry(entry)
+            verdict = check_in(season, entry)
         except UsageError as error:  # one of many that can't even be read must not hide the others
             if len(entries) == 1:
                 raise
             verdict = Verdict([str(error)])
         report[str(entry)] = verdict
-        if args.json:
+        if as_json:
             continue
         if verdict.problems:
             say_problems(entry, verdict.problems)
@@ -54,7 +66,7 @@ def run(args: Namespace) -> int:
             ]
             told = f"; luck: {', '.join(luck)}" if luck else ""
             print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed{told}")
-    if args.json:
+    if as_json:
         rows = {
             entry: {
                 "valid": not verdict.problems,

@@ -97,19 +97,24 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         yield f"the responses can't be compared with those of {spec!r} here: {error}"
         return
     ours = card_of(AgentSpec(name, spec), policy)["settings"]
-    for place, mine, theirs in _claims(ours, card["settings"]):
+    for place, mine, theirs in differing_claims(ours, card["settings"]):
         yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
     yield from (_sampled_problems if is_larger(spec) else _response_problems)(folder, plan, policy)
 
 
-def _claims(ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(place, our value, their value) of everything that a card claims and that this version's card says otherwise."""
+def differing_claims(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """(place, our value, their value) of every setting that their card has and ours says otherwise.
+
+    What is the machine's and not the agent's doesn't count.
+    """
     for name, value in theirs.items():
         mine, at = ours.get(name), f"{place}{name}"
         if at in OF_THE_MACHINE or at == "prompt_map_digest":
             continue
         if isinstance(value, Mapping) and isinstance(mine, Mapping):
-            yield from _claims(mine, value, f"{at}.")
+            yield from differing_claims(mine, value, f"{at}.")
         elif value != mine:
             yield at, mine, value
 

@@ -7,7 +7,9 @@ agents, seed).
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from agents.common.redaction import Redactor
@@ -23,6 +25,22 @@ DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "
 """Names that Windows keeps for devices, with any ending: no checkout there can hold a folder of that name."""
 
 
+class Terms(NamedTuple):
+    """What an entry has to have played: of the open leaderboard, or of a season (:mod:`benchmark.seasons`)."""
+
+    scenarios: tuple[str, ...]  # all of them
+    episodes: int  # of every scenario
+    seed_offset: int = 0  # the first of them
+    settings: Mapping[str, Any] = {}  # what else of the run is given
+    exact: bool = False  # neither more episodes than these, nor other scenarios
+    season: str = ""  # its folder, for advice
+
+
+def open_terms() -> Terms:
+    """Those of the leaderboard that anybody may enter at any time."""
+    return Terms(PAPER_SCENARIOS, MIN_EPISODES)
+
+
 def submit(
     source: Path,
     out: Path,
@@ -30,6 +48,7 @@ def submit(
     author: str = "",
     note: str = "",
     redactor: Redactor | None = None,
+    terms: Terms | None = None,
 ) -> Path:
     """Make a leaderboard entry of a run; returns the entry's folder.
 
@@ -39,6 +58,7 @@ def submit(
         agent: whose; may be left out where the run has one agent.
         author, note: who submits it, and a line for the reader.
         redactor: what must not get in.
+        terms: what it has to have played; those of the open leaderboard unless others are given.
 
     Raises:
         UsageError: no such agent, or the run isn't complete enough; says what is missing and the command for it.
@@ -49,7 +69,7 @@ def submit(
     if problem := name_problem(name):
         raise UsageError(problem)
     plan = Plan.from_manifest(folder.manifest)
-    _check_complete(folder, plan, name)
+    _check_complete(folder, plan, name, terms or open_terms())
     seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
     manifest = {
         **{key: value for key, value in folder.manifest.items() if key != "operation"},
@@ -110,16 +130,18 @@ def _choose_agent(folder: RunFolder, agent: str | None) -> str:
     return agent
 
 
-def _check_complete(folder: RunFolder, plan: Plan, agent: str) -> None:
+def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> None:
     index = folder.index()
-    for scenario in PAPER_SCENARIOS:
+    for scenario in terms.scenarios:
         matchup = Matchup(scenario, (agent,))
         seeds = plan.seeds.get(matchup, ())
-        first = plan.scenarios[scenario].first_seed if scenario in plan.scenarios else 0
-        if len(seeds) < MIN_EPISODES or list(seeds) != list(range(first, first + len(seeds))):
+        first = (plan.scenarios[scenario].first_seed if scenario in plan.scenarios else 0) + terms.seed_offset
+        if len(seeds) < terms.episodes or list(seeds) != list(range(first, first + len(seeds))):
+            whose = f" of {terms.season}" if terms.season else " or more"
             raise UsageError(
-                f"an entry needs the first {MIN_EPISODES} episodes or more of {scenario!r}, this run has "
+                f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has "
                 f"{len(seeds)} of {agent!r}; play them: textbench run --agent {agent}"
+                + (f" --season {terms.season}" if terms.season else "")
             )
     for matchup, seeds in plan.seeds.items():
         if agent in matchup.agents:

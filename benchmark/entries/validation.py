@@ -17,14 +17,14 @@ from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
-from benchmark.entries.entry import MIN_EPISODES, name_problem
+from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError, shown
 from benchmark.play.agents.players import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
-from benchmark.runs.plan import PAPER_SCENARIOS, Plan, scenario_to_json
+from benchmark.runs.plan import Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
 from benchmark.runs.record import (
     MAX_SEED,
@@ -64,8 +64,12 @@ def validate(path: Path) -> list[str]:
     return check_entry(path).problems
 
 
-def check_entry(path: Path) -> Verdict:
+def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
     """Check an entry.
+
+    Args:
+        path: its folder.
+        terms: what it has to have played; those of the open leaderboard unless others are given.
 
     Raises:
         UsageError: it isn't an entry at all.
@@ -76,7 +80,7 @@ def check_entry(path: Path) -> Verdict:
     plan = Plan.from_manifest(folder.manifest)
     # The episodes are looked at only if the manifest is sound: without trusted definitions there is nothing to replay
     # against.
-    problems = list(islice(manifest_problems(folder.manifest, plan), MAX_PROBLEMS))
+    problems = list(islice(manifest_problems(folder.manifest, plan, terms), MAX_PROBLEMS))
     problems += [
         f"{file.name}: is a link, an entry holds its own files"
         for file in (path / MANIFEST_NAME, folder.episodes_path)
@@ -94,8 +98,9 @@ def check_entry(path: Path) -> Verdict:
     return Verdict(found[:MAX_PROBLEMS], luck, tally.powers())
 
 
-def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
+def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None) -> Iterator[str]:
     """What is wrong with an entry's claims about itself."""
+    terms = terms or open_terms()
     if len(manifest["agents"]) != 1:
         yield f"{MANIFEST_NAME}: an entry has the card of one agent"
         return
@@ -106,9 +111,9 @@ def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
     for problem in (
         *_text_problems(manifest, ""),
         *_card_problems(card),
-        *_settings_problems(manifest["settings"], card, plan),
-        *_scenario_problems(manifest["scenarios"]),
-        *_seed_problems(plan, card["name"], manifest["settings"]),
+        *_settings_problems(manifest["settings"], card, plan, terms),
+        *_scenario_problems(manifest["scenarios"], terms),
+        *_seed_problems(plan, card["name"], manifest["settings"], terms),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
     strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
@@ -150,7 +155,7 @@ def _card_problems(card: dict[str, Any]) -> Iterator[str]:
         yield f"the card's settings aren't possible: {error}"
 
 
-def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Plan) -> Iterator[str]:
+def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Plan, terms: Terms) -> Iterator[str]:
     odd = sorted((set(settings) ^ set(COUNTING)) - set(ADDED))
     if odd:
         yield f"settings.{odd[0]} is {'missing' if odd[0] in COUNTING else 'unknown'}"
@@ -160,8 +165,9 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
     except UsageError as error:
         yield str(error)
         return
-    if settings["seed_offset"] != 0:
-        yield f"settings.seed_offset is {settings['seed_offset']!r}, an entry has 0"
+    for name, wanted in {"seed_offset": terms.seed_offset, **terms.settings}.items():
+        if settings[name] != wanted:
+            yield f"settings.{name} is {shown(settings[name])}, an entry has {wanted!r}"
     for name in ("agents", "scenarios"):
         if len(set(settings[name])) < len(settings[name]):
             yield f"settings.{name} has a name twice: {shown(settings[name])}"
@@ -182,11 +188,13 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
             yield f"settings.{name} gives {wanted!r}, the card says {shown(on_card)}"
 
 
-def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
-    for name in PAPER_SCENARIOS:
+def _scenario_problems(claimed: dict[str, Any], terms: Terms) -> Iterator[str]:
+    for name in terms.scenarios:
         if name not in claimed:
             yield f"scenario {name!r} is missing"
     for name, definition in claimed.items():
+        if terms.exact and name not in terms.scenarios:
+            yield f"scenario {shown(name)} isn't one of {', '.join(terms.scenarios)}"
         known = known_scenario(name)
         if known is None:
             yield f"there is no scenario {shown(name)}"
@@ -195,7 +203,7 @@ def _scenario_problems(claimed: dict[str, Any]) -> Iterator[str]:
             yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
-def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any]) -> Iterator[str]:
+def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any], terms: Terms) -> Iterator[str]:
     episodes = settings.get("episodes")
     # a run that went on until its intervals were narrow stopped at one of its planned looks
     counts = looks(episodes) if settings.get("until") is not None and isinstance(episodes, int) else [episodes]
@@ -206,14 +214,15 @@ def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any]) -> Iterator
             continue  # which has been said
         if agent not in matchup.agents:
             yield f"{name}: {agent!r} doesn't play in it"
-        first = known.first_seed
+        first = known.first_seed + terms.seed_offset
         if list(seeds) != list(range(first, first + len(seeds))):
             yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
-        if len(seeds) < MIN_EPISODES:
-            yield f"{name}: {len(seeds)} episodes, an entry has at least {MIN_EPISODES}"
+        if len(seeds) < terms.episodes or (terms.exact and len(seeds) != terms.episodes):
+            least = "" if terms.exact else "at least "
+            yield f"{name}: {len(seeds)} episodes, an entry has {least}{terms.episodes}"
         if len(seeds) not in counts:
             yield f"{name}: {len(seeds)} episodes, settings.episodes is {shown(episodes)}"
-    for name in PAPER_SCENARIOS:
+    for name in terms.scenarios:
         if (name, (agent,)) not in plan.seeds:
             yield f"no episodes of {name!r}"
 

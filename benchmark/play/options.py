@@ -79,6 +79,9 @@ class RunOptions:
         ge=1,
         le=100,
     )
+    season: str | None = option(
+        None, "DIR", "play a season: its scenarios and seeds, and its agents unless some are named", stored=False
+    )
     episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
     seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
     until: float | None = option(

@@ -36,9 +36,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def registered(shelf: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(shelf / "weights"))
-        for module in ("entry", "validation"):
-            patch.setattr(f"benchmark.entries.{module}.MIN_EPISODES", 2)
-            patch.setattr(f"benchmark.entries.{module}.PAPER_SCENARIOS", ("frozen-lake", "frozen-lake-slippery"))
+        patch.setattr("benchmark.entries.entry.MIN_EPISODES", 2)
+        patch.setattr("benchmark.entries.entry.PAPER_SCENARIOS", ("frozen-lake", "frozen-lake-slippery"))
         yield
 
 

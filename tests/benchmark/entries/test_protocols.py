@@ -16,7 +16,6 @@ PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
 @pytest.fixture(autouse=True)
 def short_entries(monkeypatch):
     monkeypatch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
-    monkeypatch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
 
 
 def submitted(textbench, *options):

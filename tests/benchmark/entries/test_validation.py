@@ -19,7 +19,6 @@ def short_entries():
     """Entries of four episodes instead of fifty: forgeries are as easy to see, and sooner."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
-        patch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
         yield
 
 

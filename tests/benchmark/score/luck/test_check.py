@@ -58,7 +58,6 @@ class Clairvoyant:
 @pytest.fixture
 def short_entries(monkeypatch):
     monkeypatch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
-    monkeypatch.setattr("benchmark.entries.validation.MIN_EPISODES", EPISODES)
 
 
 def make_entry(textbench, spec):

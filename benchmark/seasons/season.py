@@ -1,0 +1,283 @@
+"""The folder of a season: what is published when, and how the seeds follow from it.
+
+``season.json``
+    what will be played, and the lock: the SHA-256 of a secret of 32 random bytes. Published first.
+``agents/NAME.json``
+    a registered agent: the card that describes it in results, with all its settings. Published before the reveal.
+``secret.json``
+    the secret and the SHA-256 of every registration. Published last.
+
+The seeds begin at an offset that follows from the secret *and* from the registrations. So an agent that knows seeds
+can't have been registered for them, whoever made it: before the reveal the players lack the secret, and the organiser
+lacks the registrations of others. Neither can be exchanged afterwards, since the lock and the offset would no longer
+fit. What no file can tell is when it was published; for that its people look at the history of the repository.
+"""
+
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from agents.common.files import replacing
+from benchmark.entries.authors import differing_claims
+from benchmark.entries.entry import Terms, folder_name
+from benchmark.errors import StorageError, UsageError, problem_of, shown
+from benchmark.runs.manifest import CardShape, strict_json
+from benchmark.runs.plan import find_scenarios
+from benchmark.runs.provenance import code_version, now
+from benchmark.runs.record import STRICT
+
+SEASON_NAME, SECRET_NAME = "season.json", "secret.json"
+_LEAST_OFFSET, _OFFSETS = 2**32, 2**51
+"""Episodes beyond what anybody has played by accident, and few enough that seeds stay whole numbers of 53 bits."""
+
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+@with_config(STRICT)
+class SeasonShape(TypedDict):
+    """``season.json``."""
+
+    kind: Literal["textbench-season"]
+    name: Annotated[str, Field(max_length=200)]
+    scenarios: Annotated[list[str], Field(min_length=1)]
+    episodes: Annotated[int, Field(ge=1, le=10**7, description="Of every scenario and agent.")]
+    protocol: str
+    moves: str
+    lock: Annotated[Hash, Field(description="SHA-256 of the secret's hexadecimal digits.")]
+    opened: Annotated[str, Field(description="ISO 8601, UTC.")]
+    textbench: Annotated[str, Field(description="Its version.")]
+
+
+@with_config(STRICT)
+class RegistrationShape(TypedDict):
+    """``agents/NAME.json``."""
+
+    season: Annotated[Hash, Field(description="SHA-256 of season.json.")]
+    card: CardShape
+    author: Annotated[str, Field(max_length=1000)]
+
+
+@with_config(STRICT)
+class SecretShape(TypedDict):
+    """``secret.json``."""
+
+    secret: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    agents: Annotated[dict[str, Hash], Field(description="SHA-256 of every registration.")]
+    seed_offset: Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True)
+class Season:
+    """What a season's folder holds.
+
+    Attributes:
+        path: the folder.
+        about: the content of ``season.json``.
+        agents: ``{name: registration}``.
+        revealed: the content of ``secret.json``; ``None`` before.
+    """
+
+    path: Path
+    about: dict[str, Any]
+    agents: Mapping[str, dict[str, Any]]
+    revealed: dict[str, Any] | None
+
+    @classmethod
+    def open(cls, path: Path) -> "Season":
+        """Read and check a folder.
+
+        Raises:
+            UsageError: it isn't a season, a file hasn't its form, or what was published doesn't fit together.
+        """
+        about = _read(path / SEASON_NAME, SeasonShape, "a season has one; make one: textbench season new DIR")
+        agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
+        digest = _digest(path / SEASON_NAME)
+        for name, one in agents.items():
+            if one["season"] != digest:
+                raise UsageError(f"{path}: the agent {name!r} was registered for another {SEASON_NAME}")
+            if folder_name(one["card"]["name"]) != name:
+                raise UsageError(f"{path}: agents/{name}.json registers {one['card']['name']!r}")
+        revealed = _read(path / SECRET_NAME, SecretShape) if (path / SECRET_NAME).exists() else None
+        season = cls(path, about, agents, revealed)
+        if revealed is not None:
+            season._check_reveal(revealed)
+        return season
+
+    def _check_reveal(self, revealed: Mapping[str, Any]) -> None:
+        if sha256(revealed["secret"].encode()).hexdigest() != self.about["lock"]:
+            raise UsageError(f"{self.path}: the secret isn't the one that the season was locked with")
+        found = self._registered()
+        for name in sorted(found.keys() | revealed["agents"].keys()):
+            if name not in revealed["agents"]:
+                raise UsageError(f"{self.path}: the agent {name!r} was registered after the secret was revealed")
+            if name not in found:
+                raise UsageError(f"{self.path}: the registration of {name!r} is gone")
+            if found[name] != revealed["agents"][name]:
+                raise UsageError(f"{self.path}: the registration of {name!r} was changed after the secret was revealed")
+        if revealed["seed_offset"] != self._offset(revealed["secret"]):
+            raise UsageError(f"{self.path}: the seeds aren't those that follow from the secret and the agents")
+
+    def _registered(self) -> dict[str, str]:
+        return {name: _digest(self.path / "agents" / f"{name}.json") for name in self.agents}
+
+    def _offset(self, secret: str) -> int:
+        """The first episode that is played: from the secret, the season's own file and all registrations."""
+        text = json.dumps([_digest(self.path / SEASON_NAME), sorted(self._registered().items())])
+        return _LEAST_OFFSET + int(hmac.new(secret.encode(), text.encode(), sha256).hexdigest(), 16) % _OFFSETS
+
+    @property
+    def seed_offset(self) -> int:
+        """The episode of every scenario that is the season's first.
+
+        Raises:
+            UsageError: nobody can know it yet.
+        """
+        if self.revealed is None:
+            raise UsageError(
+                f"the seeds of the season {str(self.path)!r} follow from a secret that isn't revealed yet; its "
+                f"organiser reveals it: textbench season reveal {self.path}"
+            )
+        return int(self.revealed["seed_offset"])
+
+    @property
+    def terms(self) -> Terms:
+        """What an entry of this season has to be."""
+        about = self.about
+        rules = {name: about[name] for name in ("protocol", "moves")}
+        return Terms(
+            tuple(about["scenarios"]), about["episodes"], self.seed_offset, rules, exact=True, season=str(self.path)
+        )
+
+    def check_card(self, card: Mapping[str, Any]) -> None:
+        """Refuse an agent that isn't registered, or is another than the registered one.
+
+        Args:
+            card: as a run's manifest has it.
+
+        Raises:
+            UsageError: says in which setting it differs.
+        """
+        registered = self.agents.get(folder_name(card["name"]))
+        if registered is None:
+            raise UsageError(
+                f"the agent {card['name']!r} isn't registered in {self.path}; registered are {', '.join(self.agents)}"
+            )
+        known = registered["card"]
+        both = (
+            *((place, known[place], card[place]) for place in ("name", "spec", "kind") if known[place] != card[place]),
+            *differing_claims(known["settings"], card["settings"]),
+            *((at, one, two) for at, two, one in differing_claims(card["settings"], known["settings"])),
+        )
+        for place, ours, theirs in both:
+            raise UsageError(
+                f"the agent {card['name']!r} isn't the registered one: its {place} is {shown(theirs)}, registered is "
+                f"{shown(ours)}"
+            )
+
+
+def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Season:
+    """Open a season: draw its secret, keep it in a file of the organiser's, and write what is published.
+
+    Args:
+        path: the folder, which is empty or doesn't exist yet.
+        secret_file: where the secret is kept until it is revealed; not in the folder, which is published.
+        settings: ``name``, ``scenarios``, ``episodes``, ``protocol``, ``moves``.
+
+    Raises:
+        UsageError: there is something already, a scenario is for several players, or the secret would be published.
+        StorageError: a file can't be written.
+    """
+    if (path / SEASON_NAME).exists():
+        raise UsageError(f"{path} holds a season already; choose another folder")
+    if path.is_dir() and any(path.iterdir()):
+        raise UsageError(f"{path} isn't empty; choose another folder")
+    if secret_file.resolve().is_relative_to(path.resolve()):
+        raise UsageError(f"the secret can't be kept in {path}, which is published: --secret FILE elsewhere")
+    several = [name for name, one in find_scenarios(settings["scenarios"]).items() if len(one.game().players) > 1]
+    if several:
+        raise UsageError(f"{several[0]} is for several players; a season is of scenarios for one")
+    secret = secrets.token_hex(32)
+    lock = sha256(secret.encode()).hexdigest()
+    facts = {"opened": now(), "textbench": code_version()["version"]}
+    about = {"kind": "textbench-season", **settings, "lock": lock, **facts}
+    try:
+        (path / "agents").mkdir(parents=True)
+        secret_file.parent.mkdir(parents=True, exist_ok=True)
+        with secret_file.open("x") as stream:  # never over the secret of another season
+            secret_file.chmod(0o600)
+            stream.write(secret + "\n")
+    except FileExistsError as error:
+        raise UsageError(f"there is {error.filename} already; choose another file or folder") from None
+    except OSError as error:
+        raise StorageError(f"can't write {error.filename}: {error.strerror}") from None
+    _write(path / SEASON_NAME, about)
+    return Season.open(path)
+
+
+def register(season: Season, card: Mapping[str, Any], author: str) -> Path:
+    """Register an agent; returns the file that is to be published.
+
+    Raises:
+        UsageError: the seeds are known already, or an agent of this name is registered.
+    """
+    if season.revealed is not None:
+        raise UsageError(f"the secret of {season.path} is revealed, so nobody can be registered any more")
+    name = folder_name(card["name"])
+    file = season.path / "agents" / f"{name}.json"
+    if name in season.agents:
+        raise UsageError(f"{file} registers an agent of this name; play under another one: --agent NAME=SPEC")
+    file.parent.mkdir(exist_ok=True)
+    about = {"season": _digest(season.path / SEASON_NAME), "card": card, "author": author}
+    _write(file, about)
+    return file
+
+
+def reveal(season: Season, secret: str) -> Season:
+    """Publish the secret, after which the agents are fixed and the seeds known.
+
+    Raises:
+        UsageError: it is the wrong one, nobody is registered, or it is revealed already.
+    """
+    if season.revealed is not None:
+        raise UsageError(f"the secret of {season.path} is revealed already")
+    if sha256(secret.encode()).hexdigest() != season.about["lock"]:
+        raise UsageError(f"this isn't the secret that {season.path} was locked with")
+    if not season.agents:
+        raise UsageError(f"nobody is registered: textbench season commit {season.path} --agent SPEC")
+    about = {"secret": secret, "agents": season._registered(), "seed_offset": season._offset(secret)}
+    _write(season.path / SECRET_NAME, about)
+    return Season.open(season.path)
+
+
+def _digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()
+
+
+def _write(file: Path, data: Mapping[str, Any]) -> None:
+    try:
+        with replacing(file) as stream:
+            stream.write(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
+
+
+def _read(file: Path, shape: Any, advice: str = "") -> dict[str, Any]:
+    try:
+        data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(file.read_bytes()))
+        return data
+    except FileNotFoundError:
+        raise UsageError(f"there is no {file}; {advice}") from None
+    except OSError as error:
+        raise UsageError(f"can't read {file}: {error.strerror}") from None
+    except ValidationError as error:
+        raise UsageError(f"{file} hasn't the form of this version of textbench: {problem_of(error)}") from None
+    except ValueError as error:
+        raise UsageError(f"{file} can't be read: {error}") from None
