@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.errors import unknown_name
-from benchmark.play.agents.choice import PlannedRun, plan_run
+from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions, checked_options
 from benchmark.play.progress import teller
@@ -16,6 +16,7 @@ from benchmark.play.session import open_session
 from benchmark.results import Results
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
+from benchmark.seasons.plan import plan_played
 
 
 def evaluate(
@@ -64,7 +65,7 @@ def evaluate(
     given = given_agents(agents)
     own = {**options.pop("agent_options", {}), **given.options} or None
     named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
-    planned = plan_run(_checked({**named, "agent_options": own, **options}), teller(quiet), given.policies)
+    planned = plan_played(_checked({**named, "agent_options": own, **options}), teller(quiet), given.policies)
     if out is not None:
         return _played(planned, quiet)
     folder = Path(tempfile.mkdtemp(prefix="textbench-"))

@@ -40,13 +40,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Play, or only say what would be played."""
     from benchmark.cli.output import Output, report
-    from benchmark.play.agents.choice import plan_run
     from benchmark.play.session import open_session
+    from benchmark.seasons.plan import plan_played
 
     output = Output(args.json, args.quiet, args.stats)
     if args.quiet:  # read by huggingface_hub and transformers, for what they fetch and we convert
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    planned = plan_run(read_options(args), output.say)
+    planned = plan_played(read_options(args), output.say)
     if not args.dry_run:
         return report(open_session(planned).play(quiet=output.quiet), output)
     if planned.options.until is not None:

@@ -132,11 +132,6 @@ def open_session(planned: PlannedRun) -> Session:
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
-    if options.season is not None:
-        from benchmark.seasons.season import Season
-
-        for card in cards:
-            Season.open(Path(options.season)).check_card(card)
     players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     # The default name sorts by time, and two runs of one second don't meet.

@@ -5,8 +5,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agents.load import check_spec
 from agents.models.provider import find_model
@@ -22,7 +21,7 @@ from benchmark.play.agents.players import (
     missing_models,
     why_not_played,
 )
-from benchmark.play.options import RunOptions, flag_of
+from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST
@@ -50,7 +49,6 @@ def plan_run(
     Raises:
         UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
     """
-    options = in_season(options)
     choice = with_twins(choose_scenarios(options), options, say)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
     if not options.agents and (missing := missing_models()) is not None:
@@ -74,37 +72,6 @@ def plan_run(
     if options.until is not None:
         plan = first_plan(plan, options)
     return PlannedRun(options, players, plan)
-
-
-def in_season(options: RunOptions) -> RunOptions:
-    """What ``--season`` stands for: its scenarios, episodes, seeds and rules, and those of its agents that ship.
-
-    Raises:
-        UsageError: no season, one whose seeds nobody knows yet, no agent, or an option that the season decides.
-    """
-    if options.season is None:
-        return options
-    from benchmark.entries.authors import is_shipped
-    from benchmark.seasons.season import Season
-
-    season = Season.open(Path(options.season))
-    terms = season.terms
-    decided: dict[str, Any] = {
-        "scenarios": terms.scenarios,
-        "episodes": terms.episodes,
-        "seed_offset": terms.seed_offset,
-    }
-    decided |= terms.settings
-    for name in (*decided, "suites", "twin", "twins", "until", "legal_only"):
-        if name in options.given and getattr(options, name) != decided.get(name):
-            raise UsageError(f"{flag_of(name)} can't be given with --season: the season {season.path} decides it")
-    # a folder from elsewhere names nobody whose code or server would be used; that does the user alone
-    specs = {one["card"]["name"]: one["card"]["spec"] for one in season.agents.values()}
-    shipped = [name if name == spec else f"{name}={spec}" for name, spec in specs.items() if is_shipped(spec)]
-    if not options.agents and not shipped:
-        raise UsageError(f"none of {', '.join(specs)} ships with textbench; say who plays: --agent NAME=SPEC")
-    given = options.given | {"scenarios", "episodes", "agents"}
-    return replace(options, **decided, agents=options.agents or tuple(shipped), given=given)
 
 
 class Choice(NamedTuple):
