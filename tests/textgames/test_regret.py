@@ -1,4 +1,4 @@
-"""Regrets, Hedge and the no-regret checks, against brute force, the theorem and scipy."""
+"""Regrets and Hedge, against brute force and the theorem."""
 
 import math
 from collections import Counter
@@ -6,14 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from textgames.solving.regret import (
     external_regret,
     hedge,
     hedge_rate,
-    no_regret_checks,
-    regret_curve,
     regrets_of_counts,
     swap_regret,
 )
@@ -25,7 +22,6 @@ def test_external_regret_by_hand() -> None:
     assert external_regret(LOSSES, [0, 1, 0]) == 18 - 8  # always the first would have cost 8
     assert external_regret(LOSSES, [1, 0, 1]) == 5 - 8  # better than any fixed action
     assert external_regret(LOSSES, []) == 0
-    assert regret_curve(LOSSES, [0, 1, 0]) == [2, 13 - 3, 10]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -65,34 +61,3 @@ def test_hedge_keeps_the_bound_of_its_theorem(pattern: str) -> None:
         expected += float(chances @ losses)
         so_far += losses
     assert expected - so_far.min() <= 10 * math.sqrt(rounds * math.log(3) / 2)
-
-
-def test_checks_tell_vanishing_regret_from_linear_regret() -> None:
-    rounds = np.arange(1, 26)
-    good = no_regret_checks((10 * np.sqrt(rounds)).tolist())
-    assert good.slope == pytest.approx(0.5)
-    assert good.sign_p == pytest.approx(0.5**24)
-    assert good.slope_p < 1e-10
-    noise = np.random.default_rng(0).normal(0, 0.2, 25)
-    bad = no_regret_checks((4 * rounds * np.exp(noise)).tolist())
-    assert bad.slope == pytest.approx(1, abs=0.15)
-    assert bad.sign_p > 0.05
-    assert bad.slope_p > 0.05
-
-
-def test_checks_against_scipy_in_its_own_words() -> None:
-    curve = [2.0, 3.0, 2.5, -1.0, 4.0, 6.0]
-    found = no_regret_checks(curve)
-    # R_t / t is 2, 1.5, .83, -.25, .8, 1: it falls three times of five
-    assert found.sign_p == pytest.approx(scipy.stats.binom.sf(2, 5, 0.5))
-    logs = np.log([2, 3, 2.5, 0.01, 4, 6])
-    x = np.log(np.arange(1, 7))
-    fit = scipy.stats.linregress(x, logs - x)  # slope of log(R_t / t), tested against 0
-    p = fit.pvalue / 2 if fit.slope < 0 else 1 - fit.pvalue / 2
-    assert (found.slope, found.slope_p) == pytest.approx((fit.slope + 1, p))
-
-
-def test_checks_of_degenerate_curves() -> None:
-    assert no_regret_checks([0.0] * 5)[1:] == (0.0, 0.0)  # no regret at all
-    with pytest.raises(ValueError, match="at least three rounds, got 2"):
-        no_regret_checks([1.0, 2.0])
