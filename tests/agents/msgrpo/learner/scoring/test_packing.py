@@ -1,5 +1,6 @@
 """Token trees and padded rows give every row the scores it has alone, through real models."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -157,6 +158,18 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
     scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=None)
     with pytest.warns(UserWarning, match="doesn't take token trees: it ignores"):
         assert choose_ways(scorer, "tree") == "rows"
+
+
+def test_a_sure_model_takes_trees_in_bfloat16_too(make_llama: Any) -> None:
+    """Rounding grows with the logits: what a warm start had trained was taken for a model without trees, and was slow."""
+    model = make_llama(40)
+    with torch.no_grad():
+        model.get_output_embeddings().weight *= 200.0
+    scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=torch.bfloat16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose_ways(scorer, "tree") == "tree"
+    assert scorer.autocast == torch.bfloat16
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
