@@ -1,6 +1,5 @@
 """Token trees and padded rows give every row the scores it has alone, through real models."""
 
-import warnings
 from typing import Any
 
 import pytest
@@ -160,16 +159,22 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
         assert choose_ways(scorer, "tree") == "rows"
 
 
-def test_a_sure_model_takes_trees_in_bfloat16_too(make_llama: Any) -> None:
-    """Rounding grows with the logits: what a warm start had trained was taken for a model without trees, and was slow."""
-    model = make_llama(40)
-    with torch.no_grad():
-        model.get_output_embeddings().weight *= 200.0
-    scorer = TokenScorer(model, temperature=1.0, chunk=5, autocast=torch.bfloat16)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+def test_ways_are_compared_without_the_rounding_of_bfloat16(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grows with the logits: SmolLM2 after a warm start was taken for a model without trees, and was slow."""
+    autocasts: list[torch.dtype | None] = []
+    agrees = scorer_module._agrees
+
+    def noting(scorer: TokenScorer, *compared: Any) -> bool:
+        autocasts.append(scorer.autocast)
+        return agrees(scorer, *compared)
+
+    monkeypatch.setattr(scorer_module, "_agrees", noting)
+    for weights, compared_in in ((torch.float32, None), (torch.bfloat16, torch.bfloat16)):
+        scorer = TokenScorer(make_llama(40).to(weights), temperature=1.0, chunk=5, autocast=torch.bfloat16)
+        autocasts.clear()
         assert choose_ways(scorer, "tree") == "tree"
-    assert scorer.autocast == torch.bfloat16
+        assert {*autocasts} == {compared_in}
+        assert scorer.autocast == torch.bfloat16
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
