@@ -143,7 +143,7 @@ class Registry(Generic[T]):
                 known = ", ".join(about) or "none"
                 return f"{setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
 
-            wrong = refusals(error, given, about, unknown)
+            wrong = refusals(error, given, about, unknown, lambda setting: accepted(about[setting]))
             raise ConfigError("\n".join(f"[{self.point}.{name}] {sentence}" for sentence in wrong)) from None
         except TypeError as error:
             known = ", ".join(self.settings_of(name)) or "none"
@@ -169,7 +169,7 @@ def refusals(
     given: Mapping[str, Any],
     known: Mapping[str, Mapping[str, Any]],
     unknown: Callable[[str], str],
-    accepts: Callable[[str], str] | None = None,
+    accepts: Callable[[str], str],
 ) -> list[str]:
     """What pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
 
@@ -178,7 +178,7 @@ def refusals(
         given: ``{setting: value}``, as it was given.
         known: ``{setting: its JSON Schema}`` of the settings that there are.
         unknown: the sentence on a setting that there isn't.
-        accepts: what a setting accepts, in words; by default what its schema says.
+        accepts: what a setting accepts, in words.
     """
     wrong: dict[str, str] = {}
     for one in error.errors():
@@ -190,10 +190,9 @@ def refusals(
         elif setting not in given:
             wrong[setting] = f"{setting} is missing"
         else:
-            value, about = given[setting], known[setting]
-            accepted_here = accepts(setting) if accepts is not None else accepted(about)
-            near = did_you_mean(value, about.get("enum", ())) if isinstance(value, str) else ""
-            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepted_here}{near}"
+            value = given[setting]
+            near = did_you_mean(value, known[setting].get("enum", ())) if isinstance(value, str) else ""
+            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepts(setting)}{near}"
     return list(wrong.values())
 
 
