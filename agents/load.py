@@ -20,11 +20,12 @@ from typing import Any, NamedTuple, get_type_hints
 from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import call_with, find_model, options_of, providers
+from agents.models.provider import call_with, find_model, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
 from textgames.names import did_you_mean
+from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.agents"
 """Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``."""
@@ -84,7 +85,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
     found = find_model(spec)
     if found is None:
         player = _player(spec)
-        own = options_of(player) if callable(player) else ()
+        own = tuple(taken_by(player).named) if callable(player) else ()
         _refuse_unknown(options, own)
         return _as_policy(player, spec, given)
     _refuse_unknown(options)
@@ -149,10 +150,12 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
         player = _player(spec)
         takers = [(player, 0)] if callable(player) else []
     options: dict[str, Any] = {}
+    takes_others = False
     for taker, arguments in takers:
-        options |= {name: _type_of(taker, name) for name in options_of(taker, arguments=arguments)}
-    kinds = [one.kind for taker, _ in takers for one in inspect.signature(taker).parameters.values()]
-    return options, inspect.Parameter.VAR_KEYWORD in kinds
+        own = taken_by(taker, arguments=arguments)
+        options |= {name: _type_of(taker, name) for name in own.named}
+        takes_others |= own.others
+    return options, takes_others
 
 
 def _type_of(taker: Callable[..., Any], name: str) -> Any:
@@ -168,7 +171,7 @@ def _type_of(taker: Callable[..., Any], name: str) -> Any:
 
 def known_options() -> tuple[str, ...]:
     """Every option that some agent takes."""
-    names = list(options_of(language_agent, arguments=1))
+    names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in BASELINES.values() for name in baseline.options]
     return tuple(dict.fromkeys(names))

@@ -1,6 +1,11 @@
-"""Checks of a game's settings, whose errors name the setting, quote the value and say what would be accepted."""
+"""Checks of a game's settings, whose errors name the setting, quote the value and say what would be accepted.
 
-from collections.abc import Mapping
+And :func:`taken_by`, which tells what settings there are: of games, and of everything else that is made from some.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,3 +44,26 @@ def check_one_of(name: str, value: object, known: Mapping[str, object] | tuple[s
     """Refuse a setting that is not one of the known words, with a ValueError that names the nearest."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{did_you_mean(str(value), known)}")
+
+
+class Taken(NamedTuple):
+    """The settings that a class or function takes, as its signature says.
+
+    Attributes:
+        named: its parameters that can be given by name, in order.
+        others: whether it takes any other names besides, as ``**settings``.
+    """
+
+    named: Mapping[str, Parameter]
+    others: bool
+
+
+def taken_by(make: Callable[..., Any], *, arguments: int = 0) -> Taken:
+    """The settings of what makes a game, a model, a player or a method: its parameters after the first ``arguments``.
+
+    Nobody else reads a signature for its settings, so a setting is written, typed and explained in one place.
+    """
+    parameters = list(signature(make).parameters.values())
+    by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    named = {one.name: one for one in parameters[arguments:] if one.kind in by_name}
+    return Taken(named, any(one.kind is Parameter.VAR_KEYWORD for one in parameters))

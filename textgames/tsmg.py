@@ -24,8 +24,13 @@ What a game may add, each with a default under which it is a game of simultaneou
   :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.texts.commands` helps to write them);
 * exact chances, for solvers and for scores without luck: :meth:`TSMG.outcomes`, :meth:`TSMG.initial_outcomes`;
 * the way back from an observation to its state, for players that search: :meth:`TSMG.read_observation`;
+* a board, for pictures and replays: :meth:`TSMG.board`;
 * what a player gets who gives up: :attr:`TSMG.worst_round`, :attr:`TSMG.zero_sum`, :meth:`TSMG.forfeit`;
 * what counts besides the return: :meth:`TSMG.metrics`.
+
+Overriding the method is all that it takes. Who wants to know whether a game has such a part asks for
+:attr:`TSMG.takes_turns`, :attr:`TSMG.has_outcomes`, :attr:`TSMG.has_initial_outcomes`,
+:attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`, and in no other way.
 """
 
 from abc import ABC, abstractmethod
@@ -215,6 +220,10 @@ class TSMG(ABC, Generic[StateT]):
         )
 
     # ---------------------------------------------------------------- what a game can do, told by what it answers
+    # Everybody asks these properties, and a game only overrides the method. They aren't protocols to be tested with
+    # isinstance: a game around another one (a twin, a game of OpenSpiel) has every method whatever the inner game can
+    # do, and some games tell their chances with some of their settings alone, which no class can say. They are asked
+    # at a start; in a single later state a method may still refuse.
 
     @cached_property
     def has_outcomes(self) -> bool:
@@ -365,10 +374,9 @@ class TSMG(ABC, Generic[StateT]):
 
     def describe(self, state: StateT) -> str:
         """The state as text for ``render_mode="ansi"``: the board where there is one, else the first observation."""
-        try:
-            return "\n".join(" ".join(row) for row in self.board(state))
-        except NotImplementedError:
+        if not self.has_board:
             return self.observe(state, self.players[0])
+        return "\n".join(" ".join(row) for row in self.board(state))
 
 
 def action_index(joint_action: Mapping[Player, Action], player: Player, indices: Mapping[Action, int]) -> int:

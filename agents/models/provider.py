@@ -15,6 +15,7 @@ from typing import Any, cast
 from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, LanguageModel
 from agents.models.local.loading.card import Card
+from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.providers"
 """Packages add providers under this group of entry points: ``mine = "my_package:MINE"``."""
@@ -57,7 +58,7 @@ class Provider:
     @property
     def options(self) -> tuple[str, ...]:
         """The names of the options that :attr:`make` takes."""
-        return options_of(self.make, arguments=1)
+        return tuple(taken_by(self.make, arguments=1).named)
 
 
 _PROVIDERS: dict[str, Provider | str] = {
@@ -140,24 +141,15 @@ def model_folder(source: str) -> str:
     return folder(found[1])
 
 
-def options_of(make: Callable[..., Any], *, arguments: int = 0) -> tuple[str, ...]:
-    """The options of what makes a model or a player: its named parameters after the first ``arguments``."""
-    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = list(inspect.signature(make).parameters.values())[arguments:]
-    return tuple(one.name for one in parameters if one.kind in by_name)
-
-
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
     """Call a class or function with those of the options that are its own: with all, where it has ``**options``.
 
     A TypeError says what else it needs.
     """
-    signature = inspect.signature(make)
-    if not any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):
-        own = options_of(make, arguments=len(arguments))
-        options = {name: value for name, value in options.items() if name in own}
+    own = taken_by(make, arguments=len(arguments))
+    options = {name: value for name, value in options.items() if own.others or name in own.named}
     try:
-        signature.bind(*arguments, **options)
+        inspect.signature(make).bind(*arguments, **options)
     except TypeError as error:
         raise TypeError(f"can't be made from options alone: {error}; give those arguments defaults") from None
     return make(*arguments, **options)

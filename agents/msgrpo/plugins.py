@@ -20,7 +20,6 @@ A method that is only a choice of another one's settings is a :class:`Variant`, 
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
-from inspect import signature
 from pkgutil import resolve_name
 from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 
@@ -29,6 +28,7 @@ from pydantic.dataclasses import dataclass
 
 from agents.msgrpo.errors import ConfigError
 from textgames.names import did_you_mean
+from textgames.settings import taken_by
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -137,7 +137,14 @@ class Registry(Generic[T]):
         try:
             return cls(**given)
         except ValidationError as error:
-            raise ConfigError("\n".join(self._sentences(name, cls, error, given))) from None
+            about = self.settings_of(name)
+
+            def unknown(setting: str) -> str:
+                known = ", ".join(about) or "none"
+                return f"{setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
+
+            wrong = refusals(error, given, about, unknown, lambda setting: accepted(about[setting]))
+            raise ConfigError("\n".join(f"[{self.point}.{name}] {sentence}" for sentence in wrong)) from None
         except TypeError as error:
             known = ", ".join(self.settings_of(name)) or "none"
             raise ConfigError(f"[{self.point}.{name}] can't be used: {error}; its settings: {known}") from None
@@ -153,26 +160,40 @@ class Registry(Generic[T]):
             for setting, value in self.variant(name).settings.items():
                 properties[setting] = properties[setting] | {"default": value}
             return properties
-        parameters = signature(cls).parameters
-        return {} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else {one: {} for one in parameters}
+        own = taken_by(cls)
+        return {} if own.others else {setting: {} for setting in own.named}
 
-    def _sentences(self, name: str, cls: type[T], error: ValidationError, given: Mapping[str, Any]) -> list[str]:
-        about, place = self.settings_of(name), f"[{self.point}.{name}]"
-        sentences = []
-        for one in error.errors():
-            setting = str(one["loc"][0]) if one["loc"] else ""
-            if not setting:
-                sentences.append(f"{place} {one['ctx']['error'] if 'ctx' in one else one['msg']}")
-            elif setting not in about:
-                known = ", ".join(about) or "none"
-                sentences.append(
-                    f"{place} {setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
-                )
-            else:
-                sentences.append(
-                    f"{place} {setting} = {given[setting]!r} can't be used; accepted: {accepted(about[setting])}"
-                )
-        return list(dict.fromkeys(sentences))
+
+def refusals(
+    error: ValidationError,
+    given: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, Any]],
+    unknown: Callable[[str], str],
+    accepts: Callable[[str], str],
+) -> list[str]:
+    """What pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
+
+    Args:
+        error: what pydantic raised.
+        given: ``{setting: value}``, as it was given.
+        known: ``{setting: its JSON Schema}`` of the settings that there are.
+        unknown: the sentence on a setting that there isn't.
+        accepts: what a setting accepts, in words.
+    """
+    wrong: dict[str, str] = {}
+    for one in error.errors():
+        setting = str(one["loc"][0]) if one["loc"] else ""
+        if not setting:  # values that are each right and contradict each other
+            wrong[setting] = str(one["ctx"]["error"] if "ctx" in one else one["msg"])
+        elif setting not in known:
+            wrong[setting] = unknown(setting)
+        elif setting not in given:
+            wrong[setting] = f"{setting} is missing"
+        else:
+            value = given[setting]
+            near = did_you_mean(value, known[setting].get("enum", ())) if isinstance(value, str) else ""
+            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepts(setting)}{near}"
+    return list(wrong.values())
 
 
 def accepted(about: Mapping[str, Any]) -> str:

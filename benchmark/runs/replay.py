@@ -259,10 +259,7 @@ def _rounds(record: Record) -> Iterator[dict[str, Mapping[str, Any]]]:
 
 
 def _board(env: "TextParallelEnv") -> str:
-    try:
-        return "\n".join(env.game.board(env.state()))
-    except NotImplementedError:
-        return ""
+    return "\n".join(env.game.board(env.state())) if env.game.has_board else ""
 
 
 def _what_happened(env: "TextParallelEnv", before: Any, infos: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -23,11 +22,12 @@ from agents import EpisodeTask, load_agent, rollout
 from agents.analysis.exploitability import measure as measure_exploitability
 from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
 from agents.common.intervals import half_interval, wilson
+from agents.common.toml import read_toml
 from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import layout_generator
 from textgames.solving.blind import blind_play
 
-RECIPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RECIPES: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_suffix(".toml"), "the promises")
 FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100
 
 

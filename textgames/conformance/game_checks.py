@@ -271,10 +271,7 @@ def check_outcomes(id: str, settings: Mapping[str, Any]) -> None:
                 draws = [_frozen(game.transition(state, joint_action, rng)) for _ in range(_DRAWS)]
                 _require_frequencies(draws, listed, f"outcomes() of {joint_action}")
     if game.has_initial_outcomes:
-        try:
-            starts = game.initial_outcomes()
-        except NotImplementedError:  # not with these settings
-            return
+        starts = game.initial_outcomes()
         _require_distribution([chance for chance, _ in starts], "initial_outcomes()")
         first: dict[Any, float] = {}
         for chance, state in starts:
@@ -331,13 +328,12 @@ def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
 def check_reading_back(id: str, settings: Mapping[str, Any]) -> None:
     """What a game reads back from an observation shows and allows the same (games with ``read_observation``)."""
     game = game_of(id, **settings)
+    if not game.reads_observations:
+        return
     for state, *_ in rounds_of(game):
         for player in to_move(game, state):
             text = game.observe(state, player)
-            try:
-                read = game.read_observation(text, player)
-            except NotImplementedError:  # not with these settings
-                return
+            read = game.read_observation(text, player)
             require(game.observe(read, player) == text, f"read_observation() of {player} lost something of {text!r}")
             same = game.legal_actions(read, player) == game.legal_actions(state, player)
             require(same, f"read_observation() of {player} gave a state with other legal actions, from {text!r}")

@@ -5,7 +5,6 @@ unreadable response, and when it is an error to go on. These rules have their on
 only arrange them.
 """
 
-import inspect
 from collections.abc import Mapping
 from functools import lru_cache
 from pkgutil import resolve_name
@@ -14,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from textgames.names import did_you_mean
-from textgames.settings import check_switch, check_whole
+from textgames.settings import check_switch, check_whole, taken_by
 from textgames.tsmg import TSMG
 from textgames.twins.twin import twin_of
 
@@ -179,14 +178,13 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
     """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
-    return tuple(inspect.signature(cls).parameters)
+    return tuple(taken_by(cls).named)
 
 
 @lru_cache(maxsize=64)
 def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
     """The names of the settings whose defaults are true or false."""
-    parameters = inspect.signature(cls).parameters.values()
-    return frozenset(parameter.name for parameter in parameters if isinstance(parameter.default, bool))
+    return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:

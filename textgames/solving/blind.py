@@ -12,7 +12,6 @@ What such a player gets is computed, by the game's own chances, where the states
 """
 
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgames.cache import cache_folder, own_sources, read_cache, sources_digest, write_cache
+from textgames.settings import taken_by
 from textgames.solving.blind_search import search
 from textgames.solving.fixed_policies import BlindPlay, FixedPolicy, blind_value, chances_of, policy_text
 from textgames.tsmg import TSMG
@@ -78,7 +78,7 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
     """
     if game.made_with is None:
         return {}
-    defaults = inspect.signature(type(game)).parameters
+    defaults = taken_by(type(game)).named
     settings = {name: value for name, value in game.made_with.items() if value != defaults[name].default}
     cls = f"{type(game).__module__}:{type(game).__qualname__}"
     about: dict[str, Any] = {"game": cls, "settings": settings, "horizon": horizon}

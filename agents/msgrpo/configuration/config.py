@@ -21,8 +21,8 @@ from agents.msgrpo.configuration.presets import layered, preset
 from agents.msgrpo.configuration.recipes import no_such_recipe, recipe_path
 from agents.msgrpo.configuration.settings import TrainingSettings
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import accepted
-from textgames.names import did_you_mean, nearest_or_all
+from agents.msgrpo.plugins import accepted, refusals
+from textgames.names import nearest_or_all
 
 
 class MSGRPOConfig(TrainingSettings):
@@ -39,7 +39,8 @@ class MSGRPOConfig(TrainingSettings):
             try:
                 super().__init__(**settings)
             except ValidationError as error:
-                raise ConfigError("\n".join(_sentences(error, settings))) from None
+                wrong = refusals(error, settings, _properties(), _not_a_setting, _accepted)
+                raise ConfigError("\n".join(wrong)) from None
 
     @classmethod
     def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":
@@ -181,20 +182,3 @@ def _accepted(name: str) -> str:
     if "point" in about:
         return f"{', '.join(POINTS[about['point']].names)}, or my_module:MyClass"
     return "tables of settings" if about["type"] == "object" else accepted(about)
-
-
-def _sentences(error: ValidationError, settings: Mapping[str, Any]) -> list[str]:
-    """What pydantic found wrong, each setting once, with its value and what it accepts."""
-    wrong: dict[str, str] = {}
-    for one in error.errors():
-        if not one["loc"]:  # values that are each right and contradict each other
-            wrong[""] = str(one["ctx"]["error"])
-            continue
-        name = str(one["loc"][0])
-        if name not in _properties():
-            wrong[name] = _not_a_setting(name)
-            continue
-        value = settings[name]
-        hint = did_you_mean(value, _properties()[name].get("enum", ())) if isinstance(value, str) else ""
-        wrong[name] = f"{name} = {value!r} can't be used; accepted: {_accepted(name)}{hint}"
-    return list(wrong.values())

@@ -1,11 +1,11 @@
 """Published methods as settings, by name: the lines of ``presets.toml``."""
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agents.common.toml import read_toml
 from agents.msgrpo.errors import ConfigError
 from textgames.names import nearest_or_all
 
@@ -15,7 +15,7 @@ _COMMON = "common"
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return read_toml(_FILE, "the presets")
 
 
 def preset_names() -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 A page's first line names the id of its game; what it is about, rules and sources are written by hand.
 """
 
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,6 +18,7 @@ from pages.pictures.playing import Play, good_and_bad, scenario_of
 from textgames import SCENARIOS, SUITES, find_yardstick
 from textgames.environments.rules import load_game
 from textgames.registry import settings_of
+from textgames.settings import taken_by
 
 FOLDER = Path(__file__).parents[2] / "games"
 PICTURES = FOLDER / "pictures"
@@ -154,7 +154,7 @@ def picture_part(page: GamePage) -> str:
 def settings_part(page: GamePage) -> str:
     """Every setting of the game's class with its default, and what its docstring says of it."""
     cls = load_game(settings_of(page.env_id)["game"])
-    defaults = {name: default(parameter.default) for name, parameter in inspect.signature(cls).parameters.items()}
+    defaults = {name: default(parameter.default) for name, parameter in taken_by(cls).named.items()}
     rows = [
         [", ".join(f"`{name}`" for name in names), ", ".join(defaults[name] for name in names), about]
         for names, about in told_together(prose.arguments(cls), list(defaults))
@@ -203,7 +203,7 @@ def observation_part(page: GamePage) -> str:
 
 def scenarios_part(page: GamePage) -> str:
     """The page's scenarios: which settings differ from the defaults, rounds and seeds, and what a score of 1 is."""
-    usual = inspect.signature(load_game(settings_of(page.env_id)["game"])).parameters
+    usual = taken_by(load_game(settings_of(page.env_id)["game"])).named
     rows = []
     for name in page.scenarios:
         scenario = SCENARIOS[name]

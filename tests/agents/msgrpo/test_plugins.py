@@ -12,7 +12,7 @@ from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.compared import Compared
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Registry, configured
 from agents.msgrpo.surrogates.ppo import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
@@ -111,6 +111,18 @@ def test_wrong_settings_of_methods_are_told_with_their_place(tables: Any, words:
         Methods.of(MSGRPOConfig(method_settings=tables))
     for word in words:
         assert word in str(error.value)
+
+
+def test_a_setting_without_a_default_is_asked_for() -> None:
+    own: Registry[Any] = Registry("credit", {})
+
+    @own.register("needy")
+    @configured
+    class Needy:
+        share: float
+
+    with pytest.raises(ConfigError, match=r"^\[credit.needy\] share is missing$"):
+        own.make("needy")
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,14 @@ def test_states_chances_and_rewards_are_those_of_the_game(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
+def test_a_twin_can_do_what_the_game_can_and_no_more(name: str) -> None:
+    """It has every method of a game, so that only what it answers tells what its game can do."""
+    own, (twin,) = SCENARIOS[name].game(), twin_games(name, (1,))
+    for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
+        assert getattr(twin, ability) == getattr(own, ability), ability
+
+
+@pytest.mark.parametrize("name", WITH_TWINS)
 def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
     own = SCENARIOS[name].game()
     for twin in twin_games(name, tuple(range(1, 7))):

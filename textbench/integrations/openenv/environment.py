@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from html import escape
-from inspect import signature
 from secrets import randbelow
 from threading import Lock
 from typing import Any
@@ -19,6 +18,7 @@ from agents.turn import Policy, is_served
 from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 from textgames.names import did_you_mean
 from textgames.scenarios import TRAINING_SEEDS, Scenario
+from textgames.settings import taken_by
 
 TEST_TASKS = 10_000
 """Tasks of the split ``test``: the first episodes of ``textbench run``."""
@@ -142,7 +142,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         """
         if unknown:
             name = next(iter(unknown))
-            known = [one for one in signature(TextbenchEnvironment.reset).parameters if one not in ("self", "unknown")]
+            known = taken_by(TextbenchEnvironment.reset, arguments=1).named
             raise ValueError(f"reset has no argument {name!r}{did_you_mean(name, known)}; it takes {', '.join(known)}")
         if split is not None or index is not None:
             if layout_seed is not None:
