@@ -8,11 +8,13 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
+
+import numpy as np
 
 from agents.turn import Message, Prompt, TurnRequest, prefix_of, without_prefix
 from textgames.names import did_you_mean
@@ -27,6 +29,8 @@ its texts stand there."""
 _MEMORY = ("memory", "no_memory")
 _OPTIONAL = ("cut_at", "unlisted", "complaint")
 _TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
+_WORDINGS = "wordings"
+_STREAM_OF_WORDINGS = 20261123
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,12 @@ class PromptTexts:
         complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
         reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
         reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
+        wordings: ``{name: texts}`` of equal content, as in ``prompts/all.toml``: every episode is prompted in one of
+            them, and in these texts themselves only who is asked without a seed. Empty for these texts alone.
 
     Raises:
-        ValueError: an unknown or missing placeholder, naming the part.
+        ValueError: an unknown or missing placeholder, naming the part; or wordings that can't stand for each other,
+            since their modes, prefixes or memories differ.
     """
 
     system: str
@@ -75,8 +82,19 @@ class PromptTexts:
     complaint: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
     reworded: Mapping[str, str] = field(default_factory=dict)
+    wordings: Mapping[str, "PromptTexts"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_placeholders()
+        for name, texts in self.wordings.items():
+            for part in ("memory", "prefix"):
+                if (theirs := getattr(texts, part)) != (ours := getattr(self, part)):
+                    raise ValueError(f"wordings.{name} has {part} = {theirs!r} where the file has {ours!r}")
+            if texts.response.keys() != self.response.keys():
+                theirs, ours = ", ".join(texts.response), ", ".join(self.response)
+                raise ValueError(f"wordings.{name} has the modes {theirs} where the file has {ours}")
+
+    def _check_placeholders(self) -> None:
         parts = {"system": self.system, "opening": self.opening, "observation": self.observation, "clock": self.clock}
         parts |= {"complaint": self.complaint}
         for table in _TABLES:
@@ -125,7 +143,9 @@ class PromptTexts:
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
         plain |= {key: text for key in _OPTIONAL if (text := getattr(self, key))}
         always = ("response", "open_response")
-        return plain | {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
+        plain |= {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
+        wordings = {name: texts.as_data() for name, texts in self.wordings.items()}
+        return plain | ({_WORDINGS: wordings} if wordings else {})
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
@@ -137,7 +157,8 @@ class PromptTexts:
         _check_data(data)
         if missing := [key for key in (*_TEXTS, "response") if key not in data]:
             raise ValueError(f"prompts without {', '.join(missing)}")
-        return cls(**data)
+        wordings = {name: cls.from_data(own) for name, own in data.get(_WORDINGS, {}).items()}
+        return cls(**{**data, _WORDINGS: wordings})
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
@@ -154,10 +175,10 @@ class PromptTexts:
             if CARD_PROMPTS in data:
                 return cls.from_data(data[CARD_PROMPTS])
             _check_data(data)
-            texts = cls.default().as_data()
-            if _shows_steps_left(data):
-                texts["clock"] = ""
-            return cls(**(texts | data | {table: texts.get(table, {}) | data.get(table, {}) for table in _TABLES}))
+            own = {key: value for key, value in data.items() if key != _WORDINGS}
+            texts = _completed(own, cls.default().as_data())
+            wordings = {name: cls(**_completed(theirs, texts)) for name, theirs in data.get(_WORDINGS, {}).items()}
+            return cls(**texts, wordings=wordings)
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
@@ -166,7 +187,29 @@ class PromptTexts:
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
         if self.cut_at:
             plain["cut_at"] = self.cut_at
-        return plain | {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
+        plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
+        wordings = {name: texts.read_in(mode) for name, texts in self.wordings.items()}
+        return plain | ({_WORDINGS: wordings} if wordings else {})
+
+    def of_seed(self, seed: int) -> "PromptTexts":
+        """The texts that prompt an episode with this seed: one of the wordings, or these where there are none."""
+        return self.wordings[wording_of(seed, tuple(self.wordings))] if self.wordings else self
+
+
+def wording_of(seed: int, names: Sequence[str]) -> str:
+    """Which of several wordings an episode with this seed has.
+
+    Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order:
+    any run of consecutive seeds has each of them as often as the others, up to two. Neither the agent nor the scenario
+    matters, so agents that play the same seeds play them in the same wordings; nor does the order of the names.
+    """
+    block, place = divmod(int(seed), len(names))
+    return _in_order(block, tuple(sorted(names)))[place]
+
+
+@lru_cache(maxsize=1024)
+def _in_order(block: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(names[place] for place in np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names)))
 
 
 def packaged_prompts() -> tuple[str, ...]:
@@ -203,16 +246,32 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
-    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES)
+    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES, _WORDINGS)
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
-        if key not in _TABLES and not isinstance(value, str):
+        if key not in (*_TABLES, _WORDINGS) and not isinstance(value, str):
             raise ValueError(f"{key} must be a text, got {value!r}")
     for table in _TABLES:
         modes = data.get(table, {})
         if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
             raise ValueError(f"{table} must be a table of texts, one per mode, got {modes!r}")
+    wordings = data.get(_WORDINGS, {})
+    if not isinstance(wordings, dict) or not all(isinstance(own, dict) for own in wordings.values()):
+        raise ValueError(f"{_WORDINGS} must be a table of tables, one per wording, got {wordings!r}")
+    for name, own in wordings.items():
+        if _WORDINGS in own:
+            raise ValueError(f"{_WORDINGS}.{name} has wordings of its own, and is to be one")
+        try:
+            _check_data(own)
+        except ValueError as error:
+            raise ValueError(f"{_WORDINGS}.{name}: {error}") from None
+
+
+def _completed(own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Some texts, and others for what they leave out; but no clock where they show the moves left in their own way."""
+    others = {**others, "clock": ""} if _shows_steps_left(own) else others
+    return {**others, **own, **{table: {**others.get(table, {}), **own.get(table, {})} for table in _TABLES}}
 
 
 def _shows_steps_left(data: Mapping[str, Any]) -> bool:
@@ -294,9 +353,12 @@ class PromptMap:
         """The prompt of one decision. Nothing in it is random.
 
         The last message is the user's; or the assistant's, where the texts have a prefix for the mode: what the model
-        says goes on from it, and the response is both together (:func:`agents.turn.prefix_of`).
+        says goes on from it, and the response is both together (:func:`agents.turn.prefix_of`). Texts of several
+        wordings take the one of the episode's seed, which is the first number of the request's.
         """
         texts = self.texts
+        if texts.wordings and request.seed:
+            return PromptMap(self.mode, self.history_turns, texts.of_seed(request.seed[0]))(request)
         values = self._values(request)
         messages = []
         if system := _fill(texts.system, values):

@@ -110,7 +110,12 @@ class RunOptions:
     history: int | None = option(
         None, "K", "last turns that the prompt repeats (default 0)", counts=True, ge=0, le=10**6
     )
-    prompts: str | None = option(None, "FILE", "file with your own wording of the prompts (TOML)", counts=True)
+    prompts: str | None = option(
+        None,
+        "FILE",
+        "file with your own wording of the prompts (TOML), or all: several wordings, one of them drawn for every seed",
+        counts=True,
+    )
     protocol: str = option(
         STANDARD["protocol"],
         "NAME",

@@ -64,6 +64,7 @@ class Replay(NamedTuple):
     states: tuple[Any, ...]  # the state before every round, and the last one
     rules: EpisodeRules  # the environment's: the horizon, and what an invalid response does
     moves_listed: bool = True  # whether the prompts list the legal moves
+    seed: int = 0  # of the episode
 
 
 class ReplayError(ValueError):
@@ -158,7 +159,7 @@ def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: b
         metrics=final_metrics(env) if over else {},
     )
     paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
-    return Replay(paid, end, tuple(states), env.rules, task.moves_listed)
+    return Replay(paid, end, tuple(states), env.rules, task.moves_listed, task.seed)
 
 
 def _refused(
@@ -180,7 +181,7 @@ def _refused(
 
 
 def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedStep, TurnRequest]]:
-    """What every step's player was asked, the whole history of its turns included."""
+    """What every step's player was asked, the whole history of its turns included; of its seed the episode's alone."""
     history: dict[str, list[tuple[str, str]]] = {}
     left: dict[str, list[int | None]] = {}
     for step in replayed.steps:
@@ -199,6 +200,7 @@ def requests_of(replayed: Replay, game: TSMG[Any]) -> Iterator[tuple[ReplayedSte
                 refused=step.refused,
                 moves_listed=replayed.moves_listed,
                 history_steps_left=tuple(left_then),
+                seed=(replayed.seed,),
             ),
         )
         past.append((step.observation, step.response))

@@ -135,7 +135,7 @@ def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
     settings = card["settings"].get("prompt_map")
     if not settings:
         return None
-    return PromptMap(settings["mode"], settings["history_turns"], PromptTexts(**settings["texts"]))
+    return PromptMap(settings["mode"], settings["history_turns"], PromptTexts.from_data(settings["texts"]))
 
 
 def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:

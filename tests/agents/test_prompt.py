@@ -88,7 +88,7 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert "$steps_left" in PromptTexts.from_file("subgoals").clock
     with pytest.raises(
         ValueError,
-        match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are brief, brief-coordinates, default",
+        match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are all, brief, brief-coordinates",
     ):
         PromptTexts.from_file("without-clok")
     monkeypatch.chdir(tmp_path)

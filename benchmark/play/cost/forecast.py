@@ -100,6 +100,7 @@ def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) 
             history=tuple(told[step.player]),
             player=step.player,
             steps_left=scenario.horizon - step.index,
+            seed=(episode.seed,),
         )
         told[step.player].append((step.observation, step.turn.response))
         yield step.player, len(as_text(prompt_map(request)))
