@@ -257,6 +257,39 @@ class TwinGapView(TypedDict):
     above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
 
 
+class WordingVarianceView(TypedDict):
+    """Where the variance of an agent's returns comes from, in squared units of the return."""
+
+    wording: float  # between wordings, unbiased: it may come out below 0, which then means none that can be seen
+    chance: float | None  # what taking luck out has removed; ``None`` where luck isn't known
+    starts_and_sampling: float  # the rest, of which one episode a start can't tell the parts
+
+
+class WordingFlipView(TypedDict):
+    """An agent with which another one changes places between wordings."""
+
+    agent: str
+    better_in: list[str]  # the wordings in which the row's agent is better than this one, beyond chance
+    worse_in: list[str]  # and in which it is worse
+
+
+class WordingView(TypedDict):
+    """One agent in one scenario that it was prompted for in several wordings of equal content."""
+
+    agent: str
+    scenario: str
+    episodes: int
+    means: dict[str, float]  # by wording: the mean return, luck-free where the game offers that
+    spread: float  # the standard deviation between wordings, once that within them is taken out
+    over_starts: EstimateView  # the mean of ``means``; the interval is for these wordings
+    over_wordings: EstimateView  # the same mean; the interval is for wordings like these
+    variance: WordingVarianceView
+    half_width: float  # half of the half-width of ``over_wordings``, and what it takes to reach that:
+    episodes_for_it: int | None  # so many episodes in these wordings; ``None`` where no number is enough
+    wordings_for_it: int | None  # at least so many wordings
+    flips: list[WordingFlipView]  # with agents after this one by name
+
+
 class MeetingView(TypedDict):
     """What came of all games of two agents in a scenario for several players; ``a`` before ``b`` by name."""
 
@@ -336,6 +369,7 @@ class ViewDocument(TypedDict):
     ratings: list[RatingView]
     meetings: list[MeetingView]
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
+    wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_planned: int  # how many the sources are to hold

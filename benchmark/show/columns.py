@@ -16,10 +16,11 @@ from benchmark.score.document import (
     ScoreView,
     SuiteView,
     TwinGapView,
+    WordingView,
 )
 from benchmark.show.scale import ENDS
 
-Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView)
+Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView)
 
 
 LARGE = 8

@@ -15,6 +15,7 @@ from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows
 from benchmark.score.twin_gap import twin_gap_rows
+from benchmark.score.wordings import wording_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
 
@@ -66,6 +67,8 @@ def results_document(
     )
     if gaps:
         document["twin_gaps"] = gaps
+    if wordings := wording_rows(results):
+        document["wordings"] = wordings
     return document
 
 

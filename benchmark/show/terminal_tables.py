@@ -18,6 +18,7 @@ from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
 from benchmark.show.scale import above_one, blind_note, scale_ends, scale_sentence
 from benchmark.show.suites import by_suite
+from benchmark.show.wordings import WORDING_NOTE, WORDINGS
 from textgames.scenarios import ABOUT_SUITES
 
 
@@ -41,6 +42,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
     if document.get("twin_gaps"):
         sheets.append(_sheet("twin gap", common.TWIN_GAPS, document["twin_gaps"], (common.TWIN_NOTE,)))
+    if document.get("wordings"):
+        sheets.append(_sheet("wordings", WORDINGS, document["wordings"], (WORDING_NOTE,)))
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
