@@ -128,6 +128,13 @@ def test_a_run_in_all_wordings_shows_what_they_do(textbench):
     wordings = first["wordings_for_it"]
     assert wordings is not None
     assert wordings > 6
+    assert textbench("export", "run", "--agent", "german", "--sft", "data.jsonl").code == 0
+    texts = PromptTexts.from_file("all")
+    lines = [json.loads(line) for line in Path("data.jsonl").read_text().splitlines()]
+    assert len({line["seed"] for line in lines}) == 60
+    for line in lines:  # made again, in the wording of then
+        asked = texts.of_seed(line["seed"]).response["direct"].partition("$")[0]
+        assert asked in line["prompt"][-1]["content"]
     told = textbench("leaderboard", "run", "--stats").out
     assert "over starts and wordings" in told
     assert f"{wordings} wordings" in told
@@ -143,4 +150,3 @@ def test_a_run_in_all_wordings_is_kept_and_goes_on(textbench):
     assert textbench("resume", "r", "--episodes", "12").code == 0
     (cell,) = read_results("r").columns.cells.values()
     assert (cell.episodes, cell.complete) == (12, True)
-    assert textbench("export", "r", "--sft", "data.jsonl").code == 0
