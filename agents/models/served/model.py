@@ -126,7 +126,7 @@ class ServedModel:
         while True:
             try:
                 completion = await self._pacers.get(self._new_pacer).send(
-                    lambda sent: self._ask(prompt, decoding, number, sent, told)
+                    lambda: self._ask(prompt, decoding, number, told)
                 )
                 break
             except ProviderError as error:
@@ -155,9 +155,7 @@ class ServedModel:
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
         return {"model": self.name, **shaped, **told, **self._asking.extra_body}
 
-    async def _ask(
-        self, prompt: Prompt, decoding: Decoding, seed: int | None, sent: pacing.Sent, told: Mapping[str, Any]
-    ) -> Turn:
+    async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> Turn:
         """One attempt, and another one for everything that the server's refusal teaches.
 
         Raises:
@@ -166,7 +164,7 @@ class ServedModel:
         while True:
             route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
             begun = self._dialect.begun(prompt)
-            status, sent.headers, body = await self._transport.complete(route.path, fields)
+            status, headers, body = await self._transport.complete(route.path, fields)
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
             if 200 <= status < 300:
@@ -183,7 +181,7 @@ class ServedModel:
             elif self._fields(prompt, decoding, seed, told) == fields:  # else others have learnt something meanwhile
                 learnt = self._dialect.learn(status, text, fields)
                 if learnt is None:
-                    raise self._status_error(status, sent.headers, text)
+                    raise self._status_error(status, headers, text)
                 self._notice(learnt)
 
     def _read(self, read: Callable[[], Turn], size: int) -> Turn:

@@ -44,7 +44,7 @@ def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
         seconds = time.perf_counter() - started
     assert [completion.error for completion in completions if completion.error] == []
     assert seconds > 0.99 * (100 - 4) / 50  # seconds, at 50 a second after the first 4
-    assert server.served["limited"] < 200  # the first wave, and one for every two or three that are taken
+    assert server.served["limited"] < 400  # the first wave, and two or three for each that is taken
 
 
 @pytest.mark.slow
@@ -72,22 +72,21 @@ def test_a_server_that_names_too_short_a_time_is_not_hammered():
         assert server.served["429"] < 40
 
 
-@pytest.mark.slow
-def test_a_server_that_counts_by_the_minute_is_not_asked_once_a_minute():
+def test_a_window_that_is_full_is_waited_for_and_then_filled_at_once():
     async def play():
-        pacer, taken = Pacer(10), 0
-        until = time.monotonic() + 0.6
+        pacer, taken, until = Pacer(10), [], time.monotonic() + 0.6
 
-        async def request(_sent):
-            nonlocal taken
-            taken += 1
-            if taken > 3 and time.monotonic() < until:
+        async def request():
+            if len(taken) >= 3 and time.monotonic() < until:
                 raise TooManyRequestsError("the minute is full", until - time.monotonic())
+            taken.append(time.monotonic() - until)
 
-        await asyncio.gather(*(pacer.send(request) for _ in range(5)))
-        return pacer.gap
+        await asyncio.gather(*(pacer.send(request) for _ in range(8)))
+        return taken
 
-    assert asyncio.run(play()) <= pacing.LONGEST_FIRST_GAP
+    taken = asyncio.run(play())
+    assert max(taken[:3]) < 0 <= min(taken[3:])
+    assert max(taken) < 0.3
 
 
 def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
@@ -105,7 +104,7 @@ def test_nothing_is_slowed_down_without_a_refusal():
     async def play():
         pacer = Pacer(1)
 
-        async def request(_sent):
+        async def request():
             await asyncio.sleep(0.05)
             return pacer.in_flight
 
@@ -122,7 +121,7 @@ def test_a_limit_that_is_gone_is_found_out(wait):
     async def play():
         pacer, in_flight, peak = Pacer(10), 0, 0
 
-        async def request(_sent):
+        async def request():
             nonlocal in_flight, peak
             if in_flight >= 2 and not free:
                 raise TooManyRequestsError("too many", wait)
@@ -134,33 +133,18 @@ def test_a_limit_that_is_gone_is_found_out(wait):
         free = False
         await asyncio.gather(*(pacer.send(request) for _ in range(20)))
         assert peak == 2
-        free, gap = True, pacer.gap
+        free = True
         await asyncio.gather(*(pacer.send(request) for _ in range(300)))
-        return peak, gap, pacer.gap
+        return peak
 
-    peak, gap_before, gap = asyncio.run(play())
-    assert peak > 10 if wait is None else gap < gap_before / 100
-
-
-def test_the_gap_behind_a_refused_request_is_not_kept():
-    async def play():
-        pacer, refused = Pacer(10), iter([True, False])
-        pacer.gap = 5.0
-
-        async def request(_sent):
-            if next(refused):
-                raise TooManyRequestsError("too many", 0.01)
-
-        await asyncio.wait_for(pacer.send(request), 2)
-
-    asyncio.run(play())
+    assert asyncio.run(play()) > 10
 
 
 def test_an_overloaded_server_gets_half_as_many_at_once():
     async def play():
         pacer, fails = Pacer(10), asyncio.Event()
 
-        async def overloaded(_sent):
+        async def overloaded():
             await fails.wait()
             raise ProviderError("503", overloaded=True)
 
@@ -177,7 +161,7 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
     async def play():
         pacer, done = Pacer(10), asyncio.Event()
         pacer.limit = 1
-        first, second = (asyncio.create_task(pacer.send(lambda sent: done.wait())) for _ in range(2))
+        first, second = (asyncio.create_task(pacer.send(lambda: done.wait())) for _ in range(2))
         await asyncio.sleep(0)
         done.set()
         while not first.done():
@@ -185,7 +169,7 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
         second.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
         assert second.cancelled()
-        return await asyncio.wait_for(pacer.send(lambda sent: done.wait()), 2), pacer.in_flight
+        return await asyncio.wait_for(pacer.send(lambda: done.wait()), 2), pacer.in_flight
 
     assert asyncio.run(play()) == (True, 0)
 
