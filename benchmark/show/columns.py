@@ -18,7 +18,7 @@ from benchmark.score.document import (
     TwinGapView,
     WordingView,
 )
-from benchmark.show.scale import ENDS
+from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
 Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView)
 
@@ -51,6 +51,8 @@ class Column(Generic[Row]):
     optional: bool = False  # whether the terminal shows the value alone, and a narrow one nothing
     wide_only: bool = False  # whether a narrow terminal leaves it out
     needed: Callable[[Sequence[Row]], bool] = lambda rows: True  # whether these rows need it
+    term: str = ""  # what a page's list of terms calls it; empty where it isn't listed
+    meaning: str = ""  # what it counts, where there is room for it; {aim} and {protocol} are the scenario's
 
 
 def number(value: float, form: str = ".3f") -> str:
@@ -127,7 +129,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _luck_column(
-    key: str, title: str, value: Callable[[LuckView], float | None], form: str, explain: str
+    key: str, title: str, value: Callable[[LuckView], float | None], form: str, explain: str, **terms: Any
 ) -> Column[ScoreView]:
     """A figure on the luck of an agent; it tells nobody's rank, so that no order of it is best."""
 
@@ -135,7 +137,7 @@ def _luck_column(
         shown = value(row["luck"]) if row["luck"] else None
         return Figure() if shown is None else Figure(number(shown, form), shown)
 
-    return Column(key, title, figure, explain=explain, optional=True, needed=_without_luck)
+    return Column(key, title, figure, explain=explain, optional=True, needed=_without_luck, **terms)
 
 
 def _without_luck(rows: Sequence[ScoreView]) -> bool:
@@ -187,7 +189,14 @@ SCORES: tuple[Column[ScoreView], ...] = (
         ),
         needed=lambda rows: same_episodes(rows) is None,
     ),
-    Column("mean_return", "mean return", lambda row: estimate_figure(row["mean_return"]), bar=True),
+    Column(
+        "mean_return",
+        "mean return",
+        lambda row: estimate_figure(row["mean_return"]),
+        bar=True,
+        term="Return",
+        meaning="the sum of an episode's rewards; the mean is over episodes",
+    ),
     Column(
         "luck_free_return",
         "luck-free return",
@@ -195,6 +204,8 @@ SCORES: tuple[Column[ScoreView], ...] = (
         explain="the mean return with luck taken out",
         wide_only=True,
         needed=_without_luck,
+        term="Luck-free return",
+        meaning="the mean return with the luck of the game's own draws taken out; ranks go by it",
     ),
     Column(
         "normalized",
@@ -202,9 +213,17 @@ SCORES: tuple[Column[ScoreView], ...] = (
         lambda row: estimate_figure(row["normalized"], ".2f"),
         explain=f"{ENDS}; of the luck-free return where there is one",
         needed=lambda rows: any(row["normalized"] for row in rows),
+        term="Normalised",
+        meaning=f"{ENDS}; both on the same seeds",
     ),
     _luck_column(
-        "beta", "beta", lambda luck: luck["beta"], ".2f", "how much of the luck is taken out: the mean coefficient"
+        "beta",
+        "beta",
+        lambda luck: luck["beta"],
+        ".2f",
+        "how much of the luck is taken out: the mean coefficient",
+        term="Beta, SD ratio",
+        meaning="how much of the luck is taken out, and how much narrower the returns get by it",
     ),
     _luck_column(
         "sd_ratio",
@@ -213,16 +232,41 @@ SCORES: tuple[Column[ScoreView], ...] = (
         ".2f",
         "standard deviation of luck-free over plain returns",
     ),
-    _luck_column("z", "luck z", lambda luck: luck["z"], "+.1f", "all luck, in standard deviations of honest play"),
-    Column("success", "success", lambda row: estimate_figure(row["success_rate"], ".0%")),
+    _luck_column(
+        "z",
+        "luck z",
+        lambda luck: luck["z"],
+        "+.1f",
+        "all luck, in standard deviations of honest play",
+        term="Luck z",
+        meaning="an agent's luck in standard deviations of honest play",
+    ),
+    Column(
+        "success",
+        "success",
+        lambda row: estimate_figure(row["success_rate"], ".0%"),
+        term="Success",
+        meaning="share of episodes in which the player {aim}",
+    ),
     Column(
         "invalid",
         "invalid",
         lambda row: estimate_figure(row["invalid_rate"], ".0%")._replace(note=_counts(row["invalid_reasons"])),
         "ascending",
         "responses that named no legal action",
+        term="Invalid",
+        meaning="share of responses that named no legal action; {protocol}",
     ),
-    Column("length", "length", lambda row: estimate_figure(row["length"], ".1f"), "ascending", "rounds", optional=True),
+    Column(
+        "length",
+        "length",
+        lambda row: estimate_figure(row["length"], ".1f"),
+        "ascending",
+        "rounds",
+        optional=True,
+        term="Length",
+        meaning="rounds until the end; in a round everyone whose turn it is acts once",
+    ),
     Column(
         "tokens",
         "tokens",
@@ -231,6 +275,8 @@ SCORES: tuple[Column[ScoreView], ...] = (
         "per episode",
         optional=True,
         needed=lambda rows: any(row["tokens"] and row["tokens"]["value"] for row in rows),
+        term="Tokens",
+        meaning="of prompts and responses, per episode",
     ),
     Column(
         "cost",
@@ -240,6 +286,8 @@ SCORES: tuple[Column[ScoreView], ...] = (
         "over all episodes; ? where the model has no price",
         optional=True,
         needed=lambda rows: any(row["cost"] for row in rows),
+        term="Cost",
+        meaning="US dollars over all episodes",
     ),
     Column(
         "unscored",
@@ -251,23 +299,6 @@ SCORES: tuple[Column[ScoreView], ...] = (
         needed=lambda rows: any(row["unscored"] for row in rows),
     ),
 )
-
-MEANINGS = {
-    "mean_return": ("Return", "the sum of an episode's rewards; the mean is over episodes"),
-    "luck_free_return": (
-        "Luck-free return",
-        "the mean return with the luck of the game's own draws taken out; ranks go by it",
-    ),
-    "normalized": ("Normalised", f"{ENDS}; both on the same seeds"),
-    "beta": ("Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"),
-    "z": ("Luck z", "an agent's luck in standard deviations of honest play"),
-    "success": ("Success", "share of episodes in which the player {aim}"),
-    "invalid": ("Invalid", "share of responses that named no legal action; {protocol}"),
-    "length": ("Length", "rounds until the end; in a round everyone whose turn it is acts once"),
-    "tokens": ("Tokens", "of prompts and responses, per episode"),
-    "cost": ("Cost", "US dollars over all episodes"),
-}
-"""What these columns count, as (term, meaning), where there is room for it; {aim} and {protocol} are the scenario's."""
 
 
 def _invalid_share(row: OverallView) -> Figure:
@@ -385,6 +416,18 @@ def luck_note(rows: Sequence[ScoreView]) -> str:
     return f"normalised scores and ranks are of luck-free returns{but}; luck is measured by {measured['values']}"
 
 
+def score_notes(rows: Sequence[ScoreView]) -> list[str]:
+    """What a reader must know of the scores of one scenario."""
+    kind = next((row["reference"]["kind"] for row in rows if row["reference"]["kind"]), None)
+    return list(filter(None, (luck_note(rows), above_one([row["normalized"] for row in rows], kind), blind_note(rows))))
+
+
+def overall_notes(rows: Sequence[OverallView], scores: Sequence[ScoreView], scenarios: Sequence[str]) -> list[str]:
+    """What a reader must know of the overall scores."""
+    notes = (scale_sentence(scores, scenarios), above_one([row["normalized"] for row in rows]), blind_note(rows))
+    return list(filter(None, notes))
+
+
 def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     """What the ratings of one scenario can't say: agents without a rating, several scales, circles, a single game."""
     notes = []
@@ -407,24 +450,3 @@ def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     if single:
         notes.append(f"a single game: {', '.join(single)}")
     return notes
-
-
-TWIN_NOTE = (
-    "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
-    "these twins"
-)
-
-TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
-    Column(
-        "gap",
-        "twin gap",
-        lambda row: estimate_figure(row["gap"]),
-        explain="the score in the game less the mean of those in its twins, paired by seed",
-        bar=True,
-    ),
-    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
-    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
-    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
-)

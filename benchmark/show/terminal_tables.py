@@ -16,9 +16,9 @@ from rich.text import Text
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
-from benchmark.show.scale import above_one, blind_note, scale_ends, scale_sentence
+from benchmark.show.scale import blind_note, scale_ends
 from benchmark.show.suites import by_suite
-from benchmark.show.wordings import WORDING_NOTE, WORDINGS
+from benchmark.show.text_tables import text_tables
 from textgames.scenarios import ABOUT_SUITES
 
 
@@ -40,10 +40,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
-    if document.get("twin_gaps"):
-        sheets.append(_sheet("twin gap", common.TWIN_GAPS, document["twin_gaps"], (common.TWIN_NOTE,)))
-    if document.get("wordings"):
-        sheets.append(_sheet("wordings", WORDINGS, document["wordings"], (WORDING_NOTE,)))
+    sheets += [_sheet(one.title, one.columns, one.rows, (one.note,)) for one in text_tables(document)]
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
@@ -128,15 +125,9 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
         group = [row for row in rows if row["scenario"] == scenario]
         count = common.same_episodes(group)
         title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
-        normalised = [row["normalized"] for row in group]
         scale = _scale_note(group)
-        notes = [
-            f"normalised: {scale}" if scale else "",
-            common.luck_note(group),
-            above_one(normalised, group[0]["reference"]["kind"]),
-            blind_note(group),
-            *common.further_protocols(group),
-        ]
+        ends = [f"normalised: {scale}"] if scale else []
+        notes = [*ends, *common.score_notes(group), *common.further_protocols(group)]
         sheets.append(_sheet(title, common.SCORES, group, notes))
     return sheets
 
@@ -154,9 +145,7 @@ def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str], scores:
     notes = [
         f"mean over the games of {common.listed(scenarios)}, whose scores count as 0 below 0; a game's scenarios share "
         "its weight",
-        scale_sentence(scores, scenarios),
-        above_one([row["normalized"] for row in rows]),
-        blind_note(rows),
+        *common.overall_notes(rows, scores, scenarios),
     ]
     return _sheet("overall", common.OVERALL, rows, notes)
 

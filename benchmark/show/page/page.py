@@ -21,7 +21,7 @@ from benchmark.score.document import SCHEMA_VERSION, ViewDocument
 from benchmark.show.frames import flat_view
 from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
-from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table
+from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table, tables_of_text
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),
@@ -90,6 +90,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         document=document,
         overall=overall,
         suites=suite_table(document),
+        texts=tables_of_text(document),
         groups=groups,
         grids={
             group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups

@@ -11,8 +11,9 @@ from urllib.parse import urlencode
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
 from benchmark.show import columns as common
 from benchmark.show.columns import Column, Figure, Row
-from benchmark.show.scale import above_one, blind_note, scale_ends, scale_sentence
+from benchmark.show.scale import scale_ends
 from benchmark.show.suites import by_suite
+from benchmark.show.text_tables import text_tables
 from textgames.scenarios import ABOUT_SUITES
 
 MOST_COLUMNS = 6
@@ -114,12 +115,7 @@ def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]]
     if len(names) <= MOST_COLUMNS:
         columns += [_scenario_column(name, scores) for name in names]
     table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
-    notes = (
-        scale_sentence(document["scores"], names),
-        above_one([row["normalized"] for row in document["overall"]]),
-        blind_note(document["overall"]),
-    )
-    return table._replace(notes=tuple(filter(None, notes)))
+    return table._replace(notes=tuple(common.overall_notes(document["overall"], document["scores"], names)))
 
 
 def suite_table(document: ViewDocument) -> Table | None:
@@ -133,6 +129,16 @@ def suite_table(document: ViewDocument) -> Table | None:
     return table._replace(
         sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
     )
+
+
+def tables_of_text(document: ViewDocument) -> list[Table]:
+    """What the text does to scores, where twins or several wordings were played."""
+    return [
+        plain_table(one.key, one.title.capitalize(), capitalised(one.columns), one.rows)._replace(
+            sorted_by="", notes=(one.note,)
+        )
+        for one in text_tables(document)
+    ]
 
 
 def grouped_sections(document: ViewDocument) -> list[Group]:
@@ -190,9 +196,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
-    kind = next((row["reference"]["kind"] for row in scores if row["reference"]["kind"]), None)
-    notes = [common.luck_note(scores), above_one([s["normalized"] for s in scores], kind), blind_note(scores)]
-    return table._replace(rows=rows, notes=tuple(note for note in notes if note))
+    return table._replace(rows=rows, notes=tuple(common.score_notes(scores)))
 
 
 def plain_table(name: str, caption: str, columns: Iterable[Column[Row]], rows: Sequence[Row]) -> Table:
@@ -208,8 +212,9 @@ def address(view: str, **params: str) -> str:
 def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, str]]:
     """What the columns of a scenario's table count."""
     own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": common.protocol_note(scenario)}
-    for term, meaning in (common.MEANINGS[column.key] for column in scores.columns if column.key in common.MEANINGS):
-        yield term, meaning.format(**own)
+    for column in scores.columns:
+        if column.term:
+            yield column.term, column.meaning.format(**own)
 
 
 def _table(

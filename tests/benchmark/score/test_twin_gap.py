@@ -21,6 +21,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan, find_scenarios
 from benchmark.runs.replay import replay
 from benchmark.score.twin_gap import episodes_to_tell, paired_gaps
+from benchmark.show.page.page import render_page
 
 EPISODES = 24
 
@@ -107,6 +108,11 @@ def test_tables_show_the_gap(results: benchmark.Results) -> None:
     board = results.leaderboard()
     assert "twin gap" in str(board)
     assert "twin gap" in board.to_markdown()
+    table = (
+        render_page(results.document(max_episodes=0)).partition('data-table="twin_gaps"')[2].partition("</table>")[0]
+    )
+    assert "Twin gap" in table
+    assert table.count("<tr") > len(board.document["twin_gaps"])
     assert board.document["twin_gaps"][0]["scenario"] == "frozen-lake"
 
 

@@ -1,0 +1,75 @@
+"""The tables of what the text does to a score: its twins (docs/twins.md) and its wordings (docs/wordings.md)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from benchmark.score.document import TwinGapView, WordingView
+from benchmark.show.columns import Column, Figure, estimate_figure, number
+
+_TWIN_NOTE = (
+    "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
+    "these twins"
+)
+
+_TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
+    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
+    Column(
+        "gap",
+        "twin gap",
+        lambda row: estimate_figure(row["gap"]),
+        explain="the score in the game less the mean of those in its twins, paired by seed",
+        bar=True,
+    ),
+    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
+    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
+    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+)
+
+_WORDING_NOTE = (
+    "mean returns; the first interval is for these wordings, the second for wordings like these; the spread is the "
+    "standard deviation between wordings, and the last column says what would halve the second interval"
+)
+
+
+def _by_wording(row: WordingView) -> Figure:
+    note = "; ".join(
+        f"better than {flip['agent']} in {', '.join(flip['better_in'])}, and worse in {', '.join(flip['worse_in'])}"
+        for flip in row["flips"]
+    )
+    return Figure(", ".join(f"{name} {number(mean, '.2f')}" for name, mean in row["means"].items()), note=note)
+
+
+def _to_halve(row: WordingView) -> Figure:
+    if row["episodes_for_it"] is not None:
+        return Figure(f"{row['episodes_for_it']} episodes")
+    return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
+
+
+_WORDINGS: tuple[Column[WordingView], ...] = (
+    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
+    Column("over_starts", "over starts", lambda row: estimate_figure(row["over_starts"])),
+    Column("over_wordings", "over starts and wordings", lambda row: estimate_figure(row["over_wordings"])),
+    Column("spread", "spread", lambda row: Figure(number(row["spread"]))),
+    Column("means", "by wording", _by_wording, wide_only=True),
+    Column("to_halve", "to halve it", _to_halve, wide_only=True),
+)
+
+
+class TextTable(NamedTuple):
+    """One of these tables, for every output."""
+
+    key: str  # of its rows in a document
+    title: str
+    columns: Sequence[Column[Any]]
+    rows: Sequence[Any]
+    note: str
+
+
+def text_tables(document: Mapping[str, Any]) -> list[TextTable]:
+    """Those that a document has rows for."""
+    tables = (("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE), ("wordings", "wordings", _WORDINGS, _WORDING_NOTE))
+    return [
+        TextTable(key, title, columns, document[key], note) for key, title, columns, note in tables if document.get(key)
+    ]
