@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.progress import teller
-from benchmark.score.comparison import compare
+from benchmark.score.comparing.comparison import compare
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView, ViewDocument
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns

@@ -203,7 +203,9 @@ class RunFolder:
             ValueError: it isn't an episode of a scenario of the manifest.
         """
         record = parse_line(self._redactor.scrub_bytes(opened_line(line)))
-        if labels := self.manifest.get("labels"):  # of a board that tells protocols apart: benchmark.score.protocols
+        if labels := self.manifest.get(
+            "labels"
+        ):  # of a board that tells protocols apart, see benchmark.score.comparing
             record["scenario"] = labels.get(record["scenario"], "")
         if record["scenario"] not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")

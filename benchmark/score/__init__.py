@@ -1,9 +1,9 @@
 """From episode records to numbers, in this order.
 
-``results`` reads records into columns, those of different ``protocols`` apart; ``references`` are the two ends of the
-normalised score's scale, and ``luck`` takes chance out of a return. ``scores`` makes the rows of one scenario's
-leaderboard, ``overall`` those over many. ``comparison`` sets agents side by side, ``pairs`` all of them two by two,
-``ratings`` those who met; ``move_losses`` says what moves cost. ``statistics`` has the estimates and tests of all of
-them, ``stopping`` when a run has played enough, ``cache`` keeps what takes long, and ``document`` is the shape in which
-everything is shown. Begin at :mod:`benchmark.score.scores`.
+``results`` reads records into columns; ``references`` are the two ends of the normalised score's scale, and ``luck``
+takes chance out of a return. ``scores`` makes the rows of one scenario's leaderboard, ``overall`` those over many.
+``comparing`` sets agents side by side, ``texts`` a game beside itself in other words; ``move_losses`` says what moves
+cost. ``statistics`` has the estimates and tests of all of them, ``stopping`` when a run has played enough, ``cache``
+keeps what takes long, and ``document`` is the shape in which everything is shown. Begin at
+:mod:`benchmark.score.scores`.
 """

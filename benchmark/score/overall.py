@@ -14,7 +14,7 @@ from agents.common.intervals import CONFIDENCE, Array, Estimate
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
-from benchmark.score.comparison import board_family, solo_scenarios
+from benchmark.score.comparing.comparison import board_family, solo_scenarios
 from benchmark.score.document import OverallView, SuiteView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.references import References

@@ -23,10 +23,10 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of
+from benchmark.score.comparing.protocols import with_labels
+from benchmark.score.comparing.ratings import Game
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
-from benchmark.score.protocols import with_labels
-from benchmark.score.ratings import Game
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
@@ -205,7 +205,7 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
     that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
-    the scenarios of each have names of their own (:mod:`benchmark.score.protocols`).
+    the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`).
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or

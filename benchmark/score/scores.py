@@ -11,7 +11,8 @@ import numpy as np
 
 from agents.common.intervals import Array, Estimate
 from benchmark.score import statistics as stats
-from benchmark.score.comparison import board_family, paired_differences, return_range
+from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
+from benchmark.score.comparing.ratings import bradley_terry
 from benchmark.score.document import (
     BlindView,
     EstimateView,
@@ -25,7 +26,6 @@ from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
 from benchmark.score.luck.check import luck_check
 from benchmark.score.luck.estimate import Corrected
 from benchmark.score.luck.terms import LuckValues
-from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, ResultColumns, columns_per_seed
 from textgames.scenarios import Scenario

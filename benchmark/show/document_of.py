@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
-from benchmark.score.comparison import board_family, compare_best
+from benchmark.score.comparing.comparison import board_family, compare_best
+from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
 from benchmark.score.overall import overall_rows, suite_rows
-from benchmark.score.pairs import meeting_rows, overall_pairs
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows
-from benchmark.score.twin_gap import twin_gap_rows
-from benchmark.score.wordings import wording_rows
+from benchmark.score.texts.twin_gap import twin_gap_rows
+from benchmark.score.texts.wordings import wording_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
 

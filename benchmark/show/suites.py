@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from benchmark.score.protocols import plain_name
+from benchmark.score.comparing.protocols import plain_name
 from textgames.scenarios import SUITES
 
 OTHERS = "others"

@@ -10,7 +10,7 @@ from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
-from benchmark.score.comparison import board_family, compare, compare_best, paired_differences
+from benchmark.score.comparing.comparison import board_family, compare, compare_best, paired_differences
 from benchmark.score.overall import overall_rows, overall_scenarios
 from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns

@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.runs.folder import RunFolder
 from benchmark.score import results as results_module
-from benchmark.score.comparison import compare, paired_differences
+from benchmark.score.comparing.comparison import compare, paired_differences
 from benchmark.score.luck import folder as luck_folder
 from benchmark.score.luck.cells import luck_free
 from benchmark.score.results import read_columns

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import combinations
 
+from benchmark.score.comparing.ratings import meetings
 from benchmark.score.document import MeetingView, OverallPairView
 from benchmark.score.overall import OverallTest
-from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 

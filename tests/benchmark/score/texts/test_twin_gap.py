@@ -20,7 +20,7 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan, find_scenarios
 from benchmark.runs.replay import replay
-from benchmark.score.twin_gap import episodes_to_tell, paired_gaps
+from benchmark.score.texts.twin_gap import episodes_to_tell, paired_gaps
 from benchmark.show.page.page import render_page
 
 EPISODES = 24

@@ -27,7 +27,7 @@ import numpy as np
 
 from agents.common.intervals import CONFIDENCE, Array, Estimate
 from agents.prompt import wording_of
-from benchmark.score.comparison import solo_scenarios
+from benchmark.score.comparing.comparison import solo_scenarios
 from benchmark.score.document import EstimateView, WordingFlipView, WordingVarianceView, WordingView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.results import Cell, ResultColumns

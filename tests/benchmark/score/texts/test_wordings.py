@@ -15,7 +15,7 @@ from agents.prompt import wording_of
 from agents.turn import Prompt
 from benchmark.results import read_results
 from benchmark.runs.folder import MANIFEST_NAME
-from benchmark.score.wordings import Split, flipped, split
+from benchmark.score.texts.wordings import Split, flipped, split
 
 SIX = tuple("abcdef")
 REPLICATIONS = 400
