@@ -16,6 +16,8 @@ from textgames.solving.blind_search import draw, search
 ME = "player_0"
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
 CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "cliff-walking", "rock-paper-scissors-tft")
+MINUTES = ("sliding-puzzle", "sokoban")
+"""Games whose search takes a minute or two."""
 
 
 class Corridor(TSMG[int]):
@@ -162,8 +164,11 @@ def test_rows_are_what_the_search_finds(name: str) -> None:
     assert found.value == pytest.approx(told.value)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ALONE if name not in CHEAP])
+def _marked(name: str) -> object:
+    return pytest.param(name, marks=pytest.mark.nightly if name.startswith(MINUTES) else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [_marked(name) for name in ALONE if name not in CHEAP])
 def test_the_other_rows_too(name: str) -> None:
     test_rows_are_what_the_search_finds(name)
 
