@@ -11,7 +11,9 @@ The reasoning is true in every style (:mod:`research.tiny.statements` checks it)
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
 that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
-many moves ahead on the ways towards the target, which changes what it says and not what it does.
+many moves ahead on the ways towards the target, which changes what it says and not what it does. With ``cells`` it names
+every cell before it says what is there: a model that reads coordinates then has one step to work out the cell and one
+to find it in the observation, instead of both at once.
 """
 
 from collections import deque
@@ -67,13 +69,13 @@ class Demonstrator:
             :data:`FORESIGHTS`.
     """
 
-    def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1) -> None:
+    def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1, cells: bool = False) -> None:
         if foresight not in FORESIGHTS:
             raise ValueError(
                 f"foresight is {FORESIGHTS[0]} (the neighbouring cells) to {FORESIGHTS[-1]} (moves ahead), "
                 f"got {foresight!r}"
             )
-        self.game, self.style, self.foresight = game, style.checked(), foresight
+        self.game, self.style, self.foresight, self.cells = game, style.checked(), foresight, cells
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)
             self._values: dict[Any, list[str]] = {}
@@ -91,7 +93,8 @@ class Demonstrator:
         else:
             options = list(self.game.actions)
         action = options[rng.integers(len(options))]
-        think = _explain(sight, target, towards, action, self.foresight)
+        reasons = self._reasons(sight, target, towards, action)
+        think = f"<think>{reasons}</think><plan>{action}</plan><action>{action}</action>"
         return Demonstration(action, think, f"<action>{action}</action>")
 
     def reasons(self, observation: str, action: str) -> str:
@@ -103,23 +106,44 @@ class Demonstrator:
         sight = Sight.of(observation)
         # of several nearest targets the first: whoever reads it has one way of saying it to learn
         target, towards = self._target(sight, np.random.default_rng(0))
-        return _reasons(sight, target, towards, action, self.foresight)
+        return self._reasons(sight, target, towards, action)
+
+    def _reasons(self, sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
+        """Where the target is, what is beside the player in the directions that matter."""
+        parts = []
+        if "(" in target:  # a cell to compare one's own with
+            parts.append(f"{sight.own} {_cell(sight.head)}")
+        if towards:
+            parts.append(f"{target} is {' and '.join(towards)}")
+        considered = towards if action in towards else (*towards, action)
+        parts += [
+            ", ".join(self._seen(sight, way) for way in ways)
+            for ways in ([(direction,) for direction in considered], *_ahead(sight, towards, self.foresight))
+        ]
+        return "; ".join(parts)
+
+    def _seen(self, sight: Sight, way: tuple[str, ...]) -> str:
+        """What some moves lead to, as a statement."""
+        cell = f" {_cell(sight.cell(*way))}" if self.cells else ""
+        return f"{' '.join(way)}{cell} is {sight.beside(*way)}"
 
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
         """What it is after and where that lies; no directions where there is nothing to be after."""
-        if isinstance(self.game, FrozenLake):
-            return "goal", sight.nearest("goal")[0]
         goals = [cell for cell, kind in sight.kinds.items() if kind in self._paying]
         if not goals:
             return "", ()
         x, y = sight.head
         distances = [abs(cx - x) + abs(cy - y) for cx, cy in goals]
         nearest = [cell for cell, distance in zip(goals, distances, strict=True) if distance == min(distances)]
-        cx, cy = nearest[rng.integers(len(nearest))]
-        return f"{sight.kinds[cx, cy]} ({cx}, {cy})", directions_of(cx - x, cy - y)
+        lake = isinstance(self.game, FrozenLake)
+        cx, cy = nearest[0 if lake else rng.integers(len(nearest))]
+        told = sight.kinds[cx, cy] if lake and not self.cells else f"{sight.kinds[cx, cy]} {_cell((cx, cy))}"
+        return told, directions_of(cx - x, cy - y)
 
     @property
     def _paying(self) -> tuple[str, ...]:
+        if isinstance(self.game, FrozenLake):
+            return ("goal",)
         config = self.game.config  # type: ignore[attr-defined]  # Snake's
         worth = {"apple": config.apple_reward, "banana": config.banana_reward, "fire": config.fire_reward}
         return tuple(kind for kind, reward in worth.items() if reward > 0)
@@ -138,26 +162,8 @@ class Demonstrator:
         return best
 
 
-def _explain(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
-    """The think form of a response."""
-    reasons = _reasons(sight, target, towards, action, foresight)
-    return f"<think>{reasons}</think><plan>{action}</plan><action>{action}</action>"
-
-
-def _reasons(sight: Sight, target: str, towards: tuple[str, ...], action: str, foresight: int) -> str:
-    """Where the target is, what is beside the player in the directions that matter."""
-    parts = []
-    if "(" in target:  # a cell to compare one's own with
-        parts.append(f"head ({sight.head[0]}, {sight.head[1]})")
-    if towards:
-        parts.append(f"{target} is {' and '.join(towards)}")
-    considered = towards if action in towards else (*towards, action)
-    parts.append(", ".join(f"{direction} is {sight.beside(direction)}" for direction in considered))
-    parts += [
-        ", ".join(f"{' '.join(way)} is {sight.beside(*way)}" for way in ways)
-        for ways in _ahead(sight, towards, foresight)
-    ]
-    return "; ".join(parts)
+def _cell(cell: tuple[int, int]) -> str:
+    return f"({cell[0]}, {cell[1]})"
 
 
 def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:

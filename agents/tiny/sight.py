@@ -53,6 +53,11 @@ class Sight(NamedTuple):
             raise ValueError(f"the grid isn't {width} by {height} cells with a player: {observation[grid.start() :]!r}")
         return cls(width, height, head, kinds, edge)
 
+    @property
+    def own(self) -> str:
+        """What statements call the player's own cell."""
+        return "player" if self.edge == "edge" else "head"
+
     def beside(self, *directions: str) -> str:
         """What is in the cell that one step or several lead to."""
         return self.kinds.get(self.cell(*directions), self.edge)

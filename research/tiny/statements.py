@@ -6,13 +6,13 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
     statement  = target " is " direction [" and " direction]     "goal is right and down", "nearest apple is left"
                | target cell " is " direction [" and " ...]      "apple (6, 5) is left and up"
                | direction " is " kind                           "right is ice", "down is hole", "up is wall"
-               | direction {" " direction} " is " kind           "right down is hole": up to three moves
-               | "head " cell                                    "head (7, 3)"
+               | direction {" " direction} [cell] " is " kind    "right down is hole", "right (8, 3) is free"
+               | ("head " | "player ") cell                      "head (7, 3)"
 
 ``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
 several are equally near), ``target cell is directions`` that such a thing is in that cell and where that cell lies,
 ``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
-moves lead to, ``head cell`` where the player's own head is. Boards are read
+moves lead to, and which cell that is, ``head cell`` where the player's own head is. Boards are read
 from the grid that observations show (:class:`agents.tiny.sight.Sight`).
 """
 
@@ -26,8 +26,8 @@ TARGETS = ("goal", "apple", "banana", "fire", "enemy")
 _DIRECTED = r" is (left|right|up|down)(?: and (left|right|up|down))?"
 _WHERE = re.compile(r"(?:the )?(?:nearest )?(\w+)" + _DIRECTED)
 _THERE = re.compile(r"(?:the )?(\w+) \((\d+), (\d+)\)" + _DIRECTED)
-_HEAD = re.compile(r"head \((\d+), (\d+)\)")
-_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,5}) is (\w+)")
+_HEAD = re.compile(r"(head|player) \((\d+), (\d+)\)")
+_NEXT = re.compile(r"((?:left|right|up|down)(?: (?:left|right|up|down)){0,5})(?: \((-?\d+), (-?\d+)\))? is (\w+)")
 _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 
@@ -60,7 +60,7 @@ def check(think_text: str, observation: str) -> Truth:
     sight = Sight.of(observation)
     inside = _THINK.search(think_text)
     text = inside[1] if inside else "" if "<" in think_text else think_text
-    parts = [part.strip().rstrip(".").lower() for part in re.split(r",(?! ?\d+\))|[;\n]", text)]
+    parts = [part.strip().rstrip(".").lower() for part in re.split(r",(?! ?-?\d+\))|[;\n]", text)]
     verdicts = [_holds(part, sight) for part in parts if part]
     return Truth(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
@@ -74,10 +74,12 @@ def _holds(statement: str, sight: Sight) -> bool | None:
     """Whether one statement holds; ``None`` if it isn't one."""
     beside = _NEXT.fullmatch(statement)
     if beside is not None:
-        return sight.beside(*beside[1].split()) == beside[2]
+        way = beside[1].split()
+        named = (int(beside[2]), int(beside[3])) if beside[2] else sight.cell(*way)
+        return named == sight.cell(*way) and sight.beside(*way) == beside[4]
     own = _HEAD.fullmatch(statement)
     if own is not None:
-        return sight.head == (int(own[1]), int(own[2]))
+        return own[1] == sight.own and sight.head == (int(own[2]), int(own[3]))
     there = _THERE.fullmatch(statement)
     if there is not None and there[1] in TARGETS:
         cell = (int(there[2]), int(there[3]))

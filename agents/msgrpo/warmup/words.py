@@ -1,8 +1,8 @@
 """What a teacher's decision looks like in a response mode; what it says of a position is true.
 
 ``direct`` is the action alone. In every other mode a response reasons first: where a board of Frozen Lake or Snake is
-seen, in the words of :mod:`agents.tiny.demonstrator`, which say where the target lies and what is in the cells that
-come into question; elsewhere in the teacher's own words. The plan has the teacher's moves as far as the rules alone
+seen, in the words of :mod:`agents.tiny.demonstrator`, which say where the target lies, which cells come into question
+and what is in them; elsewhere in the teacher's own words. The plan has the teacher's moves as far as the rules alone
 decide what comes of them.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from agents.baselines.scripted_player import ScriptedPlayer
 from agents.tiny.demonstrator import Demonstrator, StyleShares, has_demonstrator
 from agents.turn import Policy, TurnRequest, request_in
+from textgames.snake import Snake
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 
 _PLANNED = 8
@@ -45,7 +46,8 @@ class Words:
         if game is None or not has_demonstrator(game):
             return ""
         if id(game) not in self._demonstrators:
-            self._demonstrators[id(game)] = Demonstrator(game, StyleShares(), foresight=2)
+            foresight = 1 if isinstance(game, Snake) else 2  # on Snake's board the others have moved by then
+            self._demonstrators[id(game)] = Demonstrator(game, StyleShares(), foresight=foresight, cells=True)
         try:
             return self._demonstrators[id(game)].reasons(request.observation, action)
         except ValueError:  # an observation without a grid
