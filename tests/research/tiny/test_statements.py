@@ -35,6 +35,7 @@ LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFH
         ("left left is edge", True),
         ("up up is edge", True),
         ("apple is left", False),
+        ("head (0, 0)", False),
     ],
 )
 def test_statements_about_a_lake(statement: str, true: bool) -> None:
@@ -69,6 +70,11 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
         ("wall (2, 0) is right", False),
         ("head (1, 1)", True),
         ("head (1, 2)", False),
+        ("player (1, 1)", False),  # that is what a lake says
+        ("up (1, 2) is apple", True),
+        ("up (1, 3) is apple", False),  # not the cell above
+        ("up (1, 2) is free", False),
+        ("left left (-1, 1) is wall", True),
     ],
 )
 def test_statements_about_snakes(statement: str, true: bool) -> None:
