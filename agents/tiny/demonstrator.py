@@ -11,9 +11,9 @@ The reasoning is true in every style (:mod:`research.tiny.statements` checks it)
 what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
 that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
-many moves ahead on the ways towards the target, which changes what it says and not what it does. With ``cells`` it names
-every cell before it says what is there: a model that reads coordinates then has one step to work out the cell and one
-to find it in the observation, instead of both at once.
+many moves ahead on the ways towards the target, which changes what it says and not what it does. With ``cells`` it also
+names every cell before it says what is there: a model that reads coordinates then has one step to work out the cell
+and one to find it in the observation, instead of both at once.
 """
 
 from collections import deque
@@ -116,10 +116,9 @@ class Demonstrator:
         if towards:
             parts.append(f"{target} is {' and '.join(towards)}")
         considered = towards if action in towards else (*towards, action)
-        parts += [
-            ", ".join(self._seen(sight, way) for way in ways)
-            for ways in ([(direction,) for direction in considered], *_ahead(sight, towards, self.foresight))
-        ]
+        beside: list[tuple[str, ...]] = [(direction,) for direction in considered]
+        told = (beside, *_ahead(sight, towards, self.foresight))
+        parts += [", ".join([self._seen(sight, way) for way in ways]) for ways in told]
         return "; ".join(parts)
 
     def _seen(self, sight: Sight, way: tuple[str, ...]) -> str:

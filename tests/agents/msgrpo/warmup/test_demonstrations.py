@@ -108,7 +108,9 @@ def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(sce
         seen = check(one.response, text(one))
         assert seen.true >= 1
         assert (seen.false, seen.unreadable) == (0, 0)
-        assert re.search(r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response)  # the cell, and then what is in it
+        assert re.search(
+            r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response
+        )  # the cell, and then what is in it
         action = re.fullmatch(r"<think>.+</think><plan>.+</plan><action>(\w+)</action>", one.response)
         assert action is not None
         assert plan(one)[0] == action[1]
