@@ -58,6 +58,7 @@ def test_an_honest_season_is_accepted(played, capsys):
     assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_hold_a_season(tmp_path, monkeypatch, capsys):
     page = Path(__file__).parents[3] / "docs" / "seasons.md"
     commands = re.findall(r"^textbench (.+)$", page.read_text(), re.MULTILINE)

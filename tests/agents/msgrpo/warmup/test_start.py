@@ -57,6 +57,7 @@ def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt
     assert (tmp_path / "run" / "last" / weights).is_file()
 
 
+@pytest.mark.slow
 def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
     made: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def test_a_run_in_all_wordings_shows_what_they_do(textbench):
     assert json.loads(textbench("leaderboard", "run", "--json").out)["wordings"] == [first, second]
 
 
+@pytest.mark.slow
 def test_a_run_in_all_wordings_is_kept_and_goes_on(textbench):
     command = ("run", "--agent", "tiny", "--scenario", "frozen-lake", "--mode", "direct", "--prompts", "all")
     assert textbench(*command, "--episodes", "6", "--out", "r").code == 0
