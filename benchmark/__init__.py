@@ -4,48 +4,16 @@ From Python: :func:`evaluate` plays, :func:`read_results` opens what was played,
 are imported when they are first used, so ``import benchmark`` loads nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from benchmark.errors import BenchmarkError, StorageError, UsageError
-    from benchmark.evaluation import evaluate
-    from benchmark.results import Comparison, Leaderboard, Results, read_results
+import lazy_loader
 
-_MODULE_OF = {
-    "BenchmarkError": "benchmark.errors",
-    "Comparison": "benchmark.results",
-    "Leaderboard": "benchmark.results",
-    "Results": "benchmark.results",
-    "StorageError": "benchmark.errors",
-    "UsageError": "benchmark.errors",
-    "evaluate": "benchmark.evaluation",
-    "read_results": "benchmark.results",
-}
-
-__all__ = [
-    "BenchmarkError",
-    "Comparison",
-    "Leaderboard",
-    "Results",
-    "StorageError",
-    "UsageError",
-    "evaluate",
-    "read_results",
-]
+_named, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from benchmark.foreign import foreign_agents
 
-    if (wrong := foreign_agents()) is not None:
+    if name in __all__ and (wrong := foreign_agents()) is not None:
         raise ImportError(wrong, name="agents")
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return _named(name)

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-MARK = "LanguageAgentPolicy"  # a name that our ``agents/__init__.py`` has, and no other
+MARK = "language-agent policies"  # words that our ``agents/__init__.py`` has, and no other
 SDK = "openai-agents"
 WAY_OUT = (
     "give textbench an environment of its own (python3 -m venv .venv && . .venv/bin/activate), or pip uninstall "

@@ -18,31 +18,6 @@ From Python (needs the ``local`` extra)::
 one, plays with it and writes its card, and :mod:`research.tiny.statements` tells how much of a reasoning is true.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-if TYPE_CHECKING:
-    from agents.tiny.demonstrator import Demonstrator, StyleShares
-    from agents.tiny.imitation import Pretrained, pretrain
-    from agents.tiny.recipe import Recipe
-    from agents.tiny.saving import save
-
-_MODULE_OF = {
-    "Demonstrator": "demonstrator",
-    "Pretrained": "imitation",
-    "Recipe": "recipe",
-    "StyleShares": "demonstrator",
-    "pretrain": "imitation",
-    "save": "saving",
-}
-
-__all__ = ["Demonstrator", "Pretrained", "Recipe", "StyleShares", "pretrain", "save"]
-
-
-def __getattr__(name: str) -> Any:
-    # the statements are checked by people without torch too, so modules are loaded when they are needed
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,43 +7,6 @@ draw rules, and an :class:`Instrument` keeps everything for more questions about
 Importing this package does not import torch; its names are loaded when they are used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-if TYPE_CHECKING:
-    from benchmark.credit.batches import Setting
-    from benchmark.credit.draws.study import DrawStudy, study_draws
-    from benchmark.credit.exact.truth import Truth
-    from benchmark.credit.instrument import Instrument, default_methods, measure, methods_of
-    from benchmark.credit.results import CreditReport, MethodResult
-    from benchmark.credit.show.pictures import board_picture
-
-__all__ = [
-    "CreditReport",
-    "DrawStudy",
-    "Instrument",
-    "MethodResult",
-    "Setting",
-    "Truth",
-    "board_picture",
-    "default_methods",
-    "measure",
-    "methods_of",
-    "study_draws",
-]
-
-_HOMES = {
-    "batches": ("Setting",),
-    "draws.study": ("DrawStudy", "study_draws"),
-    "instrument": ("Instrument", "default_methods", "measure", "methods_of"),
-    "show.pictures": ("board_picture",),
-    "results": ("CreditReport", "MethodResult"),
-    "exact.truth": ("Truth",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,37 +11,6 @@ textbench.integrations.trl`` trains a model with either. Warm starts for ``SFTTr
 by ``textbench export``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-if TYPE_CHECKING:
-    from textbench.integrations.trl.action_calls import read_actions_as_calls
-    from textbench.integrations.trl.environment import GameEnvironment, game_environment
-    from textbench.integrations.trl.rollouts import StepRollouts, episode_return
-    from textbench.integrations.trl.starts import start_dataset
-
-_MODULE_OF = {
-    "GameEnvironment": "environment",
-    "StepRollouts": "rollouts",
-    "episode_return": "rollouts",
-    "game_environment": "environment",
-    "read_actions_as_calls": "action_calls",
-    "start_dataset": "starts",
-}
-
-__all__ = [
-    "GameEnvironment",
-    "StepRollouts",
-    "episode_return",
-    "game_environment",
-    "read_actions_as_calls",
-    "start_dataset",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
