@@ -160,7 +160,7 @@ Allowed = tuple[TokenSet | None, ...]
 """What might stand at every token of a response; ``None`` where any token might. Probabilities are renormalised."""
 
 
-FinishReason = Literal["stop", "length", "content_filter", "error"]
+FinishReason = Literal["stop", "length", "refusal", "content_filter", "error"]
 
 
 def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> bool:
@@ -180,7 +180,8 @@ class Turn:
         response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
         logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
             (temperature and top-p applied), as long as ``response_ids``; ``None`` likewise.
-        finish_reason: ``"length"`` when the response was cut off at the token limit.
+        finish_reason: ``"length"`` when the response was cut off at the token limit, ``"refusal"`` when the server says
+            that the model declined to answer.
         usage: tokens as counted.
         seconds: wall-clock time of this decision; for a batch, that of the batch.
         error: why there is no response (provider error), which is then empty. The episode is unscored, neither lost nor

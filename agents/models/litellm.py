@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from agents.common.redaction import Redactor, public_url, url_secrets
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
-from agents.models.served.answers import ProviderError
+from agents.models.served.answers import NO_ANSWER, ProviderError
 from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import Dialect
 from agents.models.served.model import Asking, ServedModel
@@ -135,7 +135,7 @@ class LiteLLMTransport:
                 once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}
                 answer = await function(**self._arguments, **fields, **once)
         except (TimeoutError, litellm.Timeout):
-            raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None
+            raise ProviderError(f"{NO_ANSWER} {self.url} within {self._timeout:g} s", overloaded=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take

@@ -245,6 +245,25 @@ class RatingView(TypedDict):
     opposed: bool  # whether all games' returns sum to the same number, so that one's gain is the others' loss
 
 
+class ReliabilityView(TypedDict):
+    """How often an agent answers as it should, over everything that it played; nothing of it says how well it plays.
+
+    Shares are 0..1 and in scored episodes, but for those of episodes that failed. Intervals are over seeds.
+    """
+
+    agent: str
+    protocol: str  # what an unreadable response led to
+    moves: str  # whether prompts listed the legal moves
+    episodes: int  # that were played, times seats
+    responses: int  # in the scored ones; all of a decision count, where the protocol asks again
+    invalid: EstimateView | None  # of responses: named no legal action
+    cut_off: EstimateView | None  # of responses: out of tokens
+    refused: EstimateView | None  # of responses: the server says that the model, or a filter, declined
+    forfeited: EstimateView | None  # of scored episodes: lost by a response that couldn't be read
+    timed_out: EstimateView | None  # of all episodes: unscored, since a request's time was up
+    failed: EstimateView | None  # of all episodes: unscored for another reason
+
+
 class TwinGapView(TypedDict):
     """What an agent gets in a scenario less the mean of what it gets in its twins, paired by seed."""
 
@@ -368,6 +387,7 @@ class ViewDocument(TypedDict):
     comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
     ratings: list[RatingView]
     meetings: list[MeetingView]
+    reliability: list[ReliabilityView]  # agents as in ``agents``
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
     texts: list[str]  # the string table of the episodes

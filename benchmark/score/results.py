@@ -33,7 +33,11 @@ from textgames.scenarios import Scenario
 COLUMNS = (
     *("seed", "score", "success", "invalid", "responses", "length"),
     *("prompt_tokens", "completion_tokens", "seconds", "seat"),
+    *("cut_off", "refused", "forfeited"),
 )
+
+REFUSED = ("refusal", "content_filter")
+"""The finish reasons of responses that a server says are the model's refusal, or a filter's."""
 
 UNKNOWN = float("nan")
 
@@ -326,6 +330,9 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
         *tokens,
         record[MEASURED].get("seconds", 0.0),
         list(record["agents"]).index(player),
+        sum(answer.get("finish_reason") == "length" for answer in answers),
+        sum(answer.get("finish_reason") in REFUSED for answer in answers),
+        bool(steps) and not steps[-1]["action"],  # nothing was executed: the response ended the player's episode
     )
     for name, value in zip(COLUMNS, row, strict=True):
         cell.columns[name].append(value)

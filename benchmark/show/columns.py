@@ -13,6 +13,7 @@ from benchmark.score.document import (
     LuckView,
     OverallView,
     RatingView,
+    ReliabilityView,
     ScoreView,
     SuiteView,
     TwinGapView,
@@ -20,7 +21,7 @@ from benchmark.score.document import (
 )
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
-Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView)
+Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView)
 
 
 LARGE = 8

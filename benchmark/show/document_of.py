@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
+from benchmark.score.beside.reliability import reliability_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
 from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
@@ -60,6 +61,7 @@ def results_document(
         comparisons_family=board_family(results),
         ratings=rating_rows(results),
         meetings=meeting_rows(results),
+        reliability=reliability_rows(results, agents),
         texts=texts.texts,
         episodes=episodes,
         episodes_planned=results.planned,

@@ -56,7 +56,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
             "=: can't be told apart from the best agent of this rank, by the paired test at level 0.05 after "
             f"Bonferroni's correction for the {document['comparisons_family']} comparisons that this board allows"
         )
-        sheets[-1] = replace(sheets[-1], notes=(*sheets[-1].notes, note))
+        last = max(place for place, sheet in enumerate(sheets) if "rank" in sheet.columns)
+        sheets[last] = replace(sheets[last], notes=(*sheets[last].notes, note))
     return sheets
 
 

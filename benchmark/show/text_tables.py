@@ -1,10 +1,14 @@
-"""The tables of what the text does to a score: its twins (docs/twins.md) and its wordings (docs/wordings.md)."""
+"""The tables beside those of scores, for terminal, Markdown and page alike.
 
-from collections.abc import Mapping, Sequence
+What the text does to a score: its twins (docs/twins.md) and its wordings (docs/wordings.md); and how reliable a player
+is (docs/benchmark.md).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmark.score.document import TwinGapView, WordingView
-from benchmark.show.columns import Column, Figure, estimate_figure, number
+from benchmark.score.document import EstimateView, ReliabilityView, TwinGapView, WordingView
+from benchmark.show.columns import Column, Figure, agent_figure, estimate_figure, number
 
 _TWIN_NOTE = (
     "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
@@ -57,19 +61,60 @@ _WORDINGS: tuple[Column[WordingView], ...] = (
 )
 
 
+_RELIABILITY_NOTE = (
+    "how often an agent answers as it should, whatever it then plays; forfeited, timed out and failed are shares of "
+    "episodes, the others of responses; what has no column here never happened"
+)
+
+
+def _happened(key: str) -> Callable[[Sequence[ReliabilityView]], bool]:
+    def happened(rows: Sequence[ReliabilityView]) -> bool:
+        shares: list[EstimateView | None] = [row[key] for row in rows]  # type: ignore[literal-required]
+        return any(share is not None and share["value"] > 0 for share in shares)
+
+    return happened
+
+
+def _share_column(key: str, explain: str, *, always: bool = False) -> Column[ReliabilityView]:
+    return Column(
+        key,
+        key.replace("_", " "),
+        lambda row: estimate_figure(row[key], ".1%"),  # type: ignore[literal-required]
+        "ascending",
+        explain,
+        **({} if always else {"needed": _happened(key)}),
+    )
+
+
+_RELIABILITY: tuple[Column[ReliabilityView], ...] = (
+    Column("agent", "agent", agent_figure, "ascending"),
+    Column("responses", "responses", lambda row: Figure(f"{row['responses']:,}", row["responses"])),
+    _share_column("invalid", "responses that named no legal action", always=True),
+    _share_column("cut_off", "responses that ran out of tokens"),
+    _share_column("refused", "responses that are a refusal, as the server says"),
+    _share_column("forfeited", "episodes that were lost by a response that couldn't be read"),
+    _share_column("timed_out", "episodes that are unscored because a server took too long"),
+    _share_column("failed", "episodes that are unscored for another error"),
+)
+
+
 class TextTable(NamedTuple):
     """One of these tables, for every output."""
 
     key: str  # of its rows in a document
     title: str
     columns: Sequence[Column[Any]]
-    rows: Sequence[Any]
     note: str
+    rows: Sequence[Any] = ()
+
+
+_TABLES = (
+    TextTable("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE),
+    TextTable("wordings", "wordings", _WORDINGS, _WORDING_NOTE),
+    TextTable("reliability", "reliability", _RELIABILITY, _RELIABILITY_NOTE),
+)
 
 
 def text_tables(document: Mapping[str, Any]) -> list[TextTable]:
     """Those that a document has rows for."""
-    tables = (("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE), ("wordings", "wordings", _WORDINGS, _WORDING_NOTE))
-    return [
-        TextTable(key, title, columns, document[key], note) for key, title, columns, note in tables if document.get(key)
-    ]
+    return [table._replace(rows=rows) for table in _TABLES if (rows := document.get(table.key))]

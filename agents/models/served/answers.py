@@ -7,7 +7,7 @@ text with a known, complete finish                  the response
 text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
 no content, for any reason but a filter             the response ``""``: the model had its say and said nothing
 a call of a tool, none of which was offered         likewise, or the text beside it: the model chose to do that
-refusal                                             the refusal's text is the response: the model chose not to play
+refusal                                             the refusal's text is the response, ``finish_reason="refusal"``
 withheld by a content filter                        a failure: what the model said isn't known
 no finish, or one that isn't known to be complete   a failure: nobody knows whether the model had finished
 not JSON, JSON of another shape, an error object    a failure
@@ -66,10 +66,14 @@ FINISH_REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
     "max_output_tokens": "length",
     "model_length": "length",
+    "refusal": "refusal",
     "content_filter": "content_filter",
 }
 """What servers say when a response is complete, in OpenAI's words and the dialects of others; case doesn't count."""
 
+
+NO_ANSWER = "no answer from"
+"""What the error of a request begins with whose time was up; a server's address follows."""
 
 _FAILED = ("error", "failed", "fail", "failure")
 _FINE = ("none", "0", "", "200", "ok", "success")

@@ -50,6 +50,8 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
         raise ProviderError(f"an error in place of the model's response: {answers.excerpt(body)}")
     finish_reason = answers.finish_reason_of(choice.get("finish_reason"))
     text = _text(message)
+    if text and message.get("content") is None:
+        finish_reason = "refusal"
     if text is None:
         raise ProviderError(f"content that isn't text: {answers.excerpt(body)}")
     if LLAMA_CPP in answer:  # which gives the message that it went on from as a whole

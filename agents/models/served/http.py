@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import openai
 
 from agents.common.redaction import public_url
-from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.answers import MAX_ANSWER_BYTES, NO_ANSWER, ProviderError
 from agents.models.served.loops import PerLoop
 
 CONNECT_SECONDS = 10.0
@@ -70,7 +70,7 @@ class Server:
             async with asyncio.timeout(self._timeout), asked as response:
                 return response.status_code, response.headers, await _beginning(response.iter_bytes())
         except TimeoutError:
-            raise ProviderError(f"no answer from {self.url} within {self._timeout:g} s", overloaded=True) from None
+            raise ProviderError(f"{NO_ANSWER} {self.url} within {self._timeout:g} s", overloaded=True) from None
         except ERRORS as error:
             cause: BaseException = error
             while cause.__cause__ is not None:  # the package calls even a refused connection a time-out

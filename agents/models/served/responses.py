@@ -43,6 +43,8 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     items = [item for item in output if isinstance(item, dict)]
     finish_reason = answers.finish_reason_of(_finish(answer))
     text = "".join(_texts(items, "message", "content", ("text", "refusal")))
+    if finish_reason == "stop" and any(_texts(items, "message", "content", ("refusal",))):
+        finish_reason = "refusal"
     reasoning = "\n\n".join(
         said for key in ("summary", "content") for said in _texts(items, "reasoning", key, ("text",))
     )

@@ -148,7 +148,7 @@ def quick(monkeypatch):
         ("wrong-type", "<think>up it is</think><action>up</action>", "stop"),
         ("null-content", "", "stop"),
         ("tool-call", "", "stop"),
-        ("refusal", "I can't help with that.", "stop"),
+        ("refusal", "I can't help with that.", "refusal"),
         ("cut", "<think>up it is<", "length"),
         ("garbage", "I would rather not say where I'm going.", "stop"),
     ],

@@ -1,0 +1,74 @@
+"""Reliability is counted apart from skill: every share by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.score.beside.reliability import reliability_rows
+from benchmark.score.results import Cell, ResultColumns, add_to_cell
+from benchmark.show.document_of import results_document
+from benchmark.show.page.page import render_page
+from benchmark.show.terminal_tables import leaderboard_sheets, to_markdown, to_text
+from tests.benchmark.score.test_scores import SCENARIOS
+
+GOOD = {"round": 0, "player": "player_0", "response": "x", "action": "left", "valid": True, "reward": 0.0}
+BAD = {**GOOD, "valid": False, "unreadable": "no_tag"}
+EPISODES = {
+    # (steps, the error)
+    "twice asked": ([{**GOOD, "refused": [{"response": "", "unreadable": "empty", "finish_reason": "length"}]}], None),
+    "given up": ([GOOD, {**BAD, "action": "", "finish_reason": "refusal"}], None),
+    "cut off, and read all the same": ([{**GOOD, "finish_reason": "length"}] * 2, None),
+    "plain": ([GOOD, GOOD], None),
+    "late": ([GOOD], "round 1 (player_0): no answer from https://example.org within 5 s (the last of 2 attempts)"),
+    "down": ([], "round 0 (player_0): the server answered with status 500"),
+}
+
+
+def board(episodes) -> ResultColumns:
+    scenario = SCENARIOS["frozen-lake"]._replace(protocol="retry")
+    sources = [(Path("made"), {"kind": "textbench-run", "textbench": {}})]
+    results = ResultColumns(sources=sources, source_complete=[False], scenarios={"frozen-lake": scenario})
+    for agent, kinds in episodes.items():
+        results.agents[agent] = {"name": agent, "spec": agent, "kind": "python", "settings": {}}
+        results.agent_source[agent] = 0
+        cell = results.cells[agent, "frozen-lake"] = Cell(planned=len(kinds))
+        for k, kind in enumerate(kinds):
+            steps, error = EPISODES[kind]
+            about = {"agents": {"player_0": agent}, "returns": {"player_0": 1.0}, "successes": {"player_0": True}}
+            record = {"seed": scenario.seed(k), "steps": steps, "error": error, **about, "measured": {"seconds": 1.0}}
+            add_to_cell(cell, record, "player_0")
+    return results
+
+
+def test_every_share_is_counted():
+    (row,) = reliability_rows(board({"a": list(EPISODES)}), ["a"])
+    assert (row["protocol"], row["episodes"], row["responses"]) == ("retry", 6, 8)
+    shares = {name: row[name]["value"] for name in ("invalid", "cut_off", "refused")}
+    assert shares == {"invalid": 2 / 8, "cut_off": 3 / 8, "refused": 1 / 8}
+    assert row["forfeited"]["value"] == 1 / 4
+    assert row["timed_out"]["value"] == row["failed"]["value"] == pytest.approx(1 / 6)
+    for name in (*shares, "forfeited", "timed_out", "failed"):
+        assert 0 <= row[name]["low"] < row[name]["value"] < row[name]["high"] <= 1
+
+
+def test_a_player_that_never_failed_may_still_fail_next_time():
+    (row,) = reliability_rows(board({"a": ["plain"] * 20}), ["a"])
+    assert row["invalid"]["value"] == row["forfeited"]["value"] == 0.0
+    assert row["forfeited"]["high"] == pytest.approx(0.168, abs=0.02)  # Clopper and Pearson's of 0 in 20
+
+
+def test_a_player_of_whom_nothing_was_scored_has_no_shares_of_responses():
+    (row,) = reliability_rows(board({"a": ["down", "late"]}), ["a"])
+    assert (row["invalid"], row["responses"], row["failed"]["value"]) == (None, 0, 0.5)
+
+
+def test_all_outputs_show_what_happened_and_nothing_else():
+    document = results_document(board({"a": ["plain", "given up"] * 4, "b": ["plain"] * 8}), max_episodes=0)
+    sheet = next(one for one in leaderboard_sheets(document) if one.title == "reliability")
+    assert sheet.columns == ("<agent", "responses", "invalid", "refused", "forfeited")
+    assert {row[0]: row[4].partition(" ")[0] for row in sheet.rows} == {"a": "50.0%", "b": "0.0%"}
+    assert "### reliability" in to_markdown([sheet])
+    assert "forfeited" in to_text([sheet])
+    table = render_page(document).partition('data-table="reliability"')[2].partition("</table>")[0]
+    assert "Forfeited" in table
+    assert "Timed out" not in table
