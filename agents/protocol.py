@@ -28,6 +28,11 @@ MOVES = ("listed", "unlisted")
 STANDARD = {"protocol": "random", "moves": "listed"}
 """What an evaluation goes by when nobody says anything."""
 
+UNLISTED = "unlisted"
+
+SIDE_BY_SIDE = ("random", "retry", "forfeit", UNLISTED)
+"""What ``--protocols all`` plays; :data:`UNLISTED` is the standard protocol with prompts that don't list the moves."""
+
 RETRIES, MOST_RETRIES = 2, 20
 
 
@@ -63,6 +68,19 @@ def read_protocol(name: str) -> Protocol:
     if not (count.isascii() and count.isdigit() and 1 <= int(count[:9]) <= MOST_RETRIES):
         raise ValueError(f"retry:K gives 1 to {MOST_RETRIES} more answers, got {name!r}")
     return Protocol("forfeit", int(count))
+
+
+def read_protocols(names: str) -> str:
+    """The one spelling of several protocols with commas between them; ``all`` stands for :data:`SIDE_BY_SIDE`.
+
+    Raises:
+        ValueError: there are fewer than two different ones, or one that isn't known.
+    """
+    asked = SIDE_BY_SIDE if names == "all" else [name.strip() for name in names.split(",")]
+    found = list(dict.fromkeys(name if name == UNLISTED else same_protocol(name) for name in asked))
+    if len(found) < 2:
+        raise ValueError(f"several protocols stand side by side: all, or such as random,retry,forfeit; got {names!r}")
+    return ",".join(found)
 
 
 def same_protocol(name: str) -> str:

@@ -12,7 +12,7 @@ from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions, checked_options
 from benchmark.play.progress import teller
-from benchmark.play.session import open_session
+from benchmark.play.session import by_protocol, play_all
 from benchmark.results import Results
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
@@ -65,35 +65,40 @@ def evaluate(
     given = given_agents(agents)
     own = {**options.pop("agent_options", {}), **given.options} or None
     named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
-    planned = plan_played(_checked({**named, "agent_options": own, **options}), teller(quiet), given.policies)
+    checked = _checked({**named, "agent_options": own, **options})
+
+    def played(checked: RunOptions) -> Results:
+        return _played([plan_played(one, teller(quiet), given.policies) for one in by_protocol(checked)], quiet)
+
     if out is not None:
-        return _played(planned, quiet)
+        return played(checked)
     folder = Path(tempfile.mkdtemp(prefix="textbench-"))
     try:
-        results = _played(planned._replace(options=replace(planned.options, out=str(folder))), quiet)
+        results = played(replace(checked, out=str(folder)))
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) or not (folder / MANIFEST_NAME).exists():
+        if not isinstance(error, KeyboardInterrupt) or not any(folder.rglob(MANIFEST_NAME)):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     results.goes_with(folder)
     return results
 
 
-def _played(planned: PlannedRun, quiet: bool) -> Results:
+def _played(runs: Sequence[PlannedRun], quiet: bool) -> Results:
     """Play, and open what was played."""
-    ending = open_session(planned).play(quiet=quiet)
+    ending = play_all(runs, quiet=quiet)
+    path = ending.path if len(runs) == 1 else ending.path.parent
     kept = f"{ending.done} of {ending.total} episodes are kept"
     if isinstance(ending.error, KeyboardInterrupt):
         raise KeyboardInterrupt(
-            f"{kept} in {ending.path}: benchmark.read_results({str(ending.path)!r}) opens them, and the same call with "
-            f"out={str(ending.path)!r} goes on"
+            f"{kept} in {path}: benchmark.read_results({str(path)!r}) opens them, and the same call with "
+            f"out={str(path)!r} goes on"
         ) from None
     if ending.error is not None:
         raise ending.error
     stopped = ending.stopped or ending.too_wide_message or None
     if stopped is not None:
         teller(quiet)(f"{stopped}; {kept}")
-    return Results(read_columns([ending.path]), stopped=stopped, quiet=quiet)
+    return Results(read_columns([path]), stopped=stopped, quiet=quiet)
 
 
 def _checked(given: Mapping[str, Any]) -> RunOptions:

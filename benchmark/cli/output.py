@@ -9,6 +9,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from benchmark.play.options import RunOptions
     from benchmark.play.session import Ending
 
@@ -33,15 +35,19 @@ class Output:
         print(json.dumps(document, indent=1))
 
 
-def report(ending: "Ending", output: Output) -> int:
-    """Print the leaderboard of a run and how to go on with it; returns the exit code."""
+def report(ending: "Ending", output: Output, beside: "Path | None" = None) -> int:
+    """Print the leaderboard of a run and how to go on with it; returns the exit code.
+
+    ``beside`` is the folder of several runs, of which this is the last one that was played: all of them are shown.
+    """
     from agents.common.redaction import Redactor
     from benchmark.errors import StorageError
     from benchmark.play.agents.options import secrets_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
 
-    path, stopped, error = ending.path, ending.stopped, ending.error
+    path, stopped, error = beside or ending.path, ending.stopped, ending.error
+    again = resume_command(path) if beside is None else f"the same command with --out {quote(str(beside))}"
     complete = error is None
     if error is None:
         results = read_results(path, quiet=output.quiet)
@@ -51,24 +57,23 @@ def report(ending: "Ending", output: Output) -> int:
             output.document(about | leaderboard.document)
         else:
             leaderboard.print(stats=output.stats)
-            folder = quote(str(path))
-            output.say(f"the episodes: textbench replay {folder}")
+            output.say(f"the episodes: textbench replay {quote(str(ending.path))}")
             if not output.stats:
-                output.say(f"all figures: textbench leaderboard {folder} --stats")
+                output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats")
             if results.unscored and stopped is None:
-                output.say(f"{results.unscored} episodes are unscored; play them again with: {resume_command(path)}")
+                output.say(f"{results.unscored} episodes are unscored; play them again with: {again}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):
         # a player's own code: its author needs the traceback, its user the rest
         scrub = Redactor.from_environment(secrets=secrets_of(ending.options)).scrub
         print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
     if ending.too_wide and stopped is None:
         output.say(ending.too_wide_message)
-        output.say(f"play more: {resume_command(path)} --episodes {2 * ending.options.episodes}")
+        output.say(f"play more: {again} --episodes {2 * ending.options.episodes}")
         return INCOMPLETE
     if stopped is None:
         return COMPLETE if complete else INCOMPLETE
     print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
-    print(f"  {resume_command(path)}{_on_cluster(ending.options)}", file=sys.stderr, flush=True)
+    print(f"  {again}{_on_cluster(ending.options) if beside is None else ''}", file=sys.stderr, flush=True)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
 
 

@@ -40,18 +40,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Play, or only say what would be played."""
     from benchmark.cli.output import Output, report
-    from benchmark.play.session import open_session
+    from benchmark.play.session import by_protocol, play_all
+    from benchmark.score.comparing.protocols import side_by_side
     from benchmark.seasons.plan import plan_played
 
     output = Output(args.json, args.quiet, args.stats)
     if args.quiet:  # read by huggingface_hub and transformers, for what they fetch and we convert
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    planned = plan_played(read_options(args), output.say)
+    runs = [plan_played(options, output.say) for options in by_protocol(read_options(args))]
     if not args.dry_run:
-        return report(open_session(planned).play(quiet=output.quiet), output)
+        ending = play_all(runs, quiet=output.quiet)
+        return report(ending, output, ending.path.parent if len(runs) > 1 else None)
+    planned = runs[0]
+    plan = planned.plan if len(runs) == 1 else side_by_side([run.plan for run in runs])
     if planned.options.until is not None:
-        return _forecast(planned.plan, planned.players, planned.options, args.json)
-    return _dry_run(planned.plan, planned.players, planned.options, args.json)
+        return _forecast(plan, planned.players, planned.options, args.json)
+    return _dry_run(plan, planned.players, planned.options, args.json)
 
 
 def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
 from agents.common.toml import read_toml
-from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, same_protocol
+from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
 from benchmark.errors import UsageError, shown, unknown_name
 
 if TYPE_CHECKING:
@@ -123,6 +123,14 @@ class RunOptions:
         "forfeit (a loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only",
         counts=True,
         read=same_protocol,
+    )
+    protocols: str | None = option(
+        None,
+        "NAMES",
+        "play everything by several protocols, side by side on the same seeds: all, or a list such as "
+        "random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)",
+        stored=False,
+        read=read_protocols,
     )
     legal_only: bool | None = option(
         None,

@@ -11,10 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
+from agents.protocol import LEGAL_ONLY, UNLISTED
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
@@ -24,7 +26,7 @@ from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.notices import noticed
-from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options
+from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, teller
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
@@ -134,8 +136,7 @@ def open_session(planned: PlannedRun) -> Session:
     cards = players.check(plan)
     players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
-    # The default name sorts by time, and two runs of one second don't meet.
-    path = Path(options.out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+    path = Path(options.out or new_folder())
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
@@ -151,6 +152,57 @@ def open_session(planned: PlannedRun) -> Session:
         raise
     approve(path, claims)
     return Session(folder, players, options, redactor)
+
+
+def new_folder() -> str:
+    """The name of a run folder that nobody named: it sorts by time, and two runs of one second don't meet."""
+    return f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def by_protocol(options: RunOptions) -> list[RunOptions]:
+    """The runs that ``--protocols`` stands for, in folders beside each other; without it, the one run that it is.
+
+    What may be spent, of money and of time, is shared out among them.
+
+    Raises:
+        UsageError: the protocol is given besides.
+    """
+    if options.protocols is None:
+        return [options]
+    for name in ("protocol", "moves", "legal_only"):
+        if name in options.given:
+            raise UsageError(f"{flag_of(name)} can't be given with {flag_of('protocols')}, which decides it")
+    names, out = options.protocols.split(","), Path(options.out or new_folder())
+    limits = {name: getattr(options, name) for name in ("max_cost", "run_timeout")}
+    shared = {name: limit / len(names) for name, limit in limits.items() if limit is not None}
+    runs = []
+    for name in names:
+        rules: dict[str, Any] = {"moves": UNLISTED} if name == UNLISTED else {"protocol": name}
+        rules["legal_only"] = True if name == LEGAL_ONLY else None
+        folder = str(out / name.replace(":", "-"))
+        runs.append(replace(options, **shared, **rules, out=folder, protocols=None))
+    return runs
+
+
+def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
+    """Play runs one after the other until one is stopped.
+
+    Returns:
+        How the last one ended that was played, with the counts of all.
+
+    Raises:
+        BenchmarkError: as :func:`open_session` and :meth:`Session.play`.
+    """
+    endings: list[Ending] = []
+    while len(endings) < len(runs) and not (endings and endings[-1].stopped):
+        endings.append(open_session(runs[len(endings)]).play(quiet=quiet))
+    done, total = (sum(getattr(ending, name) for ending in endings) for name in ("done", "total"))
+    too_wide = {
+        name if len(runs) == 1 else f"{ending.path.name}: {name}": width
+        for ending in endings
+        for name, width in ending.too_wide.items()
+    }
+    return replace(endings[-1], done=done, total=total, too_wide=too_wide)
 
 
 def nobody(question: str) -> bool:

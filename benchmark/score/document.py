@@ -264,6 +264,22 @@ class ReliabilityView(TypedDict):
     failed: EstimateView | None  # of all episodes: unscored for another reason
 
 
+class ProtocolView(TypedDict):
+    """An agent in a scenario by one of the protocols that it played it by."""
+
+    agent: str  # as its run calls it: the same one by every protocol
+    scenario: str  # without the protocol
+    protocol: str
+    moves: str
+    mean: EstimateView | None  # the mean return, luck-free where there is such
+    invalid_rate: EstimateView | None
+    difference: EstimateView | None
+    """The mean of its return by this protocol less that by ``against``, over the seeds that it played by both; ``None``
+    in the row of ``against`` itself."""
+    against: str  # the protocol that the others are compared with, as a label: ``"random"``, ``"retry, unlisted"``
+    pairs: int  # common seeds
+
+
 class TwinGapView(TypedDict):
     """What an agent gets in a scenario less the mean of what it gets in its twins, paired by seed."""
 
@@ -388,6 +404,7 @@ class ViewDocument(TypedDict):
     ratings: list[RatingView]
     meetings: list[MeetingView]
     reliability: list[ReliabilityView]  # agents as in ``agents``
+    protocols: NotRequired[list[ProtocolView]]  # where agents played by several
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
     texts: list[str]  # the string table of the episodes

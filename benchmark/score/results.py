@@ -218,7 +218,8 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     results = ResultColumns()
     folders = [RunFolder.open(path) for path in expand_sources(paths)]
     if len({protocol_of(folder.manifest["settings"]) for folder in folders}) > 1:
-        folders = [with_labels(folder) for folder in folders]
+        # plain runs come first, so that it is their agents who keep their names
+        folders = sorted(map(with_labels, folders), key=lambda folder: "labels" in folder.manifest)
     for folder in folders:
         _add_source(results, folder, frozenset(agents))
     if not results.cells:

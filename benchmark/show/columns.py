@@ -12,6 +12,7 @@ from benchmark.score.document import (
     EstimateView,
     LuckView,
     OverallView,
+    ProtocolView,
     RatingView,
     ReliabilityView,
     ScoreView,
@@ -21,7 +22,7 @@ from benchmark.score.document import (
 )
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
-Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView)
+Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView, ProtocolView)
 
 
 LARGE = 8

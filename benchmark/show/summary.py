@@ -31,7 +31,8 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     scores = document["scores"]
     rows = _rows(document)
     gaps = "Twin gap: the score less that in its twins." if document.get("twin_gaps") else ""
-    told = [_counted(scores), scale_sentence(scores), gaps, _marked(rows), _warned(scores), _noted(scores)]
+    beside = "The protocols side by side: add --stats." if document.get("protocols") else ""
+    told = [_counted(scores), scale_sentence(scores), gaps, beside, _marked(rows), _warned(scores), _noted(scores)]
     told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))

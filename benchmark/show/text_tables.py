@@ -7,7 +7,8 @@ is (docs/benchmark.md).
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmark.score.document import EstimateView, ReliabilityView, TwinGapView, WordingView
+from benchmark.score.comparing.protocols import label
+from benchmark.score.document import EstimateView, ProtocolView, ReliabilityView, TwinGapView, WordingView
 from benchmark.show.columns import Column, Figure, agent_figure, estimate_figure, number
 
 _TWIN_NOTE = (
@@ -98,6 +99,27 @@ _RELIABILITY: tuple[Column[ReliabilityView], ...] = (
 )
 
 
+_PROTOCOL_NOTE = (
+    "the same agents on the same seeds, by what an unreadable response leads to; the last interval is that of the mean "
+    "difference to the first of an agent's protocols, seed by seed; returns are luck-free where there are such"
+)
+
+_PROTOCOLS: tuple[Column[ProtocolView], ...] = (
+    Column("agent", "agent", agent_figure, "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"], row["scenario"]), "ascending"),
+    Column("protocol", "protocol", lambda row: Figure(label(row["protocol"], row["moves"]) or row["protocol"])),
+    Column("mean", "mean return", lambda row: estimate_figure(row["mean"])),
+    Column("invalid_rate", "invalid", lambda row: estimate_figure(row["invalid_rate"], ".0%"), "ascending"),
+    Column(
+        "difference",
+        "less the first",
+        lambda row: estimate_figure(row["difference"], "+.3f"),
+        explain="the mean paired difference to the agent's first protocol in this scenario",
+    ),
+    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]), row["pairs"]), wide_only=True),
+)
+
+
 class TextTable(NamedTuple):
     """One of these tables, for every output."""
 
@@ -111,6 +133,7 @@ class TextTable(NamedTuple):
 _TABLES = (
     TextTable("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE),
     TextTable("wordings", "wordings", _WORDINGS, _WORDING_NOTE),
+    TextTable("protocols", "by protocol", _PROTOCOLS, _PROTOCOL_NOTE),
     TextTable("reliability", "reliability", _RELIABILITY, _RELIABILITY_NOTE),
 )
 

@@ -5,13 +5,13 @@ from itertools import combinations
 
 import numpy as np
 
-from agents.common.intervals import Array
+from agents.common.intervals import Array, Estimate
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.luck.estimate import Corrected
-from benchmark.score.results import ResultColumns
+from benchmark.score.results import Cell, ResultColumns
 from textgames.scenarios import Scenario
 
 BEST = 8  # how many agents of a large board are compared with everyone below them
@@ -52,19 +52,14 @@ def solo_scenarios(results: ResultColumns) -> list[Scenario]:
 
 def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
     rows = []
-    scenarios = {}
-    for scenario in solo_scenarios(results):
-        stated = return_range(scenario)
-        scenarios[scenario.name] = (stated[0] - stated[1], stated[1] - stated[0]) if stated else ()
+    names = [scenario.name for scenario in solo_scenarios(results)]
     for a, b in pairs:
-        for name, possible in scenarios.items():
+        for name in names:
             differences = paired_differences(results, a, b, name)
             if len(differences) < 2:
                 continue
             cells = [results.cells[agent, name] for agent in (a, b)]
-            free = [luck_free(cell, results.scenarios[name]) for cell in cells]
-            confidence = max(cell.confidence for cell in cells)
-            estimate = stats.mean_estimate(differences, further_differences(*free) or possible, confidence)
+            estimate, is_free = mean_difference(differences, cells, [results.scenarios[name]] * 2)
             rows.append(
                 ComparisonView(
                     scenario=name,
@@ -72,7 +67,7 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
                     b=b,
                     pairs=len(differences),
                     difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
-                    luck_free=None not in free,
+                    luck_free=is_free,
                     p_value=stats.paired_p_value(differences),
                     p_holm=1.0,
                     episodes_needed=stats.episodes_needed(differences),
@@ -81,6 +76,14 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
     for row, adjusted in zip(rows, stats.holm([row["p_value"] for row in rows], family), strict=True):
         row["p_holm"] = adjusted
     return rows
+
+
+def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[Estimate, bool]:
+    """The mean of paired differences of two cells, with its interval, and whether both returns are luck-free."""
+    free = [luck_free(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True)]
+    stated = return_range(scenarios[0])
+    possible = further_differences(*free) or ((stated[0] - stated[1], stated[1] - stated[0]) if stated else ())
+    return stats.mean_estimate(differences, possible, max(cell.confidence for cell in cells)), None not in free
 
 
 def further_differences(first: Corrected | None, second: Corrected | None) -> tuple[float, ...]:
@@ -100,7 +103,12 @@ def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) ->
     cells = [results.cells[agent, scenario] for agent in (a, b) if (agent, scenario) in results.cells]
     if len(cells) < 2:
         return np.empty(0)
-    first, second = (corrected_returns(cell, results.scenarios[scenario]) for cell in cells)
+    return cell_differences(cells, [results.scenarios[scenario]] * 2)
+
+
+def cell_differences(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
+    """The same of two cells, each of which has a scenario of its own."""
+    first, second = (corrected_returns(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True))
     if np.array_equal(first[0], second[0]):
         return first[1] - second[1]
     _, rows_a, rows_b = np.intersect1d(first[0], second[0], return_indices=True)

@@ -5,17 +5,41 @@ that was played by several protocols is as many scenarios, each with its own nam
 ``textbench run``, and ``frozen-lake (default)``, ``frozen-lake (retry, unlisted)`` are others.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from agents.protocol import STANDARD
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.plan import protocol_of
+from benchmark.runs.plan import Plan, protocol_of
+from textgames.scenarios import Scenario
 
 
 def label(protocol: str, moves: str) -> str:
     """What tells the scenarios of a protocol from those of a plain run: ``"default"``; empty for these themselves."""
     told = {"protocol": protocol, "moves": moves}
     return ", ".join(value for name, value in told.items() if value != STANDARD[name])
+
+
+def told(scenario: Scenario) -> str:
+    """A scenario's protocol in words: ``"random"``, ``"unlisted"``, ``"retry, unlisted"``."""
+    return label(scenario.protocol, scenario.moves) or scenario.protocol
+
+
+def labelled(scenario: Scenario) -> str:
+    """The name of a scenario with its protocol: ``frozen-lake (retry)``."""
+    by = label(scenario.protocol, scenario.moves)
+    return f"{scenario.name} ({by})" if by else scenario.name
+
+
+def side_by_side(plans: Sequence[Plan]) -> Plan:
+    """What several plans of different protocols have to play together."""
+    scenarios = {labelled(one): one for plan in plans for one in plan.scenarios.values()}
+    seeds = {
+        matchup._replace(scenario=labelled(plan.scenarios[matchup.scenario])): seeds
+        for plan in plans
+        for matchup, seeds in plan.seeds.items()
+    }
+    return Plan(scenarios, seeds)
 
 
 def with_labels(folder: RunFolder) -> RunFolder:

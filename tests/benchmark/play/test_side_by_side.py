@@ -1,0 +1,109 @@
+"""``--protocols``: the same agents on the same seeds by several protocols, and what that makes of their returns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.protocol import SIDE_BY_SIDE, read_protocols
+from benchmark import evaluate, read_results
+from benchmark.play.options import RunOptions
+from benchmark.play.session import by_protocol
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import read_manifest
+from tests.benchmark.stubborn_players import Hesitant
+
+PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
+COMMAND = ("run", "--agent", f"hesitant={PLAYERS}:Hesitant", "--agent", "random", "--quiet", "--out", "beside")
+GAMES = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
+
+
+def returns(folder: str, agent: str) -> dict[int, float]:
+    records = (one for one in RunFolder.open(Path("beside") / folder).records() if one["scenario"] == "snake")
+    return {one["seed"]: one["returns"]["player_0"] for one in records if one["agents"]["player_0"] == agent}
+
+
+def test_every_agent_stands_beside_itself(textbench):
+    done = textbench(*COMMAND, *GAMES, "--protocols", "forfeit, random,retry:2,unlisted", "--json")
+    assert done.code == 0, done.err
+    rules = {name: read_manifest(Path("beside") / name)["settings"] for name in SIDE_BY_SIDE}
+    assert {name: (one["protocol"], one["moves"]) for name, one in rules.items()} == {
+        **{name: (name, "listed") for name in ("random", "retry", "forfeit")},
+        "unlisted": ("random", "unlisted"),
+    }
+    document = json.loads(done.out)
+    assert document["complete"] is True
+    rows = [row for row in document["protocols"] if row["agent"] == "hesitant"]
+    assert {row["scenario"] for row in rows} == {"snake"}  # where agents meet, the others change as well
+    assert rows[0]["protocol"] == "random"
+    assert rows[0]["difference"] is None
+    plain = returns("random", "hesitant")
+    for row in rows[1:]:
+        other = returns("unlisted" if row["moves"] == "unlisted" else row["protocol"], "hesitant")
+        assert other.keys() == plain.keys()
+        assert row["pairs"] == 6
+        assert row["difference"]["value"] == pytest.approx(sum(other[seed] - plain[seed] for seed in plain) / 6)
+        if row["moves"] == "listed":  # there its returns differ from seed to seed
+            assert row["difference"]["low"] < row["difference"]["value"] < row["difference"]["high"]
+        assert row["mean"]["value"] == pytest.approx(sum(other.values()) / 6)
+    by_rules = {(row["protocol"], row["moves"]): row["difference"] for row in rows[1:]}
+    assert by_rules["random", "unlisted"]["value"] == 0.0  # it doesn't read the list
+    assert by_rules["forfeit", "listed"]["value"] < 0
+    assert [row["agent"] for row in document["overall"]][:2] == ["random", "hesitant"]  # the plain run's own names
+    shown = textbench("leaderboard", "beside", "--stats").out
+    assert "by protocol" in shown
+    assert "less the first" in shown
+
+
+def test_the_same_command_goes_on_and_plays_more(textbench):
+    protocols = ("--scenario", "snake", "--protocols", "random,forfeit")
+    assert textbench(*COMMAND, *protocols, "--episodes", 2).code == 0
+    before = (Path("beside") / "forfeit" / "episodes.jsonl").read_bytes()
+    assert textbench(*COMMAND, *protocols, "--episodes", 3).code == 0
+    after = (Path("beside") / "forfeit" / "episodes.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert after.count(b"\n") == 6 > before.count(b"\n")
+
+
+def test_from_python_too():
+    results = evaluate({"hesitant": Hesitant()}, scenarios="snake", episodes=3, protocols="random,retry", quiet=True)
+    rows = results.leaderboard().document["protocols"]
+    assert [(row["protocol"], row["against"]) for row in rows] == [("random", "random"), ("retry", "random")]
+    assert len(results.folders) == 2
+
+
+def test_other_agents_under_one_name_are_not_compared(workplace):
+    for name, options in {"a": {}, "b": {"protocol": "forfeit"}, "c": {"protocol": "forfeit"}}.items():
+        agent = {"same": "random"} if name != "b" else {"same": "greedy"}
+        evaluate(agent, scenarios="snake", episodes=2, out=name, quiet=True, **options)
+    assert "protocols" not in read_results("a", "b", quiet=True).leaderboard().document
+    assert len(read_results("a", "c", quiet=True).leaderboard().document["protocols"]) == 2
+
+
+def test_a_dry_run_counts_all_of_them(textbench):
+    done = textbench("run", "--agent", "random", "--scenario", "snake", "--protocols", "all", "--dry-run", "--json")
+    document = json.loads(done.out)
+    counts = {row["scenario"]: row["requests_at_most"] for row in document["matchups"]}
+    assert counts["snake (retry)"] == 3 * counts["snake"] == 3 * counts["snake (unlisted)"]
+    assert document["episodes"] == 4 * 50
+
+
+def test_limits_are_for_all_of_them_together():
+    runs = by_protocol(RunOptions(protocols=read_protocols("all"), max_cost=2.0, run_timeout=60.0, out="r"))
+    assert {(one.max_cost, one.run_timeout) for one in runs} == {(0.5, 15.0)}
+    assert [one.out for one in runs] == [str(Path("r") / name) for name in SIDE_BY_SIDE]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--protocols", "random"), "several protocols stand side by side"),
+        (("--protocols", "retry,retry:2"), "several protocols stand side by side"),
+        (("--protocols", "random,foo"), "protocol must be one of random"),
+        (("--protocols", "all", "--protocol", "retry"), "--protocol can't be given with --protocols"),
+        (("--protocols", "all", "--moves", "unlisted"), "--moves can't be given with --protocols"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(textbench, options, sentence):
+    done = textbench(*COMMAND, "--scenario", "snake", *options)
+    assert (done.code, sentence in done.err, Path("beside").exists()) == (2, True, False)
