@@ -1,7 +1,9 @@
-// Score against tokens, cost, and size of the model, drawn as SVG; agents without a figure stand in a list below.
+// Score against tokens, time, cost, and size of the model, drawn as SVG, with the frontier: the agents than which nobody
+// gets more for as little. Agents without a figure stand in a list below.
 
 const AXES = {
   tokens: { label: "tokens per episode", of: (row) => row.tokens || null },
+  seconds: { label: "seconds per episode, as it was played", of: (row) => row.seconds || null },
   cost: { label: "US dollars per episode", of: (row) => (row.cost && row.episodes ? row.cost / row.episodes : null) },
   size: { label: "parameters of the model", of: (row) => AGENT.get(row.agent).size },
 };
@@ -49,14 +51,26 @@ async function renderPlot() {
     renderPlot();
   };
   const without = points.filter((point) => point.x === null).map((point) => point.agent);
-  const why = { tokens: "no tokens", cost: "no known cost", size: "no known size" }[axis];
+  const drawn = points.filter((point) => point.x !== null);
+  const best = frontierOf(drawn).map((point) => point.agent);
+  const why = { tokens: "no tokens", seconds: "no known time", cost: "no known cost", size: "no known size" }[axis];
   refill(
     section,
     el("h3", { id: "heading-plot" }, "What a score costs"),
     el("div", { class: "controls" }, select("plot-axis", "Score against", axes.map((name) => [name, AXES[name].label]), axis, choose)),
-    el("div", { class: "plot-box" }, drawPlot(points.filter((point) => point.x !== null), AXES[axis].label)),
+    el("div", { class: "plot-box" }, drawPlot(drawn, AXES[axis].label)),
+    best.length > 0 && el("p", { class: "note", id: "frontier" }, "On the frontier, where no other agent scores as much for as little: ", foreign(best.join(", ")), "."),
     without.length > 0 && el("p", { class: "note" }, `With ${why}: `, foreign(without.slice(0, 30).join(", ")), without.length > 30 && ` and ${without.length - 30} more`, "."),
   );
+}
+
+// The points that no other one is above without being dearer, from the cheapest; of equal ones the first.
+function frontierOf(points) {
+  const found = [];
+  for (const point of [...points].sort((a, b) => a.x - b.x || b.y - a.y)) {
+    if (!found.length || point.y > found[found.length - 1].y) found.push(point);
+  }
+  return found;
 }
 
 function drawPlot(points, label) {
@@ -82,6 +96,11 @@ function drawPlot(points, label) {
   }
   chart.append(text("reference", { x: width - right + 4, y: y(1) + 4 }), text("blind play", { x: width - right + 4, y: y(0) + 4 }));
   chart.append(text(`${label}, logarithmic`, { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }));
+  const [cheapest, ...dearer] = frontierOf(points);
+  if (cheapest) {
+    const steps = dearer.map((point) => `H${x(point.x)}V${y(point.y)}`).join("");
+    chart.append(line("frontier", `M${x(cheapest.x)} ${y(cheapest.y)}${steps}H${width - right}`));
+  }
   const taken = points.map((point) => around(x(point.x), y(point.y)));
   points.forEach((point, place) => {
     const at = { cx: x(point.x), cy: y(point.y), r: 5, class: "point" };

@@ -50,12 +50,43 @@ def test_a_score_stands_against_what_it_costs(visit: Any, four: ViewDocument) ->
     page = visit(four)
     tab = page.go("", "#plot .chart")
     assert page.texts("#plot .chart .label") == ["thinker-7b"]
-    assert "With no tokens: " in page.text("#plot > .note")
+    assert "With no tokens: " in page.text("#plot > .note:not(#frontier)")
     tab.select_option("#plot-axis", "size")
     expect(tab.locator("#plot-axis")).to_have_value("size")
     assert "7.6B" in str(tab.locator("#plot .chart").get_attribute("aria-label"))
     tab.select_option("#plot-axis", "cost")
     assert "US dollars" in str(tab.locator("#plot .chart").get_attribute("aria-label"))
+
+
+def test_the_frontier_is_drawn_and_named(visit: Any, four: ViewDocument) -> None:
+    """Of four agents one is beaten by a cheaper one, and one costs more and is better."""
+    figures = {"random": (0.2, 1.0), "second": (0.1, 2.0), "Fourth": (0.6, 3.0), "thinker-7b": (0.5, 4.0)}
+    known = [row for row in four["scores"] if row["scenario"] in four["overall_scenarios"]]
+    four["scores"] += [{**row, "agent": "Fourth"} for row in known if row["agent"] == "second"]
+    for score in four["scores"]:
+        score["seconds"] = figures[score["agent"]][1]
+    for row in four["overall"]:
+        row["normalized"] = {"value": figures[row["agent"]][0], "low": None, "high": None}
+    page = visit(four)
+    tab = page.go("", "#plot .chart")
+    assert page.text("#frontier").endswith("as little: thinker-7b.")  # the only one with tokens
+    tab.select_option("#plot-axis", "seconds")
+    expect(tab.locator("#frontier")).to_have_text(
+        "On the frontier, where no other agent scores as much for as little: random, Fourth."
+    )
+    path = str(tab.locator("#plot .frontier").get_attribute("d"))
+    assert path.count("V") == 1  # one step up, at the second of them
+    assert path.count("H") == 2  # and on to the edge
+    tab.fill("#find-agent", "second")
+    expect(tab.locator("#frontier")).to_contain_text("as little: second.")  # of those that are shown
+
+
+def test_a_board_of_one_scenario_shows_all_that_it_has(visit: Any, documents: Documents) -> None:
+    page = visit("one agent")
+    tab = page.go("", ".sortable")
+    for name in ("frozen-lake", "reliability"):
+        expect(tab.locator(f'[data-table="{name}"]')).to_be_visible()
+    expect(tab.locator("#plot .chart")).to_be_visible()
 
 
 def test_all_pairs_lead_to_two_agents(visit: Any, documents: Documents) -> None:
