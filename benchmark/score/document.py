@@ -264,6 +264,24 @@ class ReliabilityView(TypedDict):
     failed: EstimateView | None  # of all episodes: unscored for another reason
 
 
+class SkillShareView(TypedDict):
+    """What one kind of decision makes of the value that an agent loses."""
+
+    lost: EstimateView  # its share of the value lost, 0..1
+    decisions: float  # its share of the decisions, 0..1
+
+
+class SkillView(TypedDict):
+    """At which decisions an agent loses value in a scenario whose values are exact. Intervals are over seeds."""
+
+    agent: str
+    scenario: str
+    episodes: int  # whose decisions were looked at, times seats
+    lost: EstimateView  # value lost per episode, in units of the return; agents that lost nothing have no row
+    kinds: dict[str, SkillShareView]
+    """By the keys of :data:`benchmark.score.move_losses.KINDS`; a decision may be of several kinds."""
+
+
 class ProtocolView(TypedDict):
     """An agent in a scenario by one of the protocols that it played it by."""
 
@@ -404,6 +422,7 @@ class ViewDocument(TypedDict):
     ratings: list[RatingView]
     meetings: list[MeetingView]
     reliability: list[ReliabilityView]  # agents as in ``agents``
+    skill: NotRequired[list[SkillView]]  # where values are exact
     protocols: NotRequired[list[ProtocolView]]  # where agents played by several
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings

@@ -1,8 +1,12 @@
-"""What the moves of a game for two cost: the value lost per move against exact play, from the replayed states.
+"""What moves cost where values are exact: the value lost with each against the best one, from the replayed states.
 
 In a game of two with opposed interests who take turns and see everything, the yardstick of the game knows the value of
 every move against the best replies. What a move is worth less than the best one is what its player gave away with it,
-whatever the opponent then made of it. So this figure tells strong players apart whose games all end in draws.
+whatever the opponent then made of it. So the value lost per move, a metric of every episode, tells strong players apart
+whose games all end in draws.
+
+In these games and in those for one player that have exact values, the losses are also told apart by the kind of
+decision that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside.skill`.
 """
 
 import json
@@ -11,9 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from agents.baselines.search import SearchPlayer, find_search_player
+from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
-from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
+from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
 from textgames.yardsticks import Yardstick, find_yardstick
@@ -26,26 +32,54 @@ LIMIT = 5000
 
 KEPT_POSITIONS = 50_000  # whose values are at hand: openings are alike in many games
 
+TIE = 1e-9  # values that differ by no more are equal
+
+ALL, MOVES = "all", "moves"
+
+KINDS = {
+    "first": "first move",
+    "last": "last move",
+    "only": "one good move",
+    "greedy": "greedy errs",
+    "unread": "unreadable",
+}
+"""The kinds of decisions by their keys, with their names. A decision may be of several.
+
+``first`` and ``last``: the player's first and last one in the episode. ``only``: one legal action is better than all
+others. ``greedy``: the action that looking one step ahead would choose isn't one of the best. ``unread``: the response
+named no legal action, so that the loss is that of what stood in for it, or of forfeiting.
+"""
+
+Losses = dict[str, list[float]]
+"""``{kind: [value lost, decisions]}`` of one player in one episode.
+
+Of :data:`KINDS`, of :data:`ALL` decisions, and of :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
+where nobody plays the game one step ahead.
+"""
+
 
 class MoveLosses:
-    """Tells the metric of the records of one scenario."""
+    """Tells the losses in the records of one scenario."""
 
     def __init__(self, scenario: Scenario, yardstick: Yardstick) -> None:
-        self.scenario = scenario
+        self.scenario, self._game = scenario, scenario.game()
+        self.players = len(self._game.players)
         self._values = lru_cache(maxsize=KEPT_POSITIONS)(yardstick.values)
+        self._search = find_search_player(self._game)
+        self._greedy: dict[Any, str] = {}  # by state, rounds left and player: what greedy does there
         self._left = LIMIT
 
     @classmethod
-    def of(cls, scenario: Scenario) -> "MoveLosses | None":
-        """``None`` where the scenario isn't such a game, or has no exact values."""
+    def of(cls, scenario: Scenario, *, players: int = 2) -> "MoveLosses | None":
+        """``None`` where the scenario isn't such a game for so many players (one or two), or has no exact values."""
         game = scenario.game()
-        if len(game.players) != 2 or not game.takes_turns or not game.reads_observations:
+        if len(game.players) != players or (players == 2 and not (game.takes_turns and game.reads_observations)):
             return None
         yardstick = find_yardstick(game)
         return cls(scenario, yardstick) if yardstick is not None and yardstick.exact else None
 
-    def of_record(self, record: Record) -> dict[str, float] | None:
-        """``{player: value lost per move}``; empty for a record that isn't any more what the game makes of it.
+    def of_record(self, record: Record) -> dict[str, Losses] | None:
+        """The losses of every player; empty for a record that isn't any more what the game makes of it.
 
         ``None`` after :data:`LIMIT` records.
         """
@@ -58,16 +92,41 @@ class MoveLosses:
             return {}
         if not shows_what_was_seen(played, record):
             return {}
-        lost: dict[str, list[float]] = {}
-        for step in played.steps:
-            if step.action:
-                values = self._values(played.states[step.round], step.steps_left, step.player)
-                lost.setdefault(step.player, []).append(max(values.values()) - values[step.action])
-        return {player: sum(losses) / len(losses) for player, losses in lost.items()}
+        found: dict[str, Losses] = {}
+        last = {step.player: step for step in played.steps}
+        for step, request in requests_of(played, self._game):
+            state = played.states[step.round]
+            values = self._values(state, step.steps_left, step.player)
+            best = max(values.values())
+            # who forfeits is paid what a loss pays, in place of what was still to be won
+            lost = best - values[step.action] if step.action else max(0.0, best - step.reward)
+            kinds = {
+                ALL: True,
+                MOVES: bool(step.action),
+                "first": step.player not in found,
+                "last": step is last[step.player],
+                "only": len(values) > 1 and sum(value >= best - TIE for value in values.values()) == 1,
+                "unread": not step.valid,
+            }
+            if self._search is not None:
+                kinds["greedy"] = values[self._greedy_in(self._search, state, request)] < best - TIE
+            own = found.setdefault(step.player, {kind: [0.0, 0] for kind in kinds})
+            for kind, is_one in kinds.items():
+                own[kind][0] += lost * is_one
+                own[kind][1] += is_one
+        return found
+
+    def _greedy_in(self, search: SearchPlayer, state: Any, request: TurnRequest) -> str:
+        position = (state, request.steps_left, request.player)
+        if position not in self._greedy:
+            if len(self._greedy) >= KEPT_POSITIONS:
+                self._greedy.clear()
+            self._greedy[position] = search.greedy(request).action
+        return self._greedy[position]
 
 
 class FolderLosses:
-    """Puts the metric into the records of one folder in one scenario.
+    """Tells the losses in the records of one folder in one scenario, and puts the metric into them.
 
     Episodes are played again for it once: what came of them is kept in the cache, as their luck is.
     """
@@ -77,19 +136,23 @@ class FolderLosses:
         self._known = read_cache(file, _of_json) or {}
         self._changed = False
 
-    def add_to(self, record: Record) -> None:
-        """Put the metric into a record that was scored."""
-        if record["error"] is not None:
-            return
+    def of(self, record: Record) -> dict[str, Losses]:
+        """The losses of every player in a record that was scored; empty where they aren't known."""
         episode = json.dumps([record["seed"], record["agents"]])
-        if episode not in self._known:
+        if episode not in self._known and record["error"] is None:
             told = self._losses.of_record(record)
             if told is None:
-                return
+                return {}
             self._known[episode], self._changed = told, True
-        metrics = record.setdefault("metrics", {})
-        for player, lost in self._known[episode].items():
-            metrics[player] = {**metrics.get(player, {}), VALUE_LOST: lost}
+        return self._known.get(episode, {})
+
+    def add_to(self, record: Record) -> None:
+        """Put the metric into a record."""
+        for player, losses in self.of(record).items():
+            lost, moves = losses[MOVES]
+            if moves:
+                metrics = record.setdefault("metrics", {})
+                metrics[player] = {**metrics.get(player, {}), VALUE_LOST: lost / moves}
 
     def keep(self) -> None:
         """Write what was worked out, when all records have been there."""
@@ -103,6 +166,12 @@ def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str
     return {name: FolderLosses(losses, cache.file("losses", losses.scenario)) for name, losses in told.items()}
 
 
-def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """``{episode: {player: loss}}`` as :class:`FolderLosses` keeps it."""
-    return {episode: {player: float(value) for player, value in lost.items()} for episode, lost in kept.items()}
+def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, Losses]]:
+    """``{episode: {player: losses}}`` as :class:`FolderLosses` keeps it."""
+    return {
+        episode: {
+            player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}
+            for player, losses in told.items()
+        }
+        for episode, told in kept.items()
+    }

@@ -163,6 +163,8 @@ class ResultColumns:
     played: int = 0  # episodes read, unscored ones included
     planned: int = 0  # episodes that the sources were to hold
     losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # ``{scenario: what tells the value lost}``
+    # ``{scenario: what tells its losses}`` of each source, for games of two that have exact values
+    source_losses: list[dict[str, FolderLosses]] = field(default_factory=list)
     # the games that are in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
@@ -264,6 +266,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     scored = 0
     losses = _losses_of(results, plan, folder)
+    results.source_losses.append(losses)
     results.places.append([])
     for offset, record in folder.located_records():
         results.played += 1

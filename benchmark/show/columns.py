@@ -16,13 +16,16 @@ from benchmark.score.document import (
     RatingView,
     ReliabilityView,
     ScoreView,
+    SkillView,
     SuiteView,
     TwinGapView,
     WordingView,
 )
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
-Row = TypeVar("Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView, ProtocolView)
+Row = TypeVar(
+    "Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView, ProtocolView, SkillView
+)
 
 
 LARGE = 8

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.beside.reliability import reliability_rows
+from benchmark.score.beside.skill import skill_rows
 from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
 from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
@@ -70,6 +71,8 @@ def results_document(
     )
     if gaps:
         document["twin_gaps"] = gaps
+    if skill := skill_rows(results, agents):
+        document["skill"] = skill
     if protocols := protocol_rows(results, scores):
         document["protocols"] = protocols
     if wordings := wording_rows(results):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmark.score.comparing.protocols import label
-from benchmark.score.document import EstimateView, ProtocolView, ReliabilityView, TwinGapView, WordingView
+from benchmark.score.document import EstimateView, ProtocolView, ReliabilityView, SkillView, TwinGapView, WordingView
+from benchmark.score.move_losses import KINDS
 from benchmark.show.columns import Column, Figure, agent_figure, estimate_figure, number
 
 _TWIN_NOTE = (
@@ -120,6 +121,30 @@ _PROTOCOLS: tuple[Column[ProtocolView], ...] = (
 )
 
 
+_SKILL_NOTE = (
+    "where values are exact: which share of the value lost was lost at decisions of a kind, and in which share of the "
+    "decisions; kinds overlap, and who lost nothing isn't listed"
+)
+
+
+def _kind_column(key: str, *, wide_only: bool = False) -> Column[SkillView]:
+    def figure(row: SkillView) -> Figure:
+        if (one := row["kinds"].get(key)) is None or not one["decisions"]:
+            return Figure()
+        shown = estimate_figure(one["lost"], ".0%")
+        return shown._replace(interval=f"{shown.interval} in {one['decisions']:.0%}".strip())
+
+    return Column(f"kind-{key}", KINDS[key], figure, wide_only=wide_only)
+
+
+_SKILL: tuple[Column[SkillView], ...] = (
+    Column("agent", "agent", agent_figure, "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"], row["scenario"]), "ascending"),
+    Column("lost", "value lost", lambda row: estimate_figure(row["lost"]), "ascending", "per episode"),
+    *(_kind_column(key, wide_only=key in ("first", "last", "unread")) for key in KINDS),
+)
+
+
 class TextTable(NamedTuple):
     """One of these tables, for every output."""
 
@@ -133,6 +158,7 @@ class TextTable(NamedTuple):
 _TABLES = (
     TextTable("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE),
     TextTable("wordings", "wordings", _WORDINGS, _WORDING_NOTE),
+    TextTable("skill", "which skill", _SKILL, _SKILL_NOTE),
     TextTable("protocols", "by protocol", _PROTOCOLS, _PROTOCOL_NOTE),
     TextTable("reliability", "reliability", _RELIABILITY, _RELIABILITY_NOTE),
 )
