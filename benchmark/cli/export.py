@@ -6,6 +6,7 @@ examples:
   textbench export leaderboards --parquet results.parquet --plot scores.svg
   textbench export runs/a --sft demonstrations.jsonl --keep best
   textbench export runs/a --preferences pairs.jsonl --mode direct
+  textbench export runs/a --eval-results repos --benchmark OWNER/NAME
 """
 
 from argparse import ArgumentParser, Namespace
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING
 from benchmark.cli.arguments import add_import_option
 
 if TYPE_CHECKING:
+    from benchmark.results import Results
     from benchmark.score.results import ResultColumns
 
 MEASURES = ("normalized", "mean_return", "success_rate", "invalid_rate", "length")
 KEEPS = ("all", "best", "value")
+WRITTEN = ("csv", "parquet", "plot", "sft", "preferences", "eval_results", "every_eval_ever")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,6 +50,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     data.add_argument(
         "--mode", metavar="MODE", help="think or direct (default: each agent's own, think for the others)"
     )
+    public = parser.add_argument_group("normalised scores of models, as catalogues hold them")
+    public.add_argument(
+        "--eval-results", metavar="DIR", help="Hugging Face's .eval_results files, in a folder for every model"
+    )
+    public.add_argument(
+        "--benchmark", metavar="OWNER/NAME", help="with --eval-results: the Hub's dataset that is the benchmark"
+    )
+    public.add_argument("--every-eval-ever", metavar="DIR", help="a JSON file for every model, by that schema")
+    public.add_argument("--organization", metavar="NAME", help="with --every-eval-ever: who provides the results")
     add_import_option(parser)
 
 
@@ -60,8 +72,17 @@ def run(args: Namespace) -> int:
     from benchmark.results import read_results
     from benchmark.show import export
 
-    if not (args.csv or args.parquet or args.plot or args.sft or args.preferences):
-        raise UsageError("say what to write: --csv, --parquet, --plot, --sft or --preferences FILE")
+    if not any(getattr(args, name) for name in WRITTEN):
+        raise UsageError(
+            "say what to write: --csv, --parquet, --plot, --sft or --preferences FILE, --eval-results or "
+            "--every-eval-ever DIR"
+        )
+    for what, told, form in (
+        ("eval_results", "benchmark", "OWNER/NAME"),
+        ("every_eval_ever", "organization", "NAME"),
+    ):
+        if getattr(args, what) and not getattr(args, told):
+            raise UsageError(f"--{what.replace('_', '-')} needs --{told} {form}")
     if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
     for file in (args.sft, args.preferences):
@@ -81,7 +102,24 @@ def run(args: Namespace) -> int:
         print(args.plot, file=sys.stderr)
     if args.sft or args.preferences:
         _training_data(args, results.columns)
+    if args.eval_results or args.every_eval_ever:
+        _publish(args, results)
     return 0
+
+
+def _publish(args: Namespace, results: "Results") -> None:
+    import sys
+    from pathlib import Path
+
+    from benchmark.show import published
+
+    document = results.leaderboard().document
+    files = []
+    if args.eval_results:
+        files += published.write_eval_results(document, Path(args.eval_results), args.benchmark)
+    if args.every_eval_ever:
+        files += published.write_every_eval_ever(document, Path(args.every_eval_ever), args.organization)
+    print("\n".join(map(str, files)), file=sys.stderr)
 
 
 def _training_data(args: Namespace, columns: "ResultColumns") -> None:

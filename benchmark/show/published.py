@@ -1,0 +1,198 @@
+"""Scores as catalogues of results hold them: Hugging Face's ``.eval_results`` and Every Eval Ever.
+
+``document -> the agents that may be models, their ranked scores -> files``. Both hold the normalised scores, since
+these are on one scale in all scenarios; what else a score stands on (protocol, episodes, interval) goes with it. The
+same results give the same files.
+
+* ``.eval_results/*.yaml`` belongs into a model's own repository; its ``dataset`` is a benchmark that is registered on
+  the Hub, whose tasks are named as our scenarios (https://huggingface.co/docs/hub/eval-results).
+* Every Eval Ever (schema 0.3.0, https://evalevalai.com) takes one JSON file for every model, below ``data/``.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agents.protocol import STANDARD
+from benchmark.entries.entry import folder_name
+from benchmark.errors import UsageError
+from benchmark.runs.folder import write_atomically
+from benchmark.score.comparing.protocols import label, plain_name
+from benchmark.score.document import AgentView, ScoreView
+from benchmark.show.columns import estimate_figure, protocol_note
+from benchmark.show.page.overview import LOCAL, SCRIPTED, kind_of
+from benchmark.show.scale import ENDS
+
+EEE_VERSION = "0.3.0"
+
+
+def write_eval_results(document: Mapping[str, Any], folder: Path, benchmark: str) -> list[Path]:
+    """Write ``FOLDER/AGENT/.eval_results/textbench.yaml`` for every model; the name has a protocol that isn't usual.
+
+    Args:
+        document: of :meth:`benchmark.results.Results.document`.
+        folder: is made.
+        benchmark: the dataset on the Hub that is registered as the benchmark, ``OWNER/NAME``.
+
+    Raises:
+        UsageError: there is no such score.
+        StorageError: a file can't be written.
+    """
+    written = []
+    for agent, scores in _models(document):
+        rules = label(scores[0]["protocol"], scores[0]["moves"])  # an agent's scores are of one protocol
+        name = "-".join(["textbench", *filter(None, re.split("[:, ]+", rules))])
+        file = folder / folder_name(agent["name"]) / ".eval_results" / f"{name}.yaml"
+        written.append(_write(file, "".join(_entry(document, agent, row, benchmark) for row in scores)))
+    return written
+
+
+def _entry(document: Mapping[str, Any], agent: AgentView, row: ScoreView, benchmark: str) -> str:
+    score = row["normalized"]
+    assert score is not None
+    notes = ["normalised score: 0 is blind play, 1 the reference"]
+    notes += [f"95% interval {interval}"] if (interval := estimate_figure(score).interval) else []
+    notes += [f"{row['episodes']} episodes", f"{row['normalized_by'].replace('_', '-')} returns"]
+    notes += [protocol_note(row)] if (row["protocol"], row["moves"]) != tuple(STANDARD.values()) else []
+    notes.append(f"textbench {document['sources'][agent['source']]['textbench_version']}")
+    lines = [
+        "- dataset:",
+        f"    id: {_quoted(benchmark)}",
+        f"    task_id: {_quoted(plain_name(row['scenario']))}",
+        f"  value: {score['value']:.4f}",
+    ]
+    if played := _played(document, agent):
+        lines.append(f"  date: {_quoted(played[:10])}")
+    return "\n".join([*lines, f"  notes: {_quoted(', '.join(notes))}", ""])
+
+
+def write_every_eval_ever(document: Mapping[str, Any], folder: Path, organization: str) -> list[Path]:
+    """Write ``FOLDER/data/textbench/DEVELOPER/MODEL/UUID.json`` for every model.
+
+    Args:
+        document: of :meth:`benchmark.results.Results.document`.
+        folder: is made.
+        organization: who provides the results.
+
+    Raises:
+        UsageError: there is no such score.
+        StorageError: a file can't be written.
+    """
+    written = []
+    for agent, scores in _models(document):
+        data = _aggregate(document, agent, scores, organization)
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        name = uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
+        written.append(_write(folder / "data" / "textbench" / data["model_info"]["id"] / f"{name}.json", text))
+    return written
+
+
+def _aggregate(
+    document: Mapping[str, Any], agent: AgentView, scores: Sequence[ScoreView], organization: str
+) -> dict[str, Any]:
+    played, model = _played(document, agent), _model_id(agent["spec"])
+    stamp = str(int(datetime.fromisoformat(played).timestamp())) if played else "0"
+    source = document["sources"][agent["source"]]
+    about = {"deployment_type": "self_deployed" if kind_of(agent) == LOCAL else "unknown", "spec": agent["spec"]}
+    return {
+        "schema_version": EEE_VERSION,
+        "evaluation_id": f"textbench/{model}/{stamp}",
+        **({"evaluation_timestamp": played} if played else {}),
+        "retrieved_timestamp": stamp,
+        "source_metadata": {
+            "source_name": "textbench",
+            "source_type": "evaluation_run",
+            "source_organization_name": organization,
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": "textbench",
+            "version": source["textbench_version"],
+            "additional_details": {"commit": source["commit"] or "unknown"},
+        },
+        "model_info": {
+            "name": agent["name"],
+            "id": model,
+            "additional_details": {**about, "model_availability": "unknown"},
+        },
+        "evaluation_results": [_result(agent, row, played) for row in scores],
+    }
+
+
+def _result(agent: AgentView, row: ScoreView, played: str) -> dict[str, Any]:
+    score, settings = row["normalized"], agent["settings"]
+    assert score is not None
+    scale = {"0": row["blind"]["policy"] or "blind play", "1": row["reference"]["source"] or "the reference"}
+    uncertainty: dict[str, Any] = {"num_samples": row["episodes"]}
+    if score["low"] is not None:
+        ends = {"lower": score["low"], "upper": score["high"], "confidence_level": 0.95}
+        uncertainty["confidence_interval"] = {**ends, "method": "Bayesian bootstrap over episodes"}
+    means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}  # type: ignore[literal-required]
+    rules = {"protocol": row["protocol"], "moves": row["moves"], "mode": str(settings.get("mode", ""))}
+    arguments = {name: settings[name] for name in ("temperature", "top_p", "max_tokens") if name in settings}
+    return {
+        "evaluation_result_id": f"{row['scenario']}:normalized",
+        "evaluation_name": row["scenario"],
+        "source_data": {"dataset_name": f"textbench/{plain_name(row['scenario'])}", "source_type": "other"},
+        **({"evaluation_timestamp": played} if played else {}),
+        "metric_config": {
+            "evaluation_description": f"Normalised score: {ENDS}.",
+            "metric_id": "textbench.normalized_score",
+            "metric_name": "Normalised score",
+            "metric_unit": "proportion",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": "-Infinity",
+            "max_score": "Infinity",
+            "additional_details": scale,
+        },
+        "score_details": {
+            "score": score["value"],
+            "details": {name: str(one["value"]) for name, one in means.items() if one is not None},
+            "uncertainty": uncertainty,
+        },
+        "generation_config": {"generation_args": arguments, "additional_details": rules},
+    }
+
+
+def _models(document: Mapping[str, Any]) -> Iterator[tuple[AgentView, list[ScoreView]]]:
+    """Every agent that isn't a script, with its ranked scores."""
+    found = []
+    for agent in document["agents"]:
+        own = [row for row in document["scores"] if row["agent"] == agent["name"] and row["normalized"]]
+        own = [row for row in own if row["rank"] is not None]
+        if own and kind_of(agent) != SCRIPTED:
+            found.append((agent, own))
+    if not found:
+        raise UsageError("there is no score to publish: no model has played a scenario whole that has such a score")
+    return iter(found)
+
+
+def _model_id(spec: str) -> str:
+    """The name of a model with its owner's: ``Qwen/Qwen3-8B`` of ``hf:Qwen/Qwen3-8B``, ``openai/gpt-4o`` of itself."""
+    provider, _, model = spec.partition(":")
+    parts = [folder_name(part) for part in (model or provider).split("/") if part.strip(".")]
+    owner = parts[0] if len(parts) == 2 else folder_name(provider) if model else "textbench"
+    return f"{owner}/{parts[-1] if parts else 'model'}"
+
+
+def _played(document: Mapping[str, Any], agent: AgentView) -> str:
+    """When the agent's source was played, ISO 8601, or an empty text."""
+    source = document["sources"][agent["source"]]
+    return source["finished"] or source["started"] or ""
+
+
+def _quoted(text: str) -> str:
+    """A text in YAML, which takes JSON's quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, text)
+    return file

@@ -1,0 +1,108 @@
+"""What goes to other catalogues is read by their own code: Hugging Face's parser, Every Eval Ever's schema.
+
+The schema (version 0.3.0 of the package ``every-eval-ever``, which wants Python 3.12) stands beside this file, under
+its own licence. With the package, ``python -m every_eval_ever validate data/*/*/*/*.json`` says the same.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import benchmark
+from agents import LanguageAgentPolicy, ScriptedModel
+from benchmark.show.published import _model_id
+
+SCHEMA = Path(__file__).with_name("every_eval_ever") / "eval.schema.json"
+PUBLISH = ("--eval-results", "hub", "--benchmark", "me/games", "--every-eval-ever", "eee", "--organization", "us")
+
+
+def policy() -> LanguageAgentPolicy:
+    return LanguageAgentPolicy(ScriptedModel(lambda prompt, decoding, seed: "<action>down</action>"))
+
+
+@pytest.fixture
+def played(workplace: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    agents = {"modèle": policy(), "random": "random"}
+    results = benchmark.evaluate(
+        agents, scenarios=["frozen-lake", "cliff-walking"], episodes=4, protocols="random,retry:3", out="r", quiet=True
+    )
+    return {(row["agent"], row["scenario"]): dict(row) for row in results.leaderboard().scores}
+
+
+def test_huggingface_reads_what_is_written(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+    yaml = pytest.importorskip("yaml")
+    hub = pytest.importorskip("huggingface_hub", minversion="1.3")
+    done = textbench("export", "r", *PUBLISH)
+    assert done.code == 0, done.err
+    files = sorted(Path("hub").glob("*/.eval_results/*.yaml"))
+    assert [(file.parts[1], file.name) for file in files] == [
+        ("modèle", "textbench.yaml"),  # who plays at random is no model
+        ("retry-3-modèle", "textbench-retry-3.yaml"),
+    ]
+    for file, name, label in zip(files, ("modèle", "retry-3/modèle"), ("", " (retry:3)"), strict=True):
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        entries = hub.parse_eval_result_entries(data)
+        assert hub.eval_result_entries_to_yaml(entries) == data  # every key is one that the hub knows
+        assert [entry.task_id for entry in entries] == ["frozen-lake", "cliff-walking"]
+        for entry in entries:
+            score = played[name, entry.task_id + label]["normalized"]
+            assert entry.dataset_id == "me/games"
+            assert entry.value == pytest.approx(score["value"], abs=1e-4)
+            assert len(entry.date) == len("2026-01-31")
+            assert "4 episodes" in entry.notes
+            assert ("up to 3 times" in entry.notes) == bool(label)
+
+
+def test_every_eval_evers_schema_takes_it(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    assert textbench("export", "r/random", *PUBLISH).code == 0
+    (file,) = Path("eee").rglob("*.json")
+    assert file.parts[:3] == ("eee", "data", "textbench")
+    assert len(file.parts) == 6
+    data = json.loads(file.read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.validate(data, schema)
+    assert data["schema_version"] == schema["version"]
+    assert data["model_info"]["id"] == "/".join(file.parts[3:5])
+    for result in data["evaluation_results"]:
+        score = played["modèle", result["evaluation_name"]]["normalized"]
+        assert result["score_details"]["score"] == score["value"]
+        interval = result["score_details"]["uncertainty"].get("confidence_interval", {})
+        assert (interval.get("lower"), interval.get("upper")) == (score["low"], score["high"])
+    assert any("confidence_interval" in one["score_details"]["uncertainty"] for one in data["evaluation_results"])
+    before = file.read_bytes()
+    assert textbench("export", "r/random", *PUBLISH).code == 0
+    assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("hf:Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("openai:gpt-4o", "openai/gpt-4o"),
+        ("litellm:a/b/c", "litellm/c"),
+        ("hf:./check point", "hf/check-point"),
+        ("tiny", "textbench/tiny"),
+    ],
+)
+def test_a_models_name_has_its_owner(spec: str, name: str) -> None:
+    assert _model_id(spec) == name
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--eval-results", "hub"), "--eval-results needs --benchmark OWNER/NAME"),
+        (("--every-eval-ever", "eee"), "--every-eval-ever needs --organization NAME"),
+        (("--agent", "random", *PUBLISH), "no model has played a scenario whole"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(
+    textbench: Any, played: dict[tuple[str, str], dict[str, Any]], options: tuple[str, ...], sentence: str
+) -> None:
+    done = textbench("export", "r/random", *options)
+    assert (done.code, sentence in done.err) == (2, True)
+    assert not Path("hub").exists()
+    assert not Path("eee").exists()
