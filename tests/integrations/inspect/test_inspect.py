@@ -24,11 +24,12 @@ from inspect_ai.scorer import SampleScore, Score
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, load_agent, rollout
 from benchmark import evaluate
+from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import answers_of
 from tests.agents.openai_server import OpenAIServer
 from textbench.inspect_tasks import TASKS
-from textbench.integrations.inspect import scenario_task
+from textbench.integrations.inspect import import_log, scenario_task
 from textbench.integrations.inspect.scorers import share, share_stderr
 from textgames import SCENARIOS
 
@@ -243,3 +244,62 @@ def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
     assert {sample["id"] for sample in dumped["samples"]} == set(records)
     call(str(BIN / "inspect"), "view", "bundle", "--log-dir", "logs", "--output-dir", "page")
     assert (tmp_path / "page/index.html").is_file()
+
+
+@pytest.mark.parametrize(("name", "protocol"), [("frozen-lake-slippery", "random"), ("snake", "retry")])
+def test_a_log_becomes_a_run_folder(name: str, protocol: str, tmp_path: Path) -> None:
+    """The folder of our own run and that of the log's have equal episodes."""
+    played = {"scenarios": name, "episodes": 6, "seed_offset": 3, "protocol": protocol, "quiet": True}
+    evaluate({"mockllm-model": Answering()}, **played, out=str(tmp_path / "run"))
+    log = run(scenario_task(name, episodes=6, seed_offset=3, protocol=protocol), mock(), tmp_path)
+    results = import_log(log.location, tmp_path / "imported", quiet=True)
+    assert results.complete
+    folders = [RunFolder.open(tmp_path / folder) for folder in ("run", "imported")]
+    ours, theirs = ([without_tokens(record) for record in folder.records()] for folder in folders)
+    assert theirs == ours
+    assert [folder.manifest["settings"]["protocol"] for folder in folders] == [protocol] * 2
+    (row,) = results.leaderboard().scores
+    assert row["tokens"]["value"] > 0
+    (card,) = folders[1].manifest["agents"]
+    assert card["settings"]["inspect_eval"] == log.eval.eval_id
+    assert results.document(max_episodes=1)["agents"][0]["prompts"]  # as a page shows them
+
+
+def without_tokens(record: dict[str, Any]) -> dict[str, Any]:
+    steps = [
+        {
+            **{key: value for key, value in step.items() if key != "tokens"},
+            "refused": [
+                {key: value for key, value in each.items() if key != "tokens"} for each in step.get("refused", ())
+            ],
+        }
+        for step in record["steps"]
+    ]
+    return {**record, "steps": steps, "measured": None}
+
+
+def test_failed_samples_of_a_log_are_unscored(tmp_path: Path) -> None:
+    lake = SCENARIOS["frozen-lake"]
+    gone = EpisodeSession(lake, lake.seed(2)).request.observation
+    log = run(scenario_task(lake, episodes=4), mock([gone]), tmp_path, fail_on_error=False)
+    failed = sum(sample.error is not None for sample in log.samples or [])
+    results = import_log(log, tmp_path / "imported", quiet=True)
+    assert failed > 0
+    assert (results.unscored, results.complete) == (failed, False)
+
+
+def test_a_log_that_was_changed_is_refused(tmp_path: Path) -> None:
+    log = run(scenario_task("snake", episodes=3), mock(), tmp_path)
+    assert log.samples
+    log.samples[1].store["episode"]["returns"]["player_0"] += 1
+    with pytest.raises(UsageError, match="the log was changed, or made by another version"):
+        import_log(log, tmp_path / "imported", quiet=True)
+    other = run(scenario_task("nim", episodes=1), mock(), tmp_path)
+    with pytest.raises(UsageError, match="several players"):
+        import_log(other, tmp_path / "nim", quiet=True)
+    log.eval.metadata = None
+    with pytest.raises(UsageError, match="isn't a log of a textbench task"):
+        import_log(log, tmp_path / "none", quiet=True)
+    log.eval.metadata, log.eval.dataset.name = dict(other.eval.metadata or {}), "nowhere_at_all:Evil-v0"
+    with pytest.raises(UsageError, match="import its module first"):
+        import_log(log, tmp_path / "evil", quiet=True)

@@ -1,0 +1,26 @@
+"""``python -m textbench.integrations.inspect LOG --out DIR``: a log of Inspect becomes a run folder."""
+
+import argparse
+import sys
+
+from benchmark.errors import BenchmarkError
+
+
+def main() -> int:
+    """Import the log that the command names, and print the leaderboard of its run."""
+    parser = argparse.ArgumentParser(prog="python -m textbench.integrations.inspect", description=__doc__)
+    parser.add_argument("log", metavar="LOG", help="a log of inspect eval textbench/SCENARIO, .eval or .json")
+    parser.add_argument("--out", metavar="DIR", required=True, help="the run folder")
+    options = parser.parse_args()
+    from textbench.integrations.inspect.logs import import_log
+
+    try:
+        import_log(options.log, options.out).leaderboard().print()
+    except (BenchmarkError, OSError) as error:
+        print(f"textbench: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
