@@ -132,7 +132,7 @@ def _result(agent: AgentView, row: ScoreView, played: str) -> dict[str, Any]:
     if score["low"] is not None:
         ends = {"lower": score["low"], "upper": score["high"], "confidence_level": 0.95}
         uncertainty["confidence_interval"] = {**ends, "method": "Bayesian bootstrap over episodes"}
-    means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}  # type: ignore[literal-required]
+    means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}
     rules = {"protocol": row["protocol"], "moves": row["moves"], "mode": str(settings.get("mode", ""))}
     arguments = {name: settings[name] for name in ("temperature", "top_p", "max_tokens") if name in settings}
     return {

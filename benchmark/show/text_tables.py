@@ -84,7 +84,7 @@ def _share_column(key: str, explain: str, *, always: bool = False) -> Column[Rel
         lambda row: estimate_figure(row[key], ".1%"),  # type: ignore[literal-required]
         "ascending",
         explain,
-        **({} if always else {"needed": _happened(key)}),
+        needed=(lambda rows: True) if always else _happened(key),
     )
 
 

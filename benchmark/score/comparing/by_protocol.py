@@ -56,7 +56,7 @@ def _same_game(results: ResultColumns, a: str, b: str) -> bool:
     first, second = results.scenarios[a], results.scenarios[b]
     if _rules(first) == _rules(second):
         return False
-    about = {"name": "", "protocol": "", "moves": "", "training": False}
+    about: dict[str, Any] = {"name": "", "protocol": "", "moves": "", "training": False}
     return first._replace(**about) == second._replace(**about)
 
 
