@@ -6,7 +6,6 @@ agents, seed).
 """
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from agents.common.files import replacing
 from agents.common.redaction import Redactor
 from benchmark.errors import StorageError, UsageError, shown, unknown_name
-from benchmark.runs.folder import EPISODES_NAME, RunFolder, resume_command, write_atomically
+from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
 from benchmark.runs.record import Key, sealed_line, to_line
@@ -95,11 +94,6 @@ def submit(
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     write_atomically(entry / MANIFEST_NAME, redactor.scrub(text))
     return entry
-
-
-def folder_name(agent: str) -> str:
-    """The agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
-    return re.sub(r"[^\w.+@-]+", "-", agent).strip("-.") or "agent"
 
 
 def name_problem(name: str) -> str | None:

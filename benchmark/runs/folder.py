@@ -12,6 +12,7 @@ writing cuts it off.
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -312,6 +313,11 @@ class RunFolder:
             end = start
         if end < size:
             os.ftruncate(self._file, end)
+
+
+def folder_name(agent: str) -> str:
+    """The agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
+    return re.sub(r"[^\w.+@-]+", "-", agent).strip("-.") or "agent"
 
 
 def resume_command(path: Path) -> str:

@@ -27,8 +27,9 @@ from typing_extensions import TypedDict
 
 from agents.common.files import replacing
 from benchmark.entries.authors import differing_claims
-from benchmark.entries.entry import Terms, folder_name
+from benchmark.entries.entry import Terms
 from benchmark.errors import StorageError, UsageError, problem_of, shown
+from benchmark.runs.folder import folder_name
 from benchmark.runs.manifest import CardShape, strict_json
 from benchmark.runs.plan import find_scenarios
 from benchmark.runs.provenance import code_version, now

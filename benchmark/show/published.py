@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.protocol import STANDARD
-from benchmark.entries.entry import folder_name
 from benchmark.errors import UsageError
-from benchmark.runs.folder import write_atomically
+from benchmark.runs.folder import folder_name, write_atomically
 from benchmark.score.comparing.protocols import label, plain_name
 from benchmark.score.document import AgentView, ScoreView
 from benchmark.show.columns import estimate_figure, protocol_note

@@ -14,8 +14,7 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest, prefix_of
 from benchmark import Results, UsageError, evaluate
-from benchmark.entries.entry import folder_name
-from benchmark.runs.folder import RunFolder
+from benchmark.runs.folder import RunFolder, folder_name
 from benchmark.runs.plan import find_scenarios, num_players, unknown_module
 from benchmark.show.episode_views import prompt_map_of
 from textbench.integrations.inspect.solver import EPISODE, turn_of
