@@ -1,1 +1,1 @@
-"""The gradients that a method's credit leads to: scores of responses, episodes' gradients, their quality, clipping."""
+"""The gradients that a method's credit leads to: scores of responses, episodes' gradients, and their quality."""

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from benchmark.credit.batches import Setting
-from benchmark.credit.gradients.clipping import clipping
 from benchmark.credit.instrument import Instrument, methods_of
+from research.credit.clipping import clipping
 from tests.benchmark.credit.helpers import direct_policy
 from tests.benchmark.credit.test_instrument import SMALL
 
