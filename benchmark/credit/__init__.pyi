@@ -1,5 +1,4 @@
 from .batches import Setting
-from .draws.study import DrawStudy, study_draws
 from .exact.truth import Truth
 from .instrument import Instrument, default_methods, measure, methods_of
 from .results import CreditReport, MethodResult
@@ -7,7 +6,6 @@ from .show.pictures import board_picture
 
 __all__ = [
     "CreditReport",
-    "DrawStudy",
     "Instrument",
     "MethodResult",
     "Setting",
@@ -16,5 +14,4 @@ __all__ = [
     "default_methods",
     "measure",
     "methods_of",
-    "study_draws",
 ]

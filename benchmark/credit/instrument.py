@@ -18,7 +18,7 @@ from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
 from agents.turn import Policy
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
-from benchmark.credit.draws.comparison import DrawnBatch, DrawResult, compare_draws
+from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
 from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agents.common.intervals import Estimate
-from benchmark.credit.draws.comparison import DrawResult
+from benchmark.credit.draws import DrawResult
 from benchmark.credit.fidelity import Fidelity
 from benchmark.credit.gradients.quality import GradientQuality
 

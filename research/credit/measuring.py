@@ -9,13 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from agents.msgrpo.credit import METHODS, CreditMethod
+from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
 from agents.msgrpo.errors import ConfigError
 from benchmark.credit.batches import Setting, play
-from benchmark.credit.draws.comparison import DrawnBatch, compare_draws
-from benchmark.credit.draws.study import gradients_of_others, ready_to_draw
+from benchmark.credit.draws import DrawnBatch, compare_draws
 from benchmark.credit.exact.answers import Progress
+from benchmark.credit.gradients.episodes import EpisodeGradients, RowProducts, episode_by_episode, numbered
 from benchmark.credit.gradients.scores import ScoreModel
 from benchmark.credit.instrument import Instrument
 from research.credit.jobs import StudyFolder, StudyJob
@@ -124,3 +126,53 @@ def _compared(
         results += [each.to_json() for each in compared]
     silent = [float(np.mean(each.credit.draw_weight == 0)) for each in drawn]
     return {"draws": results, "without_signal": float(np.mean(silent)), "batches": len(drawn)}
+
+
+def gradients_of_others(model: ScoreModel, batches: Sequence[Batch], credits: Sequence[Credit]) -> list[Tensor]:
+    """For every batch the mean gradient of all other batches, every episode in it; (size,) each."""
+    rows = [each for part in numbered(batches, model.size) for each in part]
+    gradients = [each.gradient(model, credit) for each, credit in zip(rows, credits, strict=True)]
+    total = torch.stack(gradients).sum(dim=0)
+    return [(total - own) / max(1, len(gradients) - 1) for own in gradients]
+
+
+def ready_to_draw(
+    model: ScoreModel,
+    batches: Sequence[Batch],
+    credits: Sequence[Credit],
+    *,
+    exact: Tensor | None = None,
+    others: Sequence[Tensor] | None = None,
+    tell: Progress = lambda what, done, total: None,
+) -> list[DrawnBatch]:
+    """Batches with the gradients of their episodes, along the references that are given.
+
+    Args:
+        model: whose gradients.
+        batches: what was played.
+        credits: of one method, for each of them.
+        exact: (size,) a reference for all batches, the first column of :attr:`EpisodeGradients.along`.
+        others: (size,) a reference for each batch, the last column.
+        tell: how far it is.
+    """
+    drawn: list[DrawnBatch] = []
+    shared = [] if exact is None else [exact.float()]
+    for part in numbered(batches, model.size):
+        first, last = len(drawn), len(drawn) + len(part)
+        tell("batches' gradients", first, len(batches))
+        own = [] if others is None else [each.float() for each in others[first:last]]
+        references = torch.stack([*shared, *own], dim=1)
+        products = None
+        if len(part[0].rows) <= sum(_with_advantage(each) for each in credits[first:last]):
+            products = RowProducts(model, part[0].rows, references)
+        for place, (rows, credit) in enumerate(zip(part, credits[first:last], strict=True)):
+            found = products.episodes(rows, credit) if products else episode_by_episode(model, rows, credit, references)
+            columns = [*range(len(shared)), *([len(shared) + place] if own else [])]
+            gradients = EpisodeGradients(found.products, found.along[:, columns])
+            drawn.append(DrawnBatch(rows.batch, credit, gradients, rows.tokens))
+    return drawn
+
+
+def _with_advantage(credit: Credit) -> int:
+    """How many episodes have any, and so a gradient: where responses reason these are fewer than different rows."""
+    return sum(any(np.any(each) for each in own) for own in credit.advantages)

@@ -181,9 +181,3 @@ def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats
         products += own @ own.T
         along += own @ parts.double()
     return products.numpy(), along.numpy()
-
-
-def means_of_others(gradients: Sequence[Tensor]) -> list[Tensor]:
-    """For every batch the mean of all other batches' gradients, (size,) each."""
-    total = torch.stack(list(gradients)).sum(dim=0)
-    return [(total - own) / max(1, len(gradients) - 1) for own in gradients]

@@ -19,7 +19,7 @@ class FigureShape(TypedDict):
 
 @with_config(STRICT)
 class DrawShape(TypedDict):
-    """What a draw rule does to a method's gradient; see benchmark.credit.draws.comparison.DrawResult."""
+    """What a draw rule does to a method's gradient; see benchmark.credit.draws.DrawResult."""
 
     rule: str
     m: int

@@ -1,15 +1,12 @@
-"""What draw rules do to a gradient, on inner products that are known by hand, and in a small study."""
+"""What draw rules do to a gradient, on inner products that are known by hand."""
 
 import numpy as np
 import pytest
 import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
-from benchmark.credit.draws.comparison import DrawnBatch, compare_draws
-from benchmark.credit.draws.study import study_draws
+from benchmark.credit.draws import DrawnBatch, compare_draws
 from benchmark.credit.gradients.episodes import EpisodeGradients
-from tests.benchmark.credit.helpers import direct_policy
-from tests.benchmark.credit.test_instrument import SMALL
 
 
 @pytest.fixture(autouse=True)
@@ -67,22 +64,3 @@ def test_a_batch_without_any_advantage_gives_no_update():
     (aaw,) = compare_draws([nothing, nothing], ["aaw"], [2], [1.0, 1.0])
     assert (aaw.cosine.value, aaw.empty, aaw.tokens) == (0, 1, 0)
     assert aaw.cosine_per_kilotoken.to_json()["value"] is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reference", ["exact", "others"])
-def test_a_study_compares_rules_by_the_same_episodes(reference):
-    study = study_draws(
-        direct_policy(), SMALL, rules=("aaw", "uniform", "off"), sizes=(2, 16), reference=reference, groups=2,
-        group_size=32, batches=4,
-    )  # fmt: skip
-    assert (study.reference, study.episodes, study.batches) == (reference, 64, 4)
-    whole = study["off", 16]
-    assert study["off", 2].cosine == whole.cosine
-    assert study["uniform", 2].cosine.value < study["uniform", 16].cosine.value < whole.cosine.value
-    assert study["aaw", 2].tokens < study["aaw", 16].tokens < whole.tokens
-
-
-def test_a_study_of_one_batch_is_refused():
-    with pytest.raises(ValueError, match="at least 2 batches"):
-        study_draws(direct_policy(), SMALL, batches=1)
