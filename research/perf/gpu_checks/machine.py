@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+
+from agents.models.local.forward.llama_forward import LlamaWeights
 
 _PRODUCTS = {"cuda": (4096, 8192), "cpu": (256, 512)}  # sizes of square matrices
 _COPY_BYTES = {"cuda": 2**30, "cpu": 2**26}
@@ -99,3 +102,11 @@ class Memory:
         from training import resident
 
         return {"resident": resident("VmHWM")}
+
+
+def bytes_beside(weights: LlamaWeights, model: nn.Module) -> int:
+    """Bytes that weights read for the lean forward pass hold beside the model's own: copies and scaled factors."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    maps = [m for layer in weights.layers for m in (*layer.qkv, layer.out, *layer.gate_up, layer.down)]
+    parts = [part for m in (*maps, weights.head) for part in (m.weight, m.bias, *(m.added or ())) if part is not None]
+    return sum(part.nbytes for part in parts if part.untyped_storage().data_ptr() not in own)

@@ -11,9 +11,7 @@ from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.batching import bytes_beside
 from agents.models.local.decoding.sampler import sample
-from agents.models.local.decoding.synchronisations import count_synchronisations
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
@@ -21,8 +19,9 @@ from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_rows
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Turn
-from gpu_checks.machine import clock
+from gpu_checks.machine import bytes_beside, clock
 from gpu_checks.models import random_model, word_tokenizer
+from gpu_checks.synchronisations import count_synchronisations
 
 ROWS = 32
 _VLLM_ON_CPU = {

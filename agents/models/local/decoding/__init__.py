@@ -3,5 +3,5 @@
 Begin at :mod:`agents.models.local.decoding.sampler`, the loop over tokens. Logits come from ``lean_decoder``, which
 keeps what prompts share (``kept_prompts``), or, for every other architecture, from ``generic_decoder``. What may be
 drawn and when a response ends is also up to ``guided`` (legal answers only) and ``thinking`` (a budget for reasoning).
-``batching`` splits a batch so that its caches fit; ``synchronisations`` counts how often a device is waited for.
+``batching`` splits a batch so that its caches fit.
 """

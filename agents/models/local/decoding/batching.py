@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import nn
 
 from agents.models.local.decoding.sampler import TokenIds
-from agents.models.local.forward.llama_forward import LlamaWeights
 
 _CPU_BYTES = 2**30
 _GPU_SHARE = 0.5  # of what is unused when a batch comes: logits, prompts' attention and growing caches need the rest
@@ -75,11 +73,3 @@ def unused_bytes(free: int, reserved: int, allocated: int) -> int:
         allocated: of those, bytes in tensors.
     """
     return free + max(0, reserved - allocated)
-
-
-def bytes_beside(weights: LlamaWeights, model: nn.Module) -> int:
-    """Bytes that weights read for the lean forward pass hold beside the model's own: copies and scaled factors."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    maps = [m for layer in weights.layers for m in (*layer.qkv, layer.out, *layer.gate_up, layer.down)]
-    parts = [part for m in (*maps, weights.head) for part in (m.weight, m.bias, *(m.added or ())) if part is not None]
-    return sum(part.nbytes for part in parts if part.untyped_storage().data_ptr() not in own)

@@ -7,8 +7,8 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local.decoding.sampler import Sampled, looks, sample
-from agents.models.local.decoding.synchronisations import count_synchronisations
 from agents.models.local.transformers import TransformersModel
+from research.perf.gpu_checks.synchronisations import count_synchronisations
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
 
 PROMPTS = [tuple(range(5, 5 + length)) for length in (20, 31, 8, 20, 40, 12, 9, 33)]

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.batching import bytes_beside
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
+from research.perf.gpu_checks.machine import bytes_beside
 from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_model, make_tokenizer, prompts_of
 
 peft = pytest.importorskip("peft")
