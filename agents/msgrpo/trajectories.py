@@ -192,21 +192,6 @@ def training_rows(
     return rows
 
 
-def first_prompts(task: EpisodeTask, prompt_map: PromptMap) -> list[Prompt]:
-    """The prompt of every player's first decision, in an episode of random legal actions.
-
-    Players are told different things: the first one's prompt doesn't say how long another one's is. A player that has
-    no decision in this episode has no prompt.
-    """
-    players = len(textgames.parallel_env(task.env_id, **task.kwargs).game.players)
-    prompts: dict[str, Prompt] = {}
-    for player, prompt in prompts_of_random_play(task, prompt_map):
-        prompts.setdefault(player, prompt)
-        if len(prompts) == players:
-            break
-    return list(prompts.values())
-
-
 def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator[tuple[str, Prompt]]:
     """``(player, prompt)`` of every decision in an episode of random legal actions."""
     env = textgames.parallel_env(task.env_id, **task.kwargs)

@@ -1,6 +1,5 @@
 """Where a result comes from: the code's version and commit, the packages, the time, fingerprints of files and data."""
 
-import platform
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -47,18 +46,6 @@ def code_version() -> Mapping[str, Any]:
     code = [folder.parent / name for name in ("textgames", "agents", "benchmark")]  # an edited README changes no result
     dirty = bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", *code))
     return {"version": release, "commit": commit, "dirty": dirty}
-
-
-def facts_of() -> dict[str, str]:
-    """What stands beside reported figures: the version and commit, and the versions of packages, Python and system."""
-    code, shown = code_version(), ("torch", "transformers", "numpy")
-    versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
-    changed = ", with uncommitted changes" if code["dirty"] else ""
-    return {
-        "textbench": f"{code['version']}, commit {(code['commit'] or 'unknown')[:12]}{changed}",
-        "versions": ", ".join(versions),
-        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-    }
 
 
 def _git(folder: Path, *arguments: str | Path) -> str | None:

@@ -29,7 +29,6 @@ from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 from textgames.tsmg import TSMG
 
 Kept = Literal["all", "best", "value"]
-KEPT: tuple[Kept, ...] = ("all", "best", "value")
 """Which decisions become demonstrations: all valid ones; those of episodes that paid more than the mean of their
 scenario and seat (all of them where returns are equal); or those with an action of the largest value."""
 

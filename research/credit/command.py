@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from agents.msgrpo.credit import METHODS
-from benchmark.runs.provenance import facts_of
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
 from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.jobs.work import facts_of
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""

@@ -1,10 +1,11 @@
 """One job, in whatever process: done if it has no result, timed, and its result written."""
 
+import platform
 import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmark.runs.provenance import facts_of
+from benchmark.runs.provenance import code_version, package_versions
 from research.jobs.folder import AnyJob, Folder
 
 Report = Callable[[float], None]
@@ -28,3 +29,15 @@ def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report)
     result = work(job, experiment, folder, report)
     measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
     folder.write_result(job.name, {"facts": facts, **measured, **result})
+
+
+def facts_of() -> dict[str, str]:
+    """What stands beside reported figures: the version and commit, and the versions of packages, Python and system."""
+    code, shown = code_version(), ("torch", "transformers", "numpy")
+    versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
+    changed = ", with uncommitted changes" if code["dirty"] else ""
+    return {
+        "textbench": f"{code['version']}, commit {(code['commit'] or 'unknown')[:12]}{changed}",
+        "versions": ", ".join(versions),
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    }

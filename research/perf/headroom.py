@@ -30,7 +30,15 @@ from agents.loop.rollout import rollout
 from benchmark.score.references import References
 from textgames import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
-from textgames.solving.blind_search import best_constant
+from textgames.solving.blind_search import (
+    SEARCH_EPISODES,
+    SEARCH_STARTS,
+    NotAllComputedError,
+    candidates,
+    computed,
+    played,
+)
+from textgames.tsmg import TSMG, Action
 
 PLAYERS = ("mute", "constant", "random", "blind", "greedy", "planner")
 STANDARD_EPISODES = 50
@@ -65,6 +73,17 @@ def play(policy: Policy, scenario: Scenario, episodes: int, protocol: str) -> Pl
     played = list(rollout(policy, tasks))
     returns = np.array([sum(episode.returns.values()) for episode in played])
     return Played(returns, float(np.mean([any(episode.successes.values()) for episode in played])))
+
+
+def best_constant(game: TSMG[Any], horizon: int | None) -> Action:
+    """The best action to take always, among those that are listed, or a sample of those that aren't."""
+    constants = [policy for policy in candidates(game) if len(policy) == 1]
+    try:
+        means = computed(game, horizon, 0, SEARCH_STARTS)(constants).mean(axis=0)
+    except NotAllComputedError:
+        means = played(game, horizon, 0, SEARCH_EPISODES)(constants).mean(axis=0)
+    (action,) = constants[int(means.argmax())]
+    return action
 
 
 def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from benchmark.runs.provenance import facts_of
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
 from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.jobs.work import facts_of
 from research.reproduce.claims import Claim
 from research.reproduce.jobs import ReproductionFolder, jobs_of
 from research.reproduce.pace import typical_seconds

@@ -1,13 +1,22 @@
 """Nim: its rules, and its exact values against Bouton's rule."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from textgames.solving.minimax import Minimax
-from textgames.strategy.nim import Nim, NimState, mover_wins
+from textgames.strategy.nim import Nim, NimState
+
+
+def mover_wins(heaps: Sequence[int], misere: bool) -> bool:
+    """Whether the player who is to move wins with perfect play: Bouton's rule."""
+    balance = 0
+    for size in heaps:
+        balance ^= size
+    return (balance != 0) != (misere and all(size <= 1 for size in heaps))
 
 
 @pytest.mark.parametrize("misere", [False, True])

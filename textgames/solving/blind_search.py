@@ -49,20 +49,9 @@ def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
     if exact:
         try:
             return _search(game, lambda first, count: computed(game, horizon, first, count), True)
-        except _NotAllComputedError:  # a start that is larger than the first ones
+        except NotAllComputedError:  # a start that is larger than the first ones
             pass
     return _search(game, lambda first, count: played(game, horizon, first, count), False)
-
-
-def best_constant(game: TSMG[Any], horizon: int | None) -> Action:
-    """The best action to take always, among those that are listed, or a sample of those that aren't."""
-    constants = [policy for policy in candidates(game) if len(policy) == 1]
-    try:
-        means = computed(game, horizon, 0, SEARCH_STARTS)(constants).mean(axis=0)
-    except _NotAllComputedError:
-        means = played(game, horizon, 0, SEARCH_EPISODES)(constants).mean(axis=0)
-    (action,) = constants[int(means.argmax())]
-    return action
 
 
 def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool) -> BlindPlay:
@@ -129,7 +118,7 @@ def _moved(policy: FixedPolicy, giver: Action, taker: Action, step: float) -> di
 # ---------------------------------------------------------------- values of policies over starts
 
 
-class _NotAllComputedError(Exception):
+class NotAllComputedError(Exception):
     """The values of some start can't be computed."""
 
 
@@ -141,7 +130,7 @@ def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Ev
     """Values by the game's chances; starts that are equal are solved once.
 
     Raises:
-        _NotAllComputedError: some start is too large.
+        NotAllComputedError: some start is too large.
     """
     starts = _starts(game, first, count)
     places = {start: place for place, start in enumerate(dict.fromkeys(starts))}
@@ -150,7 +139,7 @@ def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Ev
     for start in places:
         evaluator = blind_evaluator(game, start, horizon, game.players[0])
         if evaluator is None:
-            raise _NotAllComputedError
+            raise NotAllComputedError
         solved.append(evaluator)
     return lambda policies: np.array([evaluator(policies) for evaluator in solved])[rows]
 

@@ -25,14 +25,6 @@ class NimState(NamedTuple):
     mover: int
 
 
-def mover_wins(heaps: Sequence[int], misere: bool) -> bool:
-    """Whether the player who is to move wins with perfect play: Bouton's rule."""
-    balance = 0
-    for size in heaps:
-        balance ^= size
-    return (balance != 0) != (misere and all(size <= 1 for size in heaps))
-
-
 # What follows from the heaps alone is remembered, as both players are told of the same ones several times in a round.
 
 

@@ -40,7 +40,6 @@ from textgames.twins.phrases import NUMBER, Kind, Phrase, Phrasebook, amounts, j
 
 _CONSTANT = re.compile(r"\{(\w+)=([^}]+)\}")
 _SOURCES = ("fixed", "words", "ranked", "laid")
-_BOOKS = ("rules", "observation", "help", "actions")
 
 ORDERS = ("as told", "reversed", "last first")
 MARKS = ("", "> ", "| ")

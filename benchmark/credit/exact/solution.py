@@ -62,10 +62,6 @@ class Solution:
             value = self.choice_values[steps_played, self.graph.decisions[decision].first + place]
         return float(value - self.own_values[steps_played, decision])
 
-    def start_values(self, player: int = 0) -> Floats:
-        """(starts,) what a player expects from each of the starts."""
-        return np.asarray(self.values[0, list(self.graph.starts), player])
-
 
 def solve(
     graph: GameGraph, behaviour: Behaviour, *, format_penalty: float = 0.0, invalid_action: InvalidAction = "default"

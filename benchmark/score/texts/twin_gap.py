@@ -13,7 +13,7 @@ from math import hypot
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
+from agents.common.intervals import Array, student
 from benchmark.runs.plan import num_players
 from benchmark.score.document import EstimateView, TwinGapView
 from benchmark.score.luck.cells import corrected_returns
@@ -107,17 +107,3 @@ def _half(gap: EstimateView) -> float:
 def _above_zero(gap: EstimateView) -> bool:
     """Whether the whole interval is above 0: the player does better under the text that everybody knows."""
     return gap["low"] is not None and gap["low"] > 0
-
-
-def episodes_to_tell(gaps: Array, power: float = 0.8) -> int | None:
-    """How many seeds a gap of this size and spread needs to be told from 0, by the normal approximation.
-
-    ``n = ((z + z_power) * sd / mean) ** 2``, with ``z`` of the two-sided interval; ``None`` for a gap of 0.
-    """
-    from scipy.special import ndtri
-
-    about: Estimate = student(gaps)
-    if not about.value:
-        return None
-    needed = (float(ndtri(0.975) + ndtri(power)) * float(np.std(gaps, ddof=1)) / about.value) ** 2
-    return max(2, int(np.ceil(needed)))

@@ -12,7 +12,7 @@ from recipe_cost import BYTES, SHAPES, Load, Shape, activation_memory, cache_mem
 from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.rows import TrainingRow
-from agents.msgrpo.trajectories import first_prompts, prompts_of
+from agents.msgrpo.trajectories import prompts_of, prompts_of_random_play
 from gpu_checks.machine import Memory, clock
 from gpu_checks.models import random_model, shape_of, word_tokenizer
 from textgames import SCENARIOS
@@ -46,7 +46,7 @@ def run(path: Path, device: torch.device, rates: dict[str, float], *, small: boo
     shape = shape_of(config, small=small)
     wording = prompts_of(config)
     tasks = [EpisodeTask.of(scenario, seed) for scenario in config.scenarios for seed in range(_PROMPTS)]
-    tokenizer = word_tokenizer([prompt for task in tasks for prompt in first_prompts(task, wording)])
+    tokenizer = word_tokenizer([next(prompts_of_random_play(task, wording))[1] for task in tasks])
     memory = Memory(device)
     memory.reset()
     model = random_model(shape, getattr(torch, config.param_dtype), device)

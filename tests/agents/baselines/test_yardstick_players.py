@@ -6,8 +6,8 @@ import pytest
 from agents import load_agent
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
+from tests.textgames.test_nim import mover_wins
 from textgames import SCENARIOS
-from textgames.strategy.nim import mover_wins
 from textgames.yardsticks import find_yardstick
 
 

@@ -21,9 +21,9 @@ from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advant
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.run.evaluating.evaluation import evaluate, evaluation_tasks
-from agents.msgrpo.trajectories import first_prompts, training_rows, training_tasks, trajectories_of
+from agents.msgrpo.trajectories import prompts_of_random_play, training_rows, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
-from agents.turn import TurnRequest
+from agents.turn import Prompt, TurnRequest
 from textgames import TSMG
 from textgames.texts.commands import Command, Message
 
@@ -247,19 +247,27 @@ def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None
 # ---------------------------------------------------------------- prompts
 
 
+def first_prompts(task: EpisodeTask) -> list[Prompt]:
+    """The prompt of every player's first decision; none of a player that has no decision."""
+    prompts: dict[str, Prompt] = {}
+    for player, prompt in prompts_of_random_play(task, PromptMap("direct")):
+        prompts.setdefault(player, prompt)
+    return list(prompts.values())
+
+
 def test_every_players_first_prompt_is_looked_at_before_training(make_trainer: Any) -> None:
-    prompts = [as_text(one) for one in first_prompts(EpisodeTask.of("TestBidding-v0", 2), PromptMap("direct"))]
+    prompts = [as_text(one) for one in first_prompts(EpisodeTask.of("TestBidding-v0", 2))]
     assert prompts[0].startswith("You bid or fold.")
     assert len(prompts) in (1, 2)  # a random first player may fold
-    found = [first_prompts(EpisodeTask.of("TestBidding-v0", seed), PromptMap("direct")) for seed in range(8)]
+    found = [first_prompts(EpisodeTask.of("TestBidding-v0", seed)) for seed in range(8)]
     longest = max(found, key=len)
     assert as_text(longest[1]).startswith("The other has bid.")
-    both = [as_text(one) for one in first_prompts(EpisodeTask.of("tic-tac-toe", 0), PromptMap("direct"))]
+    both = [as_text(one) for one in first_prompts(EpisodeTask.of("tic-tac-toe", 0))]
     assert ["You play X; your" in one or "You play X, your" in one for one in both] == [True, False]
 
 
 def test_actions_that_cannot_be_listed_are_trained_on(make_trainer: Any) -> None:
-    (first, second) = first_prompts(EpisodeTask.of("TestTalk-v0", 0), PromptMap("direct"))
+    (first, second) = first_prompts(EpisodeTask.of("TestTalk-v0", 0))
     assert Talk.written.help in as_text(first)
     assert "1 said." in as_text(second)
     trainer = make_trainer(replace(SHORT, group_size=8, format_penalty=0.5), "TestTalk-v0")

@@ -21,7 +21,7 @@ from agents.msgrpo.errors import DeadRunError, UnusableModelError
 from agents.msgrpo.run.health.advice import another_start, warm_start
 from agents.msgrpo.run.health.preflight import Preflight
 from agents.msgrpo.run.health.watch import Watch
-from agents.msgrpo.trajectories import first_prompts, rollout_metrics
+from agents.msgrpo.trajectories import prompts_of_random_play, rollout_metrics
 from agents.prompt import PromptMap
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
@@ -93,7 +93,8 @@ def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training
     tiny_config: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     reader = TransformersModel.from_pretrained(BASE, device="cpu")
-    (first,) = reader.encode(first_prompts(EpisodeTask.of("mastermind", 0), PromptMap("think")))
+    _, prompt = next(prompts_of_random_play(EpisodeTask.of("mastermind", 0), PromptMap("think")))
+    (first,) = reader.encode([prompt])
     file = tiny_config(scenarios='["mastermind"]', max_prompt_tokens=str(len(first) + 20))
     assert main(["--config", file]) == 2
     assert f"max_prompt_tokens is {len(first) + 20}: raise it" in capsys.readouterr().err

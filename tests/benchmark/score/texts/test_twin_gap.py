@@ -20,7 +20,8 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan, find_scenarios
 from benchmark.runs.replay import replay
-from benchmark.score.texts.twin_gap import episodes_to_tell, paired_gaps
+from benchmark.score.statistics import episodes_needed
+from benchmark.score.texts.twin_gap import paired_gaps
 from benchmark.show.page.page import render_page
 
 EPISODES = 24
@@ -77,14 +78,14 @@ def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: be
     game, *twins = (columns.cells["memoriser", name] for name in names)
     own, *told = (columns.scenarios[name] for name in names)
     gaps = paired_gaps(game, twins, own, told)
-    needed = episodes_to_tell(gaps)
+    needed = episodes_needed(gaps)
     assert len(gaps) == EPISODES
     assert needed is not None
     assert needed <= 10
-    assert episodes_to_tell(np.zeros(5)) is None
+    assert episodes_needed(np.zeros(5)) is None
     # who remembers one start in ten, and plays the others like anybody, takes the 80 episodes of a longer run
     rarely = np.where(np.arange(EPISODES * 10) % 10 == 0, np.tile(gaps, 10), 0.0)
-    weak = episodes_to_tell(rarely)
+    weak = episodes_needed(rarely)
     assert weak is not None
     assert 50 <= weak <= 110
 
