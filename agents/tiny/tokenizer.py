@@ -51,11 +51,11 @@ def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]])
     return [piece for piece in (*frames, *pieces) if len(piece) > 1]
 
 
-def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabulary: int = 400) -> Any:
+def build_tokenizer(blocks: Sequence[str], responses: Sequence[str]) -> Any:
     """Build the tokenizer from :func:`constant_blocks` and the words of responses.
 
-    ``vocabulary`` is the most BPE tokens, the 256 bytes among them. The ``PreTrainedTokenizerFast`` has no chat
-    template, as prompts are plain text; saving the model writes the template that says so to chat servers.
+    It has at most 400 BPE tokens, the 256 bytes among them. The ``PreTrainedTokenizerFast`` has no chat template, as
+    prompts are plain text; saving the model writes the template that says so to chat servers.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -69,7 +69,7 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str], *, vocabula
     words = "\n".join(re.sub(r"</?\w+>|[;,] ", "\n", text) for text in responses)
     cells = " _ P O G T A B F\n" * 1000  # every cell's mark with its space is one token
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
+        vocab_size=400,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         special_tokens=[END, PAD],
         show_progress=False,

@@ -380,10 +380,10 @@ def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
     return adjusted
 
 
-def episodes_needed(differences: Array, power: float = 0.8, level: float = 0.05) -> int | None:
-    """Pairs of episodes that show a difference as large as the observed one with this power (two-sided z test).
+def episodes_needed(differences: Array) -> int | None:
+    """Pairs of episodes that show a difference as large as the observed one in four of five runs (two-sided z test).
 
-    ``n = ((z_{1 - level/2} + z_power) * sd / mean)^2``. ``None`` where the observed difference is 0.
+    ``n = ((z_0.975 + z_0.8) * sd / mean)^2``. ``None`` where the observed difference is 0.
     """
     if len(differences) < 2:
         return None
@@ -392,5 +392,5 @@ def episodes_needed(differences: Array, power: float = 0.8, level: float = 0.05)
         return None
     from scipy.special import ndtri
 
-    z = float(ndtri(1 - level / 2) + ndtri(power))
+    z = float(ndtri(0.975) + ndtri(0.8))
     return max(2, ceil((z * deviation / mean) ** 2))

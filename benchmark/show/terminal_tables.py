@@ -107,14 +107,14 @@ def _with_scenarios(sheet: Sheet, groups: Mapping[str, Sequence[Any]], notes: Se
     return replace(sheet, columns=("<scenario", *sheet.columns), rows=lines, notes=(*notes, *more))
 
 
-def further_sheets(rows: Sequence[ScoreView], most: int = 5) -> list[Sheet]:
-    """The metrics and the means by seat of the scenarios that have any, at most so many columns in one table."""
+def further_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
+    """The metrics and the means by seat of the scenarios that have any, at most five columns in one table."""
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
         for _, what, columns in common.further_columns(group):
-            for start in range(0, len(columns), most):
-                chosen = [common.AGENT, *columns[start : start + most]]
+            for start in range(0, len(columns), 5):
+                chosen = [common.AGENT, *columns[start : start + 5]]
                 sheets.append(_sheet(f"{scenario}, {what}", chosen, group, ()))
     return sheets
 

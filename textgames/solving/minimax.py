@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from textgames.solving.exact_solver import MAX_STATES, ExactSolver
+from textgames.solving.exact_solver import ExactSolver
 from textgames.tsmg import TSMG, Action, Outcome, Player
 
 
@@ -21,12 +21,10 @@ class Minimax(ExactSolver):
 
     method = "minimax"
 
-    def __init__(
-        self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
-    ) -> None:
+    def __init__(self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None) -> None:
         if len(game.players) != 2:
             raise ValueError(f"minimax is for two players, {type(game).__name__} has {len(game.players)}")
-        super().__init__(game, canonical=canonical, max_states=max_states)
+        super().__init__(game, canonical=canonical)
         self.kind = "clairvoyant" if game.hidden_information else "optimal"
 
     def _outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:

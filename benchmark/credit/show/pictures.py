@@ -44,13 +44,12 @@ Moves = dict[tuple[int, int, str], Move]
 """``{(row, column, direction): move}``."""
 
 
-def board_picture(instrument: Instrument, methods: Sequence[str], start: int | None = None) -> str:
-    """Draw what some methods assigned on one of the starts.
+def board_picture(instrument: Instrument, methods: Sequence[str]) -> str:
+    """Draw what some methods assigned on the start whose true advantages differ most.
 
     Args:
         instrument: after :meth:`~benchmark.credit.instrument.Instrument.measure`, whose credit is drawn.
         methods: which of the methods that were measured.
-        start: the number of the start; by default the one whose true advantages differ most.
 
     Returns:
         The SVG document; equal measurements give equal documents.
@@ -61,9 +60,8 @@ def board_picture(instrument: Instrument, methods: Sequence[str], start: int | N
     game = instrument.setting.game()
     check_drawable(game)
     found = {name: _moves(instrument, game, instrument.credited[name].credits) for name in methods}
-    if start is None:
-        spread = [sum(move.visits * move.true**2 for move in moves.values()) for moves in found[methods[0]]]
-        start = int(np.argmax(spread))
+    spread = [sum(move.visits * move.true**2 for move in moves.values()) for moves in found[methods[0]]]
+    start = int(np.argmax(spread))
     board = game.board(instrument.setting.starts()[start])
     return _document(game, board, {name: moves[start] for name, moves in found.items()}, instrument)
 

@@ -167,15 +167,15 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
     return [of_replicates(float(value), each) for value, each in zip(values, of_each, strict=True)]
 
 
-def _strengths(points: Array, tolerance: float = 1e-8) -> Array:
+def _strengths(points: Array) -> Array:
     """Strengths in Elo points, mean 0, shape (count,), of the points of i against j."""
     import choix
 
-    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA, tol=tolerance)
+    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA, tol=1e-8)
     return np.asarray((strengths - strengths.mean()) * ELO, dtype=np.float64)
 
 
-def strengths_of_many(points: Array, tolerance: float = 1e-4) -> Array:
+def strengths_of_many(points: Array) -> Array:
     """What :func:`choix.ilsr_pairwise_dense` gives for each of many tables, all at once, in Elo points with mean 0.
 
     The strengths are the stationary distribution of a Markov chain whose rates depend on them (iterative Luce spectral
@@ -183,7 +183,6 @@ def strengths_of_many(points: Array, tolerance: float = 1e-4) -> Array:
 
     Args:
         points: points of i against j, shape (tables, agents, agents).
-        tolerance: how much the mean strength of a table may still change, in natural-log units.
 
     Returns:
         Shape (tables, agents).
@@ -209,7 +208,7 @@ def strengths_of_many(points: Array, tolerance: float = 1e-4) -> Array:
             logs = np.log(shares)
             strengths[part] = logs - logs.mean(axis=1, keepdims=True)
         change = np.abs(strengths[open_] - before).sum(axis=1)
-        open_ = open_[change > tolerance * count]
+        open_ = open_[change > 1e-4 * count]  # the mean strength still changes, in natural-log units
         if not len(open_):
             return np.asarray(strengths * ELO, dtype=np.float64)
     raise RuntimeError("the strengths of a bootstrap did not converge in 100 iterations")
